@@ -14,21 +14,21 @@ create table pgcombine.repeatable (
 );
 comment on table pgcombine.repeatable is 'Digest of the functions, triggers and views that were applied last.';
 
-create table pgcombine.lineage (
+create table pgcombine.cluster_identity (
     place smallint primary key check (place in (1, 2)),
     id    xid not null
 );
-comment on table pgcombine.lineage is
+comment on table pgcombine.cluster_identity is
     'As long as the xmin of each row is its id, this is the database in which the ids of transactions were given.';
 
 -- two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
 do $$
 begin
-    insert into pgcombine.lineage values (1, '0');
-    update pgcombine.lineage set id = xmin;
+    insert into pgcombine.cluster_identity values (1, '0');
+    update pgcombine.cluster_identity set id = xmin;
     begin
-        insert into pgcombine.lineage values (2, '0');
-        update pgcombine.lineage set id = xmin where place = 2;
+        insert into pgcombine.cluster_identity values (2, '0');
+        update pgcombine.cluster_identity set id = xmin where place = 2;
     exception when division_by_zero then null; -- what makes it a subtransaction
     end;
 end
@@ -60,9 +60,9 @@ create table pgcombine.queue (
     segment_bits     integer not null default 12 check (segment_bits between 4 and 30),
     tablespaces      text[],
     delete_when      text,
-    retain           text,
-    retain_silently  boolean not null default false,
-    retain_every     interval not null default '10 min',
+    expire_when      text,
+    expire_silently  boolean not null default false,
+    expire_every     interval not null default '10 min',
     notify           boolean not null default true,
     paused           boolean not null default false,
     pass_limit       integer not null default 1000000 check (pass_limit > 0),
@@ -81,9 +81,9 @@ comment on column pgcombine.queue.partitions is
     'Pairs of tables; bucket b is in number b modulo this, as a slice of it where there are more buckets.';
 comment on column pgcombine.queue.segments is
     'A bucket''s updates are in so many tables, in turn: those of 2 ^ segment_bits transaction ids in one.';
-comment on column pgcombine.queue.retain is 'Keys for which this condition is false are removed.';
-comment on column pgcombine.queue.retain_silently is 'Whether observers and exports don''t see that.';
-comment on column pgcombine.queue.retain_every is 'How often workers look through a bucket for such keys.';
+comment on column pgcombine.queue.expire_when is 'Keys for which this condition is true are removed.';
+comment on column pgcombine.queue.expire_silently is 'Whether observers and exports don''t see that.';
+comment on column pgcombine.queue.expire_every is 'How often workers look through a bucket for such keys.';
 comment on column pgcombine.queue.pass_limit is 'How many updates a pass takes at once, about.';
 comment on column pgcombine.queue.quarantine_after is
     'After how many failed passes in a row the keys at fault are looked for and quarantined.';
@@ -226,7 +226,7 @@ alter table pgcombine.quarantined_key enable row level security;
 comment on table pgcombine.quarantined_key is
     'Keys that no pass takes; <queue>_quarantine_keys has their values, <queue>_quarantine their updates.';
 
-create table pgcombine.retention (
+create table pgcombine.expiry (
     queue       text not null references pgcombine.queue on delete cascade,
     bucket      integer not null,
     page        bigint not null check (page between 0 and 4294967295),
@@ -237,10 +237,10 @@ create table pgcombine.retention (
     failed_page bigint,
     primary key (queue, bucket)
 ) with (fillfactor = 50);
-alter table pgcombine.retention enable row level security;
-comment on table pgcombine.retention is
+alter table pgcombine.expiry enable row level security;
+comment on table pgcombine.expiry is
     'How far workers have looked through the pages of a bucket''s values for expired keys, and when they go on.';
-comment on column pgcombine.retention.error is
+comment on column pgcombine.expiry.error is
     'Why expired keys of 1024 pages from failed_page on weren''t removed; null: nothing failed.';
 
 create table pgcombine.tick (

@@ -212,5 +212,5 @@ def _combine(scratch: Scratch) -> float:
         while buckets := connection.execute("select bucket from pgcombine_internal.busy(%s)", (QUEUE,)).fetchall():
             for (bucket,) in buckets:
                 run_pass(connection, QUEUE, bucket)
-        connection.execute("call pgcombine.retire(%s)", (QUEUE,))
+        connection.execute("call pgcombine.reclaim(%s)", (QUEUE,))
         return time.monotonic() - started

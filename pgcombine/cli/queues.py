@@ -62,16 +62,18 @@ def create(
             "--quarantine-after", callback=whole(32), help="Failed passes in a row until keys at fault are quarantined."
         ),
     ] = 5,
-    retain: Annotated[
+    expire_when: Annotated[
         str | None,
-        typer.Option("--retain", help="Condition on key and value columns; keys for which it is false are removed."),
+        typer.Option(
+            "--expire-when", help="Condition on key and value columns; keys for which it is true are removed."
+        ),
     ] = None,
-    retain_silently: Annotated[
-        bool, typer.Option("--retain-silently", help="Let observers and exports not see that.")
+    expire_silently: Annotated[
+        bool, typer.Option("--expire-silently", help="Let observers and exports not see that.")
     ] = False,
-    retain_every: Annotated[
+    expire_every: Annotated[
         float | None,
-        typer.Option("--retain-every", callback=seconds, help="Seconds between two looks for such keys (600)."),
+        typer.Option("--expire-every", callback=seconds, help="Seconds between two looks for such keys (600)."),
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -93,9 +95,9 @@ def create(
             max_backlog=max_backlog,
             pass_limit=pass_limit,
             quarantine_after=quarantine_after,
-            retain=retain,
-            retain_silently=retain_silently,
-            retain_every=None if retain_every is None else timedelta(seconds=retain_every),
+            expire_when=expire_when,
+            expire_silently=expire_silently,
+            expire_every=None if expire_every is None else timedelta(seconds=expire_every),
         ).create(connection)
     report_state("queue", name, "created", as_json)
 
@@ -169,7 +171,7 @@ def drop(
         lost = [] if yes else figures.contents(connection, name)
         if lost:  # otherwise there is no such queue, or only a part of it is left
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
-        connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
+        connection.execute("call pgcombine.drop_large_queue(%s, %s)", (name, force))
     report_state("queue", name, "dropped", as_json)
 
 

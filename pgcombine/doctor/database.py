@@ -39,14 +39,14 @@ def extensions(patient: Patient) -> Iterator[Finding]:
         yield wrong("the extension plpgsql is missing", "create extension plpgsql, then pgcombine db upgrade")
 
 
-def lineage(patient: Patient) -> Iterator[Finding]:
+def cluster_identity(patient: Patient) -> Iterator[Finding]:
     """Whether the log's transaction ids are this database's."""
-    if one(patient.connection, "select pgcombine_internal.own_lineage()")[0]:
+    if one(patient.connection, "select pgcombine_internal.own_cluster()")[0]:
         yield ok("the log's transaction ids are this database's")
     else:
         yield wrong(
-            "the database was restored from a dump and isn't adopted: enqueues fail",
-            "start a worker, or call select pgcombine.adopt()",
+            "the database was restored from a dump and post_restore has not run: enqueues fail",
+            "start a worker, or call select pgcombine.post_restore()",
         )
 
 

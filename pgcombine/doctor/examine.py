@@ -29,7 +29,7 @@ SERVER: Sequence[Check] = (
 SCHEMA: Sequence[Check] = (database.schema,)
 # these need the schema
 QUEUES: Sequence[Check] = (
-    *(database.lineage, database.role, database.rights, database.snapshots, server.locks, server.autovacuum),
+    *(database.cluster_identity, database.role, database.rights, database.snapshots, server.locks, server.autovacuum),
     *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
     *(queues.backlog, queues.segments, queues.structure, queues.exports, queues.servers, queues.loads),
 )

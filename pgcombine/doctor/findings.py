@@ -82,7 +82,7 @@ class Limits:
     wait: float = 5.0  # until a notification counts as lost
     answer: float = 15.0  # until a server that says nothing counts as lost
     load: float = 3600.0  # since a load from Spark was last heard of
-    waiting_bytes: int = 256 * 2**20  # of segments that wait to be retired
+    waiting_bytes: int = 256 * 2**20  # of segments that wait to be reclaimed
     retained_bytes: int = 2**30  # of the write-ahead log that a slot keeps
     full: float = 0.9  # share of the disk that is used
 

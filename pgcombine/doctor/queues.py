@@ -141,7 +141,7 @@ def failing(patient: Patient) -> Iterator[Finding]:
             yield warning(
                 f"in {row['buckets']} of its buckets expired keys weren't removed, last at "
                 f"{row['failed_at']:%Y-%m-%d %H:%M} with {_cause(row)}",
-                "correct the observer or the condition, or the values in the pages that pgcombine.retention names",
+                "correct the observer or the condition, or the values in the pages that pgcombine.expiry names",
                 subject=row["queue"],
                 value=row["buckets"],
             )

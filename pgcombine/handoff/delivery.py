@@ -220,7 +220,7 @@ def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
     }
 
 
-def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
+def acknowledge(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
     """Delete delivered hints at their home. Refused writes go into the quarantine."""
     for status, kind, reason in (
         ("conflict", TokenConflictError, "the token was used for other updates there"),
@@ -238,7 +238,7 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
                 )
     delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
     duplicates = sum(status == "duplicate" for status in statuses.values())
-    home.execute("select pgcombine_internal.handoff_retire(%s, %s, %s)", (destination, delivered, duplicates))
+    home.execute("select pgcombine_internal.handoff_acknowledge(%s, %s, %s)", (destination, delivered, duplicates))
 
 
 def cause_of(error: Exception) -> Cause:

@@ -21,7 +21,7 @@ from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, first_line
 from pgcombine.handoff.connections import Peer
-from pgcombine.handoff.delivery import Hint, apply, cause_of, retire
+from pgcombine.handoff.delivery import Hint, acknowledge, apply, cause_of
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -139,7 +139,7 @@ class Pages:
             return {}
         with self.peer.connection.within(self.timeout):
             statuses = apply(self.peer, page, self.home_name)
-        retire(self.home, self.peer.name, statuses)
+        acknowledge(self.home, self.peer.name, statuses)
         return statuses
 
     def _hold(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:

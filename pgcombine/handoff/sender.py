@@ -19,7 +19,7 @@ import psycopg
 
 from pgcombine.errors import PgCombineError
 from pgcombine.handoff.connections import Peer, address, open_peer
-from pgcombine.handoff.delivery import Hint, apply, cause_of, introduce, retire
+from pgcombine.handoff.delivery import Hint, acknowledge, apply, cause_of, introduce
 from pgcombine.handoff.servers import PROBE_SECONDS, Server
 
 log = logging.getLogger("pgcombine.handoff")
@@ -149,9 +149,9 @@ class Sender:
         if delivered:
             try:
                 with home.peer(self._server.timeout) as at_home:
-                    retire(at_home.connection, self._server.name, delivered)
+                    acknowledge(at_home.connection, self._server.name, delivered)
             except (psycopg.Error, PgCombineError) as error:  # the hint is delivered once more, as a duplicate
-                log.warning("handoff.unretired home=%s server=%s error=%s", home.name, self._server.name, error)
+                log.warning("handoff.unacknowledged home=%s server=%s error=%s", home.name, self._server.name, error)
 
     def _worth_a_try(self, group: list[tuple[Write, Hint]]) -> bool:
         """Return whether the server is well, or a caller still waits for it after a moment."""

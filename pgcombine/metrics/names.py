@@ -79,10 +79,10 @@ OF_THE_DATABASE = (
         (),
         *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
     ),
-    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be retired."),
+    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be reclaimed."),
     _gauge(
         "segments_waiting_bytes",
         ("queue",),
-        *("segment", "waiting_bytes", "Size of the log's segments that wait to be retired."),
+        *("segment", "waiting_bytes", "Size of the log's segments that wait to be reclaimed."),
     ),
 )

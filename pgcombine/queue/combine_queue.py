@@ -30,7 +30,7 @@ from pgcombine.queue.wait import wait
 
 _OPTIONS = (
     *("key", "value", "delete_when", "buckets", "notify", "pass_limit", "quarantine_after", "buckets_per_partition"),
-    *("tablespaces", "max_backlog", "retain", "retain_silently", "retain_every"),
+    *("tablespaces", "max_backlog", "expire_when", "expire_silently", "expire_every"),
 )
 
 F = TypeVar("F", bound=Observer)
@@ -58,9 +58,9 @@ class CombineQueue:
         buckets_per_partition: int = 1,
         tablespaces: Sequence[str] = (),
         max_backlog: int | None = None,
-        retain: str | None = None,
-        retain_silently: bool = False,
-        retain_every: timedelta | None = None,
+        expire_when: str | None = None,
+        expire_silently: bool = False,
+        expire_every: timedelta | None = None,
     ) -> None:
         self.name = name
         self.key = [key] if isinstance(key, str) else list(key)
@@ -73,7 +73,7 @@ class CombineQueue:
         self.buckets_per_partition = buckets_per_partition
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
-        self.retain, self.retain_silently, self.retain_every = retain, retain_silently, retain_every
+        self.expire_when, self.expire_silently, self.expire_every = expire_when, expire_silently, expire_every
         self.observers: dict[str, Observer] = {}
 
     def __repr__(self) -> str:
@@ -222,9 +222,9 @@ class CombineQueue:
         )
 
     @_in_transaction()
-    def set_retain(self, retain: str | None) -> Steps[None]:
-        """Set the condition under which keys are retained; with None all are. Raises InvalidDefinitionError."""
-        yield Statement("select pgcombine.set_retain(%s, %s)", (self.name, retain))
+    def set_expiry(self, expire_when: str | None) -> Steps[None]:
+        """Set the condition under which keys expire. With None no key expires. Raises InvalidDefinitionError."""
+        yield Statement("select pgcombine.set_expiry(%s, %s)", (self.name, expire_when))
 
     @_in_transaction(latest=True)
     def attach(self, source: str, mapping: str, *, existing: bool = True) -> Steps[None]:

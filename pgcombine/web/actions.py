@@ -104,12 +104,12 @@ async def release(request: Request, *, drops: bool) -> Response:
                     raise NotQuarantinedError("the key isn't quarantined any more", queue=name)
                 (updates,) = row
             elif drops:
-                (updates,) = one(connection, "select pgcombine.quarantine_drop(%s)", name)
+                (updates,) = one(connection, "select pgcombine.drop_quarantined(%s)", name)
             else:
-                (updates,) = one(connection, "select pgcombine.quarantine_retry(%s)", name)
+                (updates,) = one(connection, "select pgcombine.retry_quarantined(%s)", name)
         return f"{'dropped' if drops else 'retried'}&count={updates}"
 
-    return await _act(request, "quarantine_drop" if drops else "quarantine_retry", f"/queues/{name}", work)
+    return await _act(request, "drop_quarantined" if drops else "retry_quarantined", f"/queues/{name}", work)
 
 
 async def examine(request: Request) -> Response:

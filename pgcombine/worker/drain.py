@@ -16,14 +16,14 @@ from pgcombine.errors import InvalidDefinitionError, ObserversMissingError, Pass
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import python_pass, quarantine
-from pgcombine.worker.maintenance import retire
+from pgcombine.worker.maintenance import reclaim
 from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
-_RECENT = 0.6  # seconds; ``retire`` leaves more of a segment after a pass of the last half second
-_RETIRES = 4  # a session that reads a segment, or an analysis by autovacuum, keeps its rows for a moment
+_RECENT = 0.6  # seconds; ``reclaim`` leaves more of a segment after a pass of the last half second
+_RECLAIMS = 4  # a session that reads a segment, or an analysis by autovacuum, keeps its rows for a moment
 
 
 def drain(
@@ -62,7 +62,7 @@ def drain(
         require_work(connection, [name])
         python_pass.declare(connection, given)
         failures = _run_passes(connection, given, count, began, timeout)
-        _retire(connection, name)
+        _reclaim(connection, name)
         if failures:
             raise next(iter(failures.values()))
         if given.backlog(connection):
@@ -72,14 +72,14 @@ def drain(
     return totals
 
 
-def _retire(connection: Connection, queue: str) -> None:
-    """Retire the segments of a queue. Large ones that are left are tried again: no worker may come after this call."""
-    retire(connection, queue)
-    for _ in range(1, _RETIRES):
+def _reclaim(connection: Connection, queue: str) -> None:
+    """Reclaim the segments of a queue. Large ones that are left are tried again: no worker may come after this call."""
+    reclaim(connection, queue)
+    for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
             break
         time.sleep(_RECENT)
-        retire(connection, queue)
+        reclaim(connection, queue)
 
 
 def _run_passes(

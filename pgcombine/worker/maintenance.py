@@ -1,4 +1,4 @@
-"""The work of a worker besides passes: it retires segments, removes dead loads, and warns of old snapshots.
+"""The work of a worker besides passes: it reclaims segments, removes dead loads, and warns of old snapshots.
 
 Each of these runs at intervals. A lost connection raises psycopg's OperationalError. Other errors of the database are
 logged.
@@ -22,9 +22,9 @@ from pgcombine.errors import first_line
 log = logging.getLogger("pgcombine.worker")
 
 ROUND_SECONDS = 0.1  # between two looks whether a round of ids has ended
-RETIRE_EVERY_SECONDS = 1.0  # for queues with recent passes
-RETIRE_ALL_SECONDS = 60.0
-ADOPT_EVERY_SECONDS = 1.0
+RECLAIM_EVERY_SECONDS = 1.0  # for queues with recent passes
+RECLAIM_ALL_SECONDS = 60.0
+POST_RESTORE_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
 OLD_SECONDS = 60.0  # the age at which a snapshot is old
 WATCH_EVERY_SECONDS = 60.0
@@ -51,23 +51,23 @@ class Maintenance:
             log.warning("maintenance.failed what=%s reason=%s", self._name, first_line(error))
 
 
-def adopt(connection: Connection) -> bool:
-    """Adopt the database (``pgcombine.adopt``) if it was restored from a dump and isn't adopted yet.
+def post_restore(connection: Connection) -> bool:
+    """Call ``pgcombine.post_restore`` if the database was restored from a dump and that hasn't been done yet.
 
-    Returns whether it was adopted now. The connection is idle in autocommit.
+    Returns whether it had something to do. The connection is idle in autocommit.
     """
-    (own,) = one(connection, "select pgcombine_internal.own_lineage()")
-    return not own and bool(one(connection, "select pgcombine.adopt()")[0])
+    (own,) = one(connection, "select pgcombine_internal.own_cluster()")
+    return not own and bool(one(connection, "select pgcombine.post_restore()")[0])
 
 
-def retire(connection: Connection, queue: str | None) -> None:
-    """Retire segments of a queue, or of all queues for None. The connection is idle in autocommit.
+def reclaim(connection: Connection, queue: str | None) -> None:
+    """Reclaim segments of a queue, or of all queues for None. The connection is idle in autocommit.
 
     Where combined updates are deleted, it vacuums as well: autovacuum looks once a minute. If one of the connection's
     timeouts ends the call, the rest is left for later.
     """
     with suppress(pg.QueryCanceled):
-        connection.execute("call pgcombine.retire(%s)", (queue,))
+        connection.execute("call pgcombine.reclaim(%s)", (queue,))
         for (segment,) in connection.execute(query("dead_segments"), (queue,)).fetchall():
             connection.execute(f"vacuum (skip_locked) {segment}".encode())
 
@@ -77,18 +77,18 @@ def reclaiming(connection: Connection) -> str:
     return str(one(connection, query("reclaiming"))[0])
 
 
-class Retire:
+class Reclaim:
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
-    ``pgcombine.retire`` has the rules. A queue with a pass in the last minute is retired every second, and when a round
-    of ids ends, so that its segment is empty when its turn comes again. The others are retired once a minute, and every
-    second while that leaves a large segment.
+    ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second, and
+    when a round of ids ends, so that its segment is empty when its turn comes again. The others are reclaimed once a
+    minute, and every second while that leaves a large segment.
     """
 
     def __init__(self, queues: tuple[str, ...]) -> None:
         self._queues = queues
         self._passed_over: dict[str, float] = {}  # the time of the last pass, by queue
-        self._retired: dict[str, tuple[int, float]] = {}  # the round, and the time after which it is due, by queue
+        self._reclaimed: dict[str, tuple[int, float]] = {}  # the round, and the time after which it is due, by queue
         self._next_all = 0.0
 
     def passed_over(self, queue: str) -> None:
@@ -96,29 +96,29 @@ class Retire:
         self._passed_over[queue] = time.monotonic()
 
     def do(self, connection: Connection) -> None:
-        """Retire the segments that can be retired."""
+        """Reclaim the segments that can be reclaimed."""
         now = time.monotonic()
         if now >= self._next_all:
-            self._next_all = now + RETIRE_ALL_SECONDS
+            self._next_all = now + RECLAIM_ALL_SECONDS
             for queue in self._queues or (None,):
-                retire(connection, queue)
+                reclaim(connection, queue)
                 connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
             # A segment that a session reads just now is left. Without a pass nothing else would call for another try.
             for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
                 self._passed_over.setdefault(queue, now)
             return
         for queue, when in list(self._passed_over.items()):
-            if when < now - RETIRE_ALL_SECONDS:
+            if when < now - RECLAIM_ALL_SECONDS:
                 self._passed_over.pop(queue, None)
-                self._retired.pop(queue, None)
+                self._reclaimed.pop(queue, None)
         if not self._passed_over:
             return
         rounds = connection.execute(query("rounds"), (list(self._passed_over),))
         for queue, number in rounds.fetchall():
-            last, due = self._retired.get(queue, (-1, 0.0))
+            last, due = self._reclaimed.get(queue, (-1, 0.0))
             if number != last or now >= due:
-                self._retired[queue] = number, now + RETIRE_EVERY_SECONDS
-                retire(connection, queue)
+                self._reclaimed[queue] = number, now + RECLAIM_EVERY_SECONDS
+                reclaim(connection, queue)
 
 
 def clean(connection: Connection) -> None:

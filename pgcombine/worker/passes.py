@@ -32,7 +32,7 @@ from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.spans import span
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
-from pgcombine.worker.maintenance import adopt
+from pgcombine.worker.maintenance import post_restore
 from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
@@ -61,7 +61,7 @@ def open_connection(
 ) -> Connection:
     """Open a connection for :func:`run_pass`.
 
-    A database that was restored from a dump is adopted (``pgcombine.adopt``). ``name`` is the connection's
+    In a database that was restored from a dump, it calls ``pgcombine.post_restore``. ``name`` is the connection's
     ``application_name``. ``patience`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
     schema isn't this program's, ServerNotReadyError if the server takes no writes, and the errors of ``connect``.
 
@@ -84,7 +84,7 @@ def open_connection(
                     connection.execute("select set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         schema.check_connection(connection)
-        adopt(connection)
+        post_restore(connection)
     return connection
 
 

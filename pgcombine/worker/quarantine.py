@@ -195,7 +195,7 @@ def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = No
     Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFoundError, NotQuarantinedError, and
     InvalidUpdateError if ``key`` isn't a key of the queue.
     """
-    return _release(connection, "select pgcombine.quarantine_retry(%s, %s)", queue, key)
+    return _release(connection, "select pgcombine.retry_quarantined(%s, %s)", queue, key)
 
 
 def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
@@ -203,7 +203,7 @@ def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = Non
 
     Raises as :func:`retry`.
     """
-    return _release(connection, "select pgcombine.quarantine_drop(%s, %s)", queue, key)
+    return _release(connection, "select pgcombine.drop_quarantined(%s, %s)", queue, key)
 
 
 def _release(connection: Connection, statement: str, queue: str, key: Mapping[str, Any] | None) -> int:

@@ -6,7 +6,7 @@
 - A pass that takes too long is cancelled. The next one takes half as many updates.
 - A queue with Python observers that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, for ever.
-- Keys that have expired are removed by passes (``pgcombine.set_retain``).
+- Keys that have expired are removed by passes (``pgcombine.set_expiry``).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
 - A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass under way.
@@ -43,7 +43,7 @@ from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import maintenance, python_pass
-from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Retire
+from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Reclaim
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
@@ -128,12 +128,12 @@ class Worker(Background):
         self.statement_timeout = statement_timeout
         self.connect_timeout = connect_timeout
         self.totals = Totals()
-        self._retire = Retire(self.queues)
+        self._reclaim = Reclaim(self.queues)
         warn = partial(maintenance.warn_of_old_snapshots, older_than=old_snapshot)
         self._maintenance = (
             Maintenance("snapshots", maintenance.WATCH_EVERY_SECONDS, warn),
-            Maintenance("adopt", maintenance.ADOPT_EVERY_SECONDS, maintenance.adopt),
-            Maintenance("retire", ROUND_SECONDS, self._retire.do),
+            Maintenance("post_restore", maintenance.POST_RESTORE_EVERY_SECONDS, maintenance.post_restore),
+            Maintenance("reclaim", ROUND_SECONDS, self._reclaim.do),
             Maintenance("clean", maintenance.CLEAN_EVERY_SECONDS, maintenance.clean),
         )
         self._watch = schema.VersionWatch()
@@ -261,7 +261,7 @@ class Worker(Background):
     def _count(self, done: Pass) -> None:
         with self._lock:
             self.totals.add(done)
-        self._retire.passed_over(done.queue)
+        self._reclaim.passed_over(done.queue)
         if self._on_pass:
             self._on_pass(done)
 

@@ -51,16 +51,16 @@ create policy written on pgcombine.pass for insert
     with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(began)
                 and txid_snapshot_xmax(mark) <= txid_snapshot_xmax(txid_current_snapshot())); -- no mark sees the future
 grant select, insert (queue, bucket, page, due, sqlstate, error, failed_at, failed_page),
-    update (page, due, sqlstate, error, failed_at, failed_page) on pgcombine.retention to public;
-drop policy if exists seen on pgcombine.retention;
-create policy seen on pgcombine.retention for select using (pgcombine_internal.has_right(queue, 'explain'));
-drop policy if exists begun on pgcombine.retention;
-create policy begun on pgcombine.retention for insert
+    update (page, due, sqlstate, error, failed_at, failed_page) on pgcombine.expiry to public;
+drop policy if exists seen on pgcombine.expiry;
+create policy seen on pgcombine.expiry for select using (pgcombine_internal.has_right(queue, 'explain'));
+drop policy if exists begun on pgcombine.expiry;
+create policy begun on pgcombine.expiry for insert
     with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(failed_at));
-drop policy if exists went_on on pgcombine.retention;
-create policy went_on on pgcombine.retention for update using (pgcombine_internal.has_right(queue, 'work'))
+drop policy if exists went_on on pgcombine.expiry;
+create policy went_on on pgcombine.expiry for update using (pgcombine_internal.has_right(queue, 'work'))
     with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(failed_at));
-grant select on pgcombine.lineage, pgcombine.restoring to public;
+grant select on pgcombine.cluster_identity, pgcombine.restoring to public;
 grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit, page),
     update (attempts, sqlstate, error, last, retry_at, pass_limit, page) on pgcombine.failure to public;
 drop policy if exists seen on pgcombine.failure;

@@ -5,5 +5,5 @@ select distinct on (r.queue) r.queue, count(*) over (partition by r.queue) as bu
        least(greatest(r.since, '0002-01-01Z'), '9998-01-01Z') as failed_at
 from pgcombine_internal.failures() r
 join pgcombine.queue q using (queue)
-where r.retains and q.retain is not null
+where r.expires and q.expire_when is not null
 order by r.queue, r.since desc

@@ -3,5 +3,5 @@
 select distinct on (f.queue) f.queue, count(*) over (partition by f.queue) as buckets, f.attempts, f.sqlstate,
        left(f.error, 1000) as error, f.since
 from pgcombine_internal.failures() f
-where not f.retains
+where not f.expires
 order by f.queue, f.attempts desc

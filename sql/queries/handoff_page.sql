@@ -1,5 +1,5 @@
 -- Locks and returns the next hints for a server, in token order; skips those that another replayer has locked. All
--- hints of a page are of one queue with one definition. The transaction that retires them runs it.
+-- hints of a page are of one queue with one definition. The transaction that acknowledges them runs it.
 --   placed, replicas  the servers that writers name, and how many of them hold a key
 --   home              this server's id, if another hint of the write waits: then the server keeps the text
 --                     (handoff_claim)

@@ -1,7 +1,7 @@
--- Adopts the database if it was restored from a dump, and stores the version of the functions: {digest}.
+-- Calls post_restore in case the database was restored from a dump, and stores the version of the functions: {digest}.
 do $$
 begin
-    perform pgcombine.adopt();
+    perform pgcombine.post_restore();
     insert into pgcombine.repeatable (digest) values ('{digest}')
     on conflict (one) do update set digest = excluded.digest;
 end

@@ -7,8 +7,8 @@ the schema) and runs at once, each in sessions of its own,
   that stay open for seconds, updates in arrays;
 - passers under both isolation levels: any bucket, a given one, slices of the keys; some roll back;
 - a worker, which is killed with -9 again and again;
-- sessions that retire segments, trim the journal, change the number of buckets;
-- lulls, so that segments can be retired between transactions that overlap;
+- sessions that reclaim segments, trim the journal, change the number of buckets;
+- lulls, so that segments can be reclaimed between transactions that overlap;
 - repeatable-read readers of the current values and of what is pending, whose two reads in a snapshot must be equal.
 
 A round of the ring has few ids, so that it wraps around all the time. At the end the values must be the sums over all
@@ -63,7 +63,7 @@ class Chaos:
         self.committed: Counter[str] = Counter()
         self._end = time.monotonic() + seconds
         self._lock = threading.Lock()
-        self._lull = threading.Event()  # writers and readers rest, so that segments can be retired
+        self._lull = threading.Event()  # writers and readers rest, so that segments can be reclaimed
 
     @property
     def over(self) -> bool:
@@ -78,7 +78,7 @@ class Chaos:
 
     def run(self) -> Outcome:
         with self.session(autocommit=True) as conn:
-            # few ids in a round: with the fewest it is a matter of luck that a segment can be retired
+            # few ids in a round: with the fewest it is a matter of luck that a segment can be reclaimed
             bits = random.Random(self.outcome.seed).choice([4, 7, 10])
             conn.execute(f"alter table pgcombine.queue alter column segment_bits set default {bits}")
             make_queue(conn, buckets=2, pass_limit=60, notify=False)
@@ -87,7 +87,7 @@ class Chaos:
                 *[self.write] * WRITERS,
                 *[self.combine] * PASSERS,
                 *[self.read] * READERS,
-                self.retire,
+                self.reclaim,
                 self.rebucket,
                 self.work,
             ]
@@ -182,7 +182,8 @@ class Chaos:
                     time.sleep(chance.random() * 0.05)
                 try:
                     found = conn.execute(
-                        "select updates from pgcombine.combine('wc', %s, %s, %s)", (bucket, mask, part)
+                        "select updates from pgcombine_internal.run_pass('wc', %s, mask => %s, slice => %s)",
+                        (bucket, mask, part),
                     ).fetchall()
                     if chance.random() < 0.1:
                         conn.rollback()
@@ -236,7 +237,7 @@ class Chaos:
                     self.count("readers' conflicts")
                 conn.rollback()
 
-    def retire(self, chance: random.Random) -> None:
+    def reclaim(self, chance: random.Random) -> None:
         tables = """
             select oid::bigint, relfilenode::bigint from pg_class
             where starts_with(relname, 'wc_updates_b') and relkind = 'r' and relfilenode <> oid
@@ -245,12 +246,12 @@ class Chaos:
         with self.session(autocommit=True) as conn:
             while not self.over:
                 with suppress(*AGAIN):
-                    conn.execute("call pgcombine.retire()")
+                    conn.execute("call pgcombine.reclaim()")
                     conn.execute(
                         "update pgcombine.pass set ended = ended - interval '1 h' where ended < now() - interval '5 s'"
                     )
                     conn.execute("select pgcombine_internal.trim_journal()")
-                    self.count("looks for what can be retired")
+                    self.count("looks for what can be reclaimed")
                     truncated.update(conn.execute(tables).fetchall())
                 if chance.random() < 0.05:
                     (self._lull.clear if self._lull.is_set() else self._lull.set)()

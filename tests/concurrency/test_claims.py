@@ -26,8 +26,8 @@ UNCLAIMED = "select count(*) from (select from pgcombine.bucket for update skip 
 CLAIM = [
     "select pgcombine_internal.begin_initialize('wc', true)",
     "select pgcombine_internal.export_resync('search')",
-    "select pgcombine.quarantine_retry('wc')",
-    "select pgcombine.quarantine_drop('wc')",
+    "select pgcombine.retry_quarantined('wc')",
+    "select pgcombine.drop_quarantined('wc')",
     "select pgcombine_internal.handoff_rebuild_queue('wc', '', pgcombine_internal.handoff_shape('wc'))",
 ]
 # These also write new versions of the buckets' rows later, by which they lock those that a wrong claim has missed.
@@ -201,8 +201,8 @@ def test_an_older_snapshot_is_refused(conn: psycopg.Connection, call: str, level
 @pytest.mark.parametrize(
     "call",
     [
-        "select pgcombine.quarantine_retry('wc')",
-        "select pgcombine.quarantine_drop('wc')",
+        "select pgcombine.retry_quarantined('wc')",
+        "select pgcombine.drop_quarantined('wc')",
         "select pgcombine.create_export('other', 'wc')",
         "select pgcombine.drop_export('search', force => true)",
         "select pgcombine.drop_queue('wc', force => true)",
@@ -251,7 +251,7 @@ class Claims:
             while not self.over.is_set():
                 add(conn, [("bad", 2**62)] * 2)  # more than a bigint: passes fail until the key is quarantined
                 self.poisoned += 2
-                conn.execute("select pgcombine.quarantine_retry('wc')")
+                conn.execute("select pgcombine.retry_quarantined('wc')")
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
@@ -267,6 +267,6 @@ def test_rebuckets_beside_writers_workers_and_a_quarantine(conn: psycopg.Connect
                 claims.over.set()
         eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="all is combined or held")
     assert values(conn) == claims.written
-    assert one(conn, "select pgcombine.quarantine_drop('wc')") == claims.poisoned
+    assert one(conn, "select pgcombine.drop_quarantined('wc')") == claims.poisoned
     assert one(conn, "select count(*) from pgcombine.wc_quarantine") == 0
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []

@@ -27,13 +27,13 @@ def commit_while_waiting(
         first.commit()
 
 
-@pytest.mark.parametrize("retain", [None, "n >= 0"])
+@pytest.mark.parametrize("expire_when", [None, "n < 0"])
 def test_the_pass_has_the_condition_that_was_set_beside_an_observer(
-    dsn: str, conn: psycopg.Connection, retain: str | None
+    dsn: str, conn: psycopg.Connection, expire_when: str | None
 ) -> None:
-    queue_with_history(conn, retain="n > 0")
+    queue_with_history(conn, expire_when="n <= 0")
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
-        first.execute("select pgcombine.set_retain('wc', %s)", (retain,))
+        first.execute("select pgcombine.set_expiry('wc', %s)", (expire_when,))
         commit_while_waiting(conn, first, second, lambda: second.execute(ADD, ("history",)))
     add(conn, {"a": 0})
     combine_all(conn)

@@ -20,12 +20,12 @@ def queue_with_history(conn: psycopg.Connection, **options: object) -> None:
 
 
 def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, conn: psycopg.Connection) -> None:
-    queue_with_history(conn, retain="n > 0", retain_every="1 h")
+    queue_with_history(conn, expire_when="n <= 0", expire_every="1 h")
     write_values(conn, "insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
     with open_connection(dsn) as late:
         late.execute("begin isolation level repeatable read")
         late.execute("select from pgcombine.wc_values")  # takes the snapshot
-        conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+        conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")
         with pytest.raises(errors.SerializationFailure):
             late.execute("select pgcombine_internal.run_pass('wc', 0, from_page => 0)")
         late.execute("rollback")
@@ -35,11 +35,11 @@ def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, c
     assert values(conn) == {}
 
 
-@pytest.mark.parametrize("retain", ["n > 1", None])
+@pytest.mark.parametrize("expire_when", ["n <= 1", None])
 def test_a_condition_that_is_set_during_a_step_of_the_procedure(
-    dsn: str, conn: psycopg.Connection, retain: str | None
+    dsn: str, conn: psycopg.Connection, expire_when: str | None
 ) -> None:
-    queue_with_history(conn, retain="n > 0", retain_every="1 h")
+    queue_with_history(conn, expire_when="n <= 0", expire_every="1 h")
     conn.execute(ADD, ("history",))
     write_values(conn, "insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
 
@@ -51,16 +51,16 @@ def test_a_condition_that_is_set_during_a_step_of_the_procedure(
         first.execute("lock table history in exclusive mode")
         with in_background(call):
             waits(conn, second.info.backend_pid)
-            conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
+            conn.execute("select pgcombine.set_expiry('wc', %s)", (expire_when,))
             first.commit()
     assert values(conn) == {"a": 0, "b": 1}
-    assert one(conn, "call pgcombine.expire('wc')") == (2 if retain else 0)
+    assert one(conn, "call pgcombine.expire('wc')") == (2 if expire_when else 0)
 
 
 def test_buckets_that_come_while_the_procedure_looks(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         first.execute("select pgcombine_internal.claim_bucket('wc', 1)")
         with in_background(lambda: one(second, "call pgcombine.expire('wc')")) as called:

@@ -223,11 +223,11 @@ def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str
 @pytest.mark.parametrize(
     "how",
     [
-        "retire_segment('wc', %(relation)s, 0, %(last)s, %(seen)s, 9223372036854775807)",
+        "reclaim_segment('wc', %(relation)s, 0, %(last)s, %(seen)s, 9223372036854775807)",
         "delete_consumed('wc', %(relation)s, 0)",
     ],
 )
-def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, how: str) -> None:
+def test_tables_that_were_exchanged_are_not_reclaimed(conn: psycopg.Connection, how: str) -> None:
     """What was found consumed of a table says nothing of the one that a rebucket has put in its place."""
     conn.execute("alter table pgcombine.queue alter column segment_bits set default 4")
     make_queue(conn, buckets=2)

@@ -223,7 +223,7 @@ def test_a_condition_is_set_while_a_pass_waits(conn: psycopg.Connection, dsn: st
         rival.execute("lock table pgcombine.wc_values_b0001 in access exclusive mode")
         with in_background(combine):
             waits(conn, passing.info.backend_pid)
-            conn.execute("select pgcombine.set_retain('wc', 'n < 10')")
+            conn.execute("select pgcombine.set_expiry('wc', 'n >= 10')")
             add(conn, {word: 10})
             rival.commit()
     combine_all(conn)

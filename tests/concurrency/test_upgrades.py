@@ -87,7 +87,7 @@ def test_an_upgrade_and_a_writer_dont_wait_for_each_other(
 
 def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None:
     """A session that reads the catalog, then the places of the search and the log, as workers do meanwhile."""
-    make_queue(conn, retain="n > 0")
+    make_queue(conn, expire_when="n <= 0")
     waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
     # a deadlock would end the worker
     prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=100ms")
@@ -96,7 +96,7 @@ def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None
         one(mine, "select count(*) from pgcombine.queue")
         with in_background(lambda: schema.upgrade(patient)):
             eventually(lambda: conn.execute(waiting).fetchone(), what="the upgrade waits")
-            one(mine, "select count(*) from pgcombine.retention")
+            one(mine, "select count(*) from pgcombine.expiry")
             one(
                 mine,
                 "select pg_relation_size('pgcombine.wc_updates') + pg_relation_size('pgcombine.wc_updates_b0000_s0')",

@@ -89,8 +89,8 @@ class History:
         self.conn.execute("select pgcombine.rebucket(%s, %s)", (queue, self.rng.choice([4, 8])))
         self.mixed.add(queue)  # it copies bucket by bucket
 
-    def retire(self, queue: str) -> None:
-        self.conn.execute("call pgcombine.retire(%s)", (queue,))
+    def reclaim(self, queue: str) -> None:
+        self.conn.execute("call pgcombine.reclaim(%s)", (queue,))
 
     def look(self, queue: str) -> None:
         self.rows()
@@ -114,7 +114,7 @@ STEPS: list[Callable[[History, str], None]] = [
         History.wait,
         History.wait,
     ),
-    *(History.forget, History.analyze, History.rebucket, History.retire, History.look, History.look),
+    *(History.forget, History.analyze, History.rebucket, History.reclaim, History.look, History.look),
 ]
 
 

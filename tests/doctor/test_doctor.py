@@ -82,7 +82,7 @@ def test_a_sound_database_has_nothing_wrong(conn: psycopg.Connection, dsn: str) 
     assert {one.check for one in done} >= {
         name_of(check) for check in (servers.version, database.rights, queues.queues)
     }
-    assert {one.level for one in done if one.check == "lineage"} == {Level.ok}
+    assert {one.level for one in done if one.check == "cluster_identity"} == {Level.ok}
 
 
 def test_command(conn: psycopg.Connection, dsn: str) -> None:
@@ -193,10 +193,12 @@ def test_database(conn: psycopg.Connection, dsn: str) -> None:
     found(database.collation, "ok", dsn, "")
     conn.execute("update pg_database set datcollversion = '0' where datname = current_database()")
     found(database.collation, "warning", dsn, "made with 0")
-    found(database.lineage, "ok", dsn, "this database's")
-    conn.execute("truncate pgcombine.lineage")
-    conn.execute("insert into pgcombine.lineage values (1, '3'), (2, '4')")  # as a restore leaves it: with other ids
-    found(database.lineage, "wrong", dsn, "isn't adopted")
+    found(database.cluster_identity, "ok", dsn, "this database's")
+    conn.execute("truncate pgcombine.cluster_identity")
+    conn.execute(
+        "insert into pgcombine.cluster_identity values (1, '3'), (2, '4')"
+    )  # as a restore leaves it: with other ids
+    found(database.cluster_identity, "wrong", dsn, "post_restore has not run")
 
 
 def test_without_a_schema(empty_dsn: str) -> None:
@@ -331,9 +333,9 @@ def test_connection_that_is_lost(conn: psycopg.Connection, dsn: str, monkeypatch
         conn.execute("select pg_terminate_backend(%s)", (patient.connection.info.backend_pid,))
         yield from queues.queues(patient)
 
-    monkeypatch.setattr("pgcombine.doctor.examine.QUEUES", [database.lineage, end, database.role])
+    monkeypatch.setattr("pgcombine.doctor.examine.QUEUES", [database.cluster_identity, end, database.role])
     done = examine(dsn)
-    assert [one.check for one in done[-2:]] == ["lineage", "connection"]
+    assert [one.check for one in done[-2:]] == ["cluster_identity", "connection"]
     assert done[-1].level is Level.wrong
     provoked.add(("connection", "wrong"))
 
@@ -386,7 +388,7 @@ def test_failures(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     found(queues.failing, "wrong", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     conn.execute(
         "select pgcombine_internal.look_on('wc', 1, 0, 1024, sqlstate => '22012', error => 'division by zero')"
     )

@@ -86,7 +86,7 @@ def backup(conn: psycopg.Connection, owner: str, dsn: str, server: Server, tmp_p
         run("backup.md", tmp_path, dsn, of=oldest, PGPASSWORD="", PGPASSFILE=passwords)
         with psycopg.connect(with_database(dsn, "app_restored"), autocommit=True) as there:
             assert values(there) == {"a": 3, "b": 3}
-            assert one(there, "select pgcombine_internal.own_lineage()")
+            assert one(there, "select pgcombine_internal.own_cluster()")
     finally:
         server.execute(sql.SQL("drop database if exists app_restored with (force)"))
     assert values(conn) == {"a": 1}

@@ -190,7 +190,8 @@ class Machine(RuleBasedStateMachine):
         before = self.audited()
         done = self.attempt(
             lambda: self.conn.execute(
-                "select * from pgcombine.combine('wc', %s, %s, %s)", (bucket % self.buckets, mask, slice_)
+                "select * from pgcombine_internal.run_pass('wc', %s, mask => %s, slice => %s)",
+                (bucket % self.buckets, mask, slice_),
             ).fetchall()
         )
         changes = self.audited()[len(before) :]
@@ -215,8 +216,8 @@ class Machine(RuleBasedStateMachine):
     # the rest
 
     @rule()
-    def retire(self) -> None:
-        self.conn.execute("call pgcombine.retire('wc')")
+    def reclaim(self) -> None:
+        self.conn.execute("call pgcombine.reclaim('wc')")
 
     @rule(buckets=st.integers(1, 2))
     def rebucket(self, buckets: int) -> None:

@@ -51,9 +51,9 @@ def test_a_dump_that_is_restored_goes_on(dsn: str, server: Server) -> None:
         subprocess.run(load, input=dump, capture_output=True, check=True)
         schema.check(copy)
         with psycopg.connect(copy, autocommit=True) as conn:
-            with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet"):
+            with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet"):
                 conn.execute("insert into public.doc values (1, 'b c')")
-            conn.execute("select pgcombine.adopt()")
+            conn.execute("select pgcombine.post_restore()")
             conn.execute("insert into public.doc values (1, 'b c')")
             conn.execute("create table public.other (body text)")
             WORDS.attach(conn, "public.other", "select body as word, 2 as n")

@@ -1,7 +1,7 @@
 """A cluster that goes on as a copy of itself: each update counts once, also those that were pending or under way.
 
 A standby that is promoted, recovery to a point in time and pg_upgrade keep the ids of transactions, and writers go on
-at once. A dump of an older version gives other ids, and is adopted (see test_dump.py, and there for template copies).
+at once. A dump of an older version gives other ids, and needs post_restore (see test_dump.py, for template copies too).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
 
 
 def goes_on(dsn: str, had: State) -> None:
-    """A copy has the state that the original had; all is combined, once; updates come and are retired again.
+    """A copy has the state that the original had; all is combined, once; updates come and are reclaimed again.
 
     Its writers have gone on before: LATE is in it already.
     """
@@ -144,16 +144,16 @@ def goes_on(dsn: str, had: State) -> None:
             for queue in QUEUES
         ]
 
-        def retired() -> bool:
+        def reclaimed() -> bool:
             for queue in QUEUES:
                 for word in WORDS[:8]:
                     add(conn, {word: 1}, queue)
                     expected[queue][word] += 1
                 combine_all(conn, queue)
-            conn.execute("call pgcombine.retire()")
+            conn.execute("call pgcombine.reclaim()")
             return not any(conn.execute(old, (newest,)).fetchone() != (0,) for old in olds)
 
-        eventually(retired, what="updates are retired")
+        eventually(reclaimed, what="updates are reclaimed")
         for queue in QUEUES:
             assert Counter(values(conn, queue)) == expected[queue]
             assert CombineQueue(queue).verify(conn) == []
@@ -164,7 +164,7 @@ def writers_go_on(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         for queue in QUEUES:
             add(conn, LATE, queue)
-        assert one(conn, "select pgcombine.adopt()") is False
+        assert one(conn, "select pgcombine.post_restore()") is False
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +292,7 @@ def test_a_standby_is_promoted_while_everything_runs(primary: Server, primary_ho
 
 
 def test_recovery_to_a_point_in_time(primary: Server, primary_home: Path, tmp_path: Path) -> None:
-    """What was combined, retired and committed since then is as it was."""
+    """What was combined, reclaimed and committed since then is as it was."""
     with primary.migrated() as dsn, psycopg.connect(primary.dsn, autocommit=True) as main:
         data = base_backup(primary, primary_home, tmp_path)
         database = urlsplit(dsn).path[1:]
@@ -304,7 +304,7 @@ def test_recovery_to_a_point_in_time(primary: Server, primary_home: Path, tmp_pa
                 for queue in QUEUES:
                     add(conn, {"never": 1}, queue)
                     drain(dsn, queue, timeout=60)
-                conn.execute("call pgcombine.retire()")
+                conn.execute("call pgcombine.reclaim()")
             last = one(main, "select pg_walfile_name(pg_switch_wal())")
         archive = data / "archive"
         archive.mkdir()
@@ -383,14 +383,16 @@ def test_a_dump_of_an_older_version(servers: Servers) -> None:
         opened.commit()
         with psycopg.connect(copy, autocommit=True) as conn:
             for queue in QUEUES:
-                with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
+                with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet") as refused:
                     add(conn, LATE, queue)
                 assert refused.value.sqlstate == "PC012"
                 with pytest.raises(PostRestorePendingError, match="try again"):
                     CombineQueue(queue).enqueue(conn, LATE.items())
             assert state(conn) == (had.current, had.backlog)
             with workers(copy, "idle", poll=0.05):  # all stays pending
-                eventually(lambda: one(conn, "select pgcombine_internal.own_lineage()"), what="a worker adopts")
+                eventually(
+                    lambda: one(conn, "select pgcombine_internal.own_cluster()"), what="a worker calls post_restore"
+                )
             for queue in QUEUES:
                 add(conn, LATE, queue)
         had.prepared.clear()  # it isn't in a dump

@@ -1,6 +1,6 @@
 """A database that is restored from a dump goes on, in whatever cluster, and each update counts once.
 
-The ids of transactions that are stored mean nothing there: what is pending is adopted, and nobody writes before that.
+The ids of transactions that are stored mean nothing there: post_restore takes what is pending. Nobody writes before.
 """
 
 from __future__ import annotations
@@ -105,15 +105,15 @@ def test_a_queue_survives_dump_and_restore(
             assert one(there, "select pgcombine.backlog('wc')") == pending
             assert one(there, "select sum(backlog) from pgcombine.status") == pending
             assert current(there) == expected
-            with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
+            with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet") as refused:
                 add(there, {"w0": 1})
             assert refused.value.sqlstate == "PC012"
             with pytest.raises(PostRestorePendingError, match="try again"):
                 WC.enqueue(there, [("w1", 1)])
-            with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet"):
+            with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet"):
                 there.execute("select pgcombine.combine('wc')")
-            assert one(there, "select pgcombine.adopt()") is True
-            assert one(there, "select pgcombine.adopt()") is False
+            assert one(there, "select pgcombine.post_restore()") is True
+            assert one(there, "select pgcombine.post_restore()") is False
             assert WC.verify(there) == []
             assert one(there, "select pgcombine.backlog('wc')") == pending
             assert one(there, "select count(*) from pgcombine.wc_updates") <= pending
@@ -146,7 +146,7 @@ def test_a_worker_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> 
 
         assert not added()
         with workers(copy, "wc", poll=0.05):
-            eventually(added, what="the database is adopted")
+            eventually(added, what="post_restore has run")
             eventually(lambda: values(there) == {"a": 2, "b": 2}, what="combined")
 
 
@@ -166,12 +166,12 @@ def test_of_several_one_adopts(conn: psycopg.Connection, dsn: str, server: Serve
     make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(100)])
 
-    def adopt() -> bool:
+    def post_restore() -> bool:
         with psycopg.connect(copy, autocommit=True) as there:
-            return bool(one(there, "select pgcombine.adopt()"))
+            return bool(one(there, "select pgcombine.post_restore()"))
 
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
-        with in_background(*[adopt] * 4) as done:
+        with in_background(*[post_restore] * 4) as done:
             pass
         assert sorted(future.result() for future in done) == [False, False, False, True]
         combine_all(there)
@@ -186,7 +186,7 @@ def test_a_restore_that_is_not_finished(conn: psycopg.Connection, dsn: str, serv
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("drop trigger pgcombine_wake on pgcombine.wc_updates")
         with pytest.raises(psycopg.Error, match=r"the restore of database .* isn't finished") as refused:
-            there.execute("select pgcombine.adopt()")
+            there.execute("select pgcombine.post_restore()")
         assert refused.value.sqlstate == "PC012"
 
 
@@ -199,11 +199,11 @@ def test_who_may_not_run_passes_does_not_adopt(conn: psycopg.Connection, dsn: st
         try:
             there.execute(f"set role {role}")
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not run passes"):
-                there.execute("select pgcombine.adopt()")
+                there.execute("select pgcombine.post_restore()")
             there.execute("reset role")
             there.execute("select pgcombine.grant_right('work', %s, 'wc')", (role,))
             there.execute(f"set role {role}")
-            assert one(there, "select pgcombine.adopt()") is True
+            assert one(there, "select pgcombine.post_restore()") is True
         finally:
             there.execute("reset role")
             there.execute(f"drop owned by {role}")
@@ -233,7 +233,7 @@ def test_a_template_copy_goes_on_at_once(conn: psycopg.Connection, dsn: str, ser
     name = conn.info.dbname
     conn.close()
     with server.database(template=name) as copy, psycopg.connect(copy, autocommit=True) as there:
-        assert one(there, "select pgcombine.adopt()") is False
+        assert one(there, "select pgcombine.post_restore()") is False
         add(there, {"a": 1})
         combine_all(there)
         assert values(there) == {"a": 3}
@@ -245,36 +245,40 @@ def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None
         conn.execute("insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 4711)")
 
 
-def test_no_single_transaction_writes_a_lineage(conn: psycopg.Connection) -> None:
+def test_no_single_transaction_writes_a_cluster_identity(conn: psycopg.Connection) -> None:
     """A restore does that, and its id may be one that is named."""
     assert one(
         conn,
-        "select bool_and(pgcombine_internal.own_lineage()) and count(distinct id::text) = 2 from pgcombine.lineage",
+        "select bool_and(pgcombine_internal.own_cluster()) and count(distinct id::text) = 2"
+        " from pgcombine.cluster_identity",
     )
-    conn.execute("create table named as select place, id from pgcombine.lineage")
+    conn.execute("create table named as select place, id from pgcombine.cluster_identity")
     for place in (1, 2):
         with conn.transaction():
-            conn.execute("truncate pgcombine.lineage")
+            conn.execute("truncate pgcombine.cluster_identity")
             conn.execute(
                 """
-                insert into pgcombine.lineage
+                insert into pgcombine.cluster_identity
                 select place, case place when %s then pg_current_xact_id()::xid else id end from named
                 """,
                 (place,),
             )
-        assert not one(conn, "select pgcombine_internal.own_lineage()")
-    conn.execute("truncate pgcombine.lineage")
-    assert not one(conn, "select pgcombine_internal.own_lineage()")
+        assert not one(conn, "select pgcombine_internal.own_cluster()")
+    conn.execute("truncate pgcombine.cluster_identity")
+    assert not one(conn, "select pgcombine_internal.own_cluster()")
 
 
-def test_the_lineage_does_not_change(conn: psycopg.Connection) -> None:
+def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
     """In the file by whose number sessions remember it."""
-    for change in ("update pgcombine.lineage set id = '3'", "delete from pgcombine.lineage where place = 2"):
-        with pytest.raises(psycopg.Error, match=r"lineage of database .* doesn't change") as refused:
+    for change in (
+        "update pgcombine.cluster_identity set id = '3'",
+        "delete from pgcombine.cluster_identity where place = 2",
+    ):
+        with pytest.raises(psycopg.Error, match=r"cluster identity of database .* doesn't change") as refused:
             conn.execute(change.encode())
         assert refused.value.sqlstate == "PC012"
     with pytest.raises(psycopg.errors.UniqueViolation):
-        conn.execute("insert into pgcombine.lineage values (1, '3'), (2, '3')")
+        conn.execute("insert into pgcombine.cluster_identity values (1, '3'), (2, '3')")
 
 
 @embedded_only
@@ -300,10 +304,10 @@ def test_a_session_from_before_data_alone_is_restored(conn: psycopg.Connection, 
         psql = programs.find(server.version).path("psql")
         load = [psql, "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", dsn]
         subprocess.run(load, input=dump, capture_output=True, check=True)
-        with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
+        with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet") as refused:
             add(pooled, {"a": 1})
         assert refused.value.sqlstate == "PC012"
-        assert one(conn, "select pgcombine.adopt()") is True
+        assert one(conn, "select pgcombine.post_restore()") is True
         add(pooled, {"a": 1})
     drain(dsn, "wc", timeout=60)
     assert values(conn) == {"a": 3, "b": 1}
@@ -318,11 +322,14 @@ def test_who_claims_that_the_ids_are_this_databases(conn: psycopg.Connection, ds
     combine_all(conn)
     add(conn, {"b": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
-        there.execute("select set_config('pgcombine.lineage', pg_relation_filenode('pgcombine.lineage')::text, false)")
+        there.execute(
+            "select set_config('pgcombine.cluster_identity',"
+            " pg_relation_filenode('pgcombine.cluster_identity')::text, false)"
+        )
         add(there, {"mine": 1})
         foreign = "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('mine', 1, 3)"
         there.execute(foreign)
-        assert one(there, "select pgcombine.adopt()") is True
+        assert one(there, "select pgcombine.post_restore()") is True
         assert WC.verify(there) == []
         drain(copy, "wc", timeout=60)
         assert {word: n for word, n in values(there).items() if word != "mine"} == {"a": 1, "b": 1}
@@ -352,7 +359,7 @@ def test_a_dump_is_complete_while_updates_come_and_go(conn: psycopg.Connection, 
         with psycopg.connect(dsn, autocommit=True) as worker:
             while not stop.is_set():
                 worker.execute("select pgcombine.combine('wc')")
-                worker.execute("call pgcombine.retire()")
+                worker.execute("call pgcombine.reclaim()")
 
     written = "select count(*) from public.written"
     truncated = "select txid_current() > 1000 and count(*) < %s from pgcombine.wc_updates"
@@ -399,7 +406,7 @@ def test_quarantined_keys_are_known_where_their_hash_is_another(
     conn.execute("truncate public.forbidden")
     numbers = "select array_agg(oid order by enumsortorder) from pg_enum where enumtypid = 'public.color'::regtype"
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
-        there.execute("select pgcombine.adopt()")
+        there.execute("select pgcombine.post_restore()")
         assert one(there, numbers) != one(conn, numbers)
         assert (WC.verify(there), dict(there.execute(listed).fetchall())) == ([], held)
         there.execute(update, (["red", "blue"],))
@@ -471,7 +478,7 @@ def test_keys_that_get_into_other_buckets(
     # pg_dump does by itself what the option says where a key is an enum
     dump = dumped(dsn, server, *([] if kind == "enum" else ["--load-via-partition-root"]))
     with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
-        there.execute("select pgcombine.adopt()")
+        there.execute("select pgcombine.post_restore()")
         assert one(there, "select pgcombine.backlog('wc')") == pending
         there.execute(update, (keys,))
         combine_all(there)
@@ -533,9 +540,9 @@ def test_reading_is_right_before_the_adoption(
     assert one(conn, "select sum(n) from pgcombine.wc_current") == 228
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         assert readings(there) == expected
-        with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet"):
+        with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet"):
             there.execute("call pgcombine.wait('wc', '1 s')")
-        there.execute("select pgcombine.adopt()")
+        there.execute("select pgcombine.post_restore()")
         assert readings(there) == expected
 
 
@@ -543,14 +550,14 @@ def test_reading_is_right_before_the_adoption(
 def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn, delete_when=None)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
-    conn.execute("update pgcombine.retention set page = 99999 where bucket = 0")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")
+    conn.execute("update pgcombine.expiry set page = 99999 where bucket = 0")
     add(conn, {"new": 2, "late": 1, "1": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         with pytest.raises(psycopg.Error) as caught:
             there.execute("call pgcombine.expire('wc')")
         assert caught.value.sqlstate == "PC012"
-        there.execute("select pgcombine.adopt()")
+        there.execute("select pgcombine.post_restore()")
         assert one(there, "call pgcombine.expire('wc')") == 99
         combine_all(there)
         assert values(there) == {"new": 2, "1": 2}

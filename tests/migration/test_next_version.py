@@ -33,7 +33,7 @@ UPGRADES = [schema.upgrade, pytest.param(by_psql, marks=pytest.mark.slow)]
 
 def with_queues(conn: psycopg.Connection) -> None:
     """Queues with an observer, an export, an attached table, a held key, keys that expire; values, pending updates."""
-    make_queue(conn, retain="n > -1000", quarantine_after=9)
+    make_queue(conn, expire_when="n <= -1000", quarantine_after=9)
     make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
     conn.execute("create table public.history (word text, was bigint, is_now bigint)")
     conn.execute(

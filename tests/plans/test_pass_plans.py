@@ -132,11 +132,11 @@ def test_few_updates_by_old_statistics_read_few_values(conn: psycopg.Connection)
     combine_all(conn)
     words = [word_in(conn, 1, start=1000 * i) for i in range(50)]
     scans = "select coalesce(seq_tup_read, 0) from pg_stat_xact_user_tables where relname = 'wc_values_b0001'"
-    for call in ("combine('wc', 1)", "combine('wc', 1, 0, 0)"):
+    for call in ("pgcombine.combine('wc', 1)", "pgcombine_internal.run_pass('wc', 1, mask => 0, slice => 0)"):
         add(conn, dict.fromkeys(words, 1))
         conn.execute("select pg_stat_force_next_flush()")  # else what was read before is counted below
         with conn.transaction():
-            assert one(conn, f"select keys from pgcombine.{call}") == len(words)  # noqa: S608
+            assert one(conn, f"select keys from {call}") == len(words)  # noqa: S608
             assert one(conn, scans) == 0
 
 
@@ -298,7 +298,7 @@ def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> Non
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_values")
-    conn.execute("select pgcombine.set_retain('wc', 'n < 200000')")  # by the statistics few have expired
+    conn.execute("select pgcombine.set_expiry('wc', 'n >= 200000')")  # by the statistics few have expired
     plan = explain(conn, pass_of(conn, 0, page=1024), analyze=True)
     read = [node for node in plan if node.get("Relation Name") == "wc_values_b0000" and "Scan" in node["Node Type"]]
     reads = [node for node in read if node["Actual Loops"]]
@@ -306,13 +306,13 @@ def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> Non
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
 
-@pytest.mark.parametrize("retain", ["n < 5", "n > 100"])  # by the statistics all are kept, or none is
-def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, retain: str) -> None:
+@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])  # by the statistics all are kept, or none is
+def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, expire_when: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")
     conn.execute("analyze pgcombine.wc_values")
     write_values(conn, "update pgcombine.wc_values set n = 7")
-    conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
+    conn.execute("select pgcombine.set_expiry('wc', %s)", (expire_when,))
     add(conn, {f"w{i}": 0 for i in range(20_000)})
     plan = explain(conn, pass_of(conn, 0, page=0), analyze=True)
     log = [node for node in plan if "_updates_" in node.get("Relation Name", "")]

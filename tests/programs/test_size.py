@@ -14,11 +14,11 @@ FILES = {
         "-- pgcombine_internal.not_called()\nselect '{keys} {values} {keys}' -- {comment}\n"
     ),
     "sql/core/internal/pass/unused.sql": "{more}\n",
-    "sql/core/internal/queue/named.sql": "raise exception 'x' using hint = 'select pgcombine.adopt()';\n",
+    "sql/core/internal/queue/named.sql": "raise exception 'x' using hint = 'select pgcombine.post_restore()';\n",
     "sql/rollup/internal/attached.sql": "1\n2\n",
     "sql/handoff/internal/not_called.sql": "-- long: " + "x" * 90 + "\n",
     "sql/core/public/combine.sql": "select pgcombine_internal.plan() ;\nselect pgcombine_internal.named (1)\n",
-    "sql/core/public/adopt.sql": "\n",
+    "sql/core/public/post_restore.sql": "\n",
     "sql/export/public/create_export.sql": "\n",
     "sql/core/triggers/wake.sql": "\n",
     "sql/queries/plan.sql": "\n\n\n\n",

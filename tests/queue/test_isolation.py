@@ -100,7 +100,7 @@ def test_the_life_of_a_queue_in_psql(conn: psycopg.Connection, dsn: str) -> None
     conn.execute("select pgcombine.rebucket('wc', 8)")
     conn.execute("commit")
     assert values(conn) == {"a": 2}
-    conn.execute("call pgcombine.drop_in_portions('wc')")
+    conn.execute("call pgcombine.drop_large_queue('wc')")
     assert conn.execute("select from pgcombine.queue").fetchall() == []
 
 

@@ -117,9 +117,9 @@ OPTIONS: dict[str, Any] = {
     "buckets_per_partition": 3,
     "tablespaces": ["pg_default"],
     "max_backlog": 1000,
-    "retain": "n > 0",
-    "retain_silently": True,
-    "retain_every": timedelta(hours=1),
+    "expire_when": "n <= 0",
+    "expire_silently": True,
+    "expire_every": timedelta(hours=1),
 }
 
 
@@ -133,7 +133,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.create_queue('sql', array['w text'], array['n int sum'])")
     chosen = (
         "buckets, notify, pass_limit, quarantine_after, partitions, tablespaces, max_backlog, "
-        "retain, retain_silently, retain_every"
+        "expire_when, expire_silently, expire_every"
     )
     made = {
         name: row
@@ -148,16 +148,16 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
         CombineQueue("more", **columns, pass_limit=0).create(conn)
 
 
-def test_retain_is_set_and_cleared(conn: psycopg.Connection) -> None:
-    wc = CombineQueue("wc", key="w text", value="n int sum", retain_silently=True, retain_every=timedelta(hours=1))
+def test_expiry_is_set_and_cleared(conn: psycopg.Connection) -> None:
+    wc = CombineQueue("wc", key="w text", value="n int sum", expire_silently=True, expire_every=timedelta(hours=1))
     wc.create(conn)
-    found = "select retain, retain_silently, retain_every from pgcombine.queue"
-    wc.set_retain(conn, "n > 0")
-    assert conn.execute(found).fetchall() == [("(n > 0)", True, timedelta(hours=1))]
-    wc.set_retain(conn, None)
+    found = "select expire_when, expire_silently, expire_every from pgcombine.queue"
+    wc.set_expiry(conn, "n <= 0")
+    assert conn.execute(found).fetchall() == [("(n <= 0)", True, timedelta(hours=1))]
+    wc.set_expiry(conn, None)
     assert conn.execute(found).fetchall() == [(None, True, timedelta(hours=1))]
     with pytest.raises(InvalidDefinitionError, match="volatile"):
-        wc.set_retain(conn, "random() > n")
+        wc.set_expiry(conn, "random() > n")
 
 
 def test_buckets_that_share_tables_are_not_warned_of(conn: psycopg.Connection) -> None:
@@ -222,7 +222,7 @@ def test_what_is_combined_is_no_backlog(conn: psycopg.Connection, per_partition:
 def test_command(conn: psycopg.Connection, dsn: str) -> None:
     options = ("--buckets", 8, "--buckets-per-partition", 4, "--max-backlog", 1000, "--tablespace", "pg_default")
     options += ("--pass-limit", 777, "--quarantine-after", 9, "--no-notify")
-    options += ("--retain", "w > 'a'", "--retain-silently", "--retain-every", 60)
+    options += ("--expire-when", "w <= 'a'", "--expire-silently", "--expire-every", 60)
     made = run_cli("queue", "create", "wc", "--key", "w text", "--value", "n int sum", *options, "--dsn", dsn)
     assert made.returncode == 0, made.stderr
     shown = json.loads(run_cli("queue", "show", "wc", "--json", "--dsn", dsn).stdout)
@@ -233,6 +233,6 @@ def test_command(conn: psycopg.Connection, dsn: str) -> None:
         "max_backlog": 1000,
     }
     assert [shown[name] for name in ("pass_limit", "quarantine_after", "notify")] == [777, 9, False]
-    assert shown["retain"] == "(w > 'a'::text)"
-    assert [shown[name] for name in ("retain_silently", "retain_every")] == [True, "00:01:00"]
+    assert shown["expire_when"] == "(w <= 'a'::text)"
+    assert [shown[name] for name in ("expire_silently", "expire_every")] == [True, "00:01:00"]
     assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"

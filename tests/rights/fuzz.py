@@ -307,7 +307,7 @@ class World:
 
     def _of_own_load(self, table: str, row: dict[str, Any]) -> bool:
         """Rows without a queue's name that the role may write for its own queue."""
-        if table == "handoff_delivery":  # by handoff_retire: how many, but not that the server had it
+        if table == "handoff_delivery":  # by handoff_acknowledge: how many, but not that the server had it
             return row["token"] == "00000000-0000-0000-0000-000000000000"
         if table == "spark_alive":
             loads = "select exists (select from pgcombine.spark_load where load = %s and queue = 'other')"

@@ -15,15 +15,15 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
     for queue in ("wc", "other"):
         make_queue(conn, queue, delete_when=None)
         write_values(conn, f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)")  # noqa: S608
-        conn.execute("select pgcombine.set_retain(%s, 'n > 0')", (queue,))
+        conn.execute("select pgcombine.set_expiry(%s, 'n <= 0')", (queue,))
     role = login()
-    for statement in ("call pgcombine.expire('wc')", "select pgcombine.set_retain('wc', null)"):
+    for statement in ("call pgcombine.expire('wc')", "select pgcombine.set_expiry('wc', null)"):
         with pytest.raises(errors.InsufficientPrivilege):
             role.execute(statement.encode())
     conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role.info.user,))
     assert one(role, "call pgcombine.expire('wc')") == 1
     write_values(conn, "insert into pgcombine.wc_values values ('c', 0)")
-    conn.execute("update pgcombine.retention set due = '-infinity'")
+    conn.execute("update pgcombine.expiry set due = '-infinity'")
     with workers(as_role(dsn, role.info.user), poll=0.1):
         eventually(lambda: values(conn) == {"b": 1})
     assert values(conn, "other") == {"a": 0, "b": 1}
@@ -32,16 +32,16 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
 def test_a_worker_writes_no_place_of_another_queue(conn: psycopg.Connection, login: Login) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue)
-    conn.execute("insert into pgcombine.retention (queue, bucket, page, due) values ('other', 0, 7, now())")
+    conn.execute("insert into pgcombine.expiry (queue, bucket, page, due) values ('other', 0, 7, now())")
     role = login()
     conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role.info.user,))
     role.execute("select pgcombine_internal.look_on('wc', 0, 0, 0)")
     for statement in (
         "select pgcombine_internal.look_on('other', 0, 0, 0)",
         "select pgcombine_internal.look_on('other', 1, 0, 0)",
-        "delete from pgcombine.retention",
+        "delete from pgcombine.expiry",
     ):
         with pytest.raises(errors.InsufficientPrivilege):
             role.execute(statement.encode())
-    role.execute("update pgcombine.retention set page = 9")
-    assert one(conn, "select page from pgcombine.retention where queue = 'other'") == 7
+    role.execute("update pgcombine.expiry set page = 9")
+    assert one(conn, "select page from pgcombine.expiry where queue = 'other'") == 7

@@ -64,7 +64,7 @@ def refused(conn: psycopg.Connection, statement: str, *parameters: object) -> No
         conn.execute(statement, parameters)  # type: ignore[arg-type]
 
 
-def test_a_writer_writes_and_retires(roles: Roles) -> None:
+def test_a_writer_writes_and_acknowledges(roles: Roles) -> None:
     token = accept(roles.writer, roles.id)
     assert hinted(roles.owner) == {"wc": 2}
     assert accept(roles.writer, roles.id, token=token) == token  # again
@@ -74,7 +74,7 @@ def test_a_writer_writes_and_retires(roles: Roles) -> None:
         one(roles.writer, "select pgcombine_internal.handoff_known('wc', array[%s::uuid, %s])", token, new_token())
         == token
     )
-    assert one(roles.writer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
+    assert one(roles.writer, "select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", token) == 1
     assert hinted(roles.owner) == {"wc": 1}
     assert one(roles.owner, "select delivered from pgcombine.handoff where destination = 'b'") == 1
     statuses = roles.writer.execute(
@@ -109,7 +109,7 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
             refused(roles.writer, what + " from pgcombine.handoff_" + table)
     refused(roles.writer, "select * from pgcombine.hint")
     refused(roles.writer, "select dsn from pgcombine.handoff_replica")
-    assert one(roles.writer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 0
+    assert one(roles.writer, "select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", token) == 0
     assert hinted(roles.owner) == before == {"secret": 2}
 
 
@@ -164,7 +164,7 @@ def test_a_view_of_old_tokens_stops_no_upkeep(roles: Roles) -> None:
 def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     """It neither makes them look as if they had forgotten something, nor decides who they are, nor stops them."""
     token = accept(roles.writer, roles.id)
-    roles.writer.execute("select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", (token,))
+    roles.writer.execute("select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", (token,))
     roles.writer.execute(
         "select pgcombine_internal.handoff_apply(%s, 'wc', pgcombine_internal.handoff_shape('wc'), %s, "
         "%s, '{null}', %s, home => 'c')",
@@ -242,7 +242,7 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     page = replayer.execute(query("handoff_page").encode(), ("b", "0" * 32, 0, 10, 10)).fetchall()
     assert [found for found, *_ in page] == [token]
     replayer.execute("select pgcombine_internal.handoff_met('b', gen_random_uuid(), 1)")
-    assert one(replayer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
+    assert one(replayer, "select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", token) == 1
     assert one(replayer, "select pgcombine_internal.handoff_last('b')") == token
     replayer.execute("select pgcombine_internal.report_destination('server', 'b', %s)", (ticket,))
     replayer.execute("select pgcombine_internal.pause_destination('server', 'c', 'defined otherwise')")
@@ -300,7 +300,7 @@ def test_without_a_grant_nothing_works(roles: Roles) -> None:
         f"handoff_known('wc', '{{{token}}}')",
         f"handoff_kept_of('wc', '{{{DIGEST}}}', 1)",
         f"handoff_remembers('{token}')",
-        f"handoff_retire('b', '{{{token}}}', 0)",
+        f"handoff_acknowledge('b', '{{{token}}}', 0)",
         "handoff_tidy()",
         "handoff_hello('a')",
         "try_destination('server', 'b')",
@@ -422,14 +422,14 @@ def test_a_hint_is_of_a_write_that_is_here(roles: Roles, arguments: str) -> None
     assert hinted(roles.owner) == {}
 
 
-def test_a_writer_counts_only_what_it_retires(roles: Roles) -> None:
+def test_a_writer_counts_only_what_it_acknowledges(roles: Roles) -> None:
     """Figures that overflow would end the upkeep for all."""
     token = accept(roles.writer, roles.id)
-    retire = "select pgcombine_internal.handoff_retire('b', %s, %s)"
-    assert one(roles.writer, retire, [token, *(new_token() for _ in range(9))], 2**62) == 1
-    assert one(roles.writer, retire, [token], -(2**62)) == 0
+    acknowledge = "select pgcombine_internal.handoff_acknowledge('b', %s, %s)"
+    assert one(roles.writer, acknowledge, [token, *(new_token() for _ in range(9))], 2**62) == 1
+    assert one(roles.writer, acknowledge, [token], -(2**62)) == 0
     token = accept(roles.writer, roles.id)
-    assert one(roles.writer, retire, [token], None) == 1
+    assert one(roles.writer, acknowledge, [token], None) == 1
     counts = "select delivered, deduplicated from pgcombine.handoff where destination = 'b'"
     assert roles.owner.execute(counts).fetchone() == (1, 1)
 

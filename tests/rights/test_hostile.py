@@ -231,10 +231,9 @@ def test_numbers_and_times_that_break_sums(
         *(
             ("work", "wc", statement)
             for statement in (
-                "insert into pgcombine.retention (queue, bucket, page, due, failed_at) "
-                "values ('wc', 0, 0, now(), {at})",
-                "insert into pgcombine.retention (queue, bucket, page, due) values ('wc', 0, 0, now()); "
-                "update pgcombine.retention set failed_at = {at}",
+                "insert into pgcombine.expiry (queue, bucket, page, due, failed_at) values ('wc', 0, 0, now(), {at})",
+                "insert into pgcombine.expiry (queue, bucket, page, due) values ('wc', 0, 0, now()); "
+                "update pgcombine.expiry set failed_at = {at}",
             )
         ),
         (

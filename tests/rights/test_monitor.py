@@ -40,7 +40,7 @@ def failing(conn: psycopg.Connection) -> psycopg.Connection:
     add(conn, {KEY: 1})
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', %s)", (f"{KEY} is out of range",))
     conn.execute(
-        "insert into pgcombine.retention (queue, bucket, page, due, sqlstate, error, failed_at, failed_page) "
+        "insert into pgcombine.expiry (queue, bucket, page, due, sqlstate, error, failed_at, failed_page) "
         "values ('wc', 1, 0, now(), 'P0001', %s, now(), 0)",
         (f"{KEY} stays",),
     )
@@ -71,7 +71,7 @@ def test_no_column_has_a_key(failing: psycopg.Connection, dsn: str) -> None:
         assert [relation for relation, text in found.items() if KEY in text] == []
         assert "22003" in found["pgcombine.bucket_stat"]
         errors = monitor.execute(
-            "select retains, sqlstate, error from pgcombine_internal.failures() order by 1"
+            "select expires, sqlstate, error from pgcombine_internal.failures() order by 1"
         ).fetchall()
         assert errors == [(False, "22003", None), (True, "P0001", None)]
 

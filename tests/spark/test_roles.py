@@ -127,7 +127,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
     assert {queue["queue"]: queue["quarantined_keys"] for queue in state["queues"]} == {"other": 0, "wc": 1}
     with cast.connect("operate") as operator:
         assert one(operator, "select key->>'word' from pgcombine.quarantine") == "poison"
-        assert one(operator, "select pgcombine.quarantine_drop('wc')") == 2
+        assert one(operator, "select pgcombine.drop_quarantined('wc')") == 2
         operator.execute("select pgcombine.pause('wc')")
         operator.execute("select pgcombine.resume('wc')")
 

@@ -6,7 +6,7 @@ next version
 - a queue has a rank, from its buckets, and a table for it; passes read tables of values without parallel workers
 - ``regenerate`` has a second parameter with a default: beside the older one each call would be ambiguous
 - ``backlog`` returns another type, which REPLACE can't change
-- ``drop_in_portions`` is gone, and ``rank`` is new.
+- ``drop_large_queue`` is gone, and ``rank`` is new.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _files() -> list[tuple[str, str]]:
     for old, new in _CHANGES.items():
         (path,) = (path for path, text in files.items() if old in text)
         files[path] = files[path].replace(old, new)
-    assert files.pop("core/public/drop_in_portions.sql")
+    assert files.pop("core/public/drop_large_queue.sql")
     # in the order in which they are applied
     public = [path for path in files if path.startswith("core/public/")]
     return [

@@ -29,7 +29,7 @@ def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None
 
 
 def expire(conn: psycopg.Connection) -> None:
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
 
 
 def step(connection: psycopg.Connection) -> tuple[int, bool] | None:
@@ -47,11 +47,11 @@ def test_a_worker_removes_expired_keys(dsn: str, conn: psycopg.Connection) -> No
     expire(conn)
     with workers(dsn, poll=0.1):
         eventually(lambda: left(conn) == 50)
-        later = "select count(*) = 4 from pgcombine.retention where due > now() + interval '5 min'"
+        later = "select count(*) = 4 from pgcombine.expiry where due > now() + interval '5 min'"
         eventually(lambda: one(conn, later))
         # nothing more until the time has come
         write_values(conn, "update pgcombine.wc_values set n = 0 where word = '1'")
-        conn.execute("select pgcombine.set_retain('wc', 'n > 0', every => '1 ms')")
+        conn.execute("select pgcombine.set_expiry('wc', 'n <= 0', every => '1 ms')")
         eventually(lambda: left(conn) == 49)
         write_values(conn, "update pgcombine.wc_values set n = 0 where word = '3'")
         eventually(lambda: left(conn) == 48)
@@ -89,16 +89,16 @@ def test_a_failing_observer_is_noted_and_passes_go_on(dsn: str, conn: psycopg.Co
     conn.execute("select pgcombine.add_observer('wc', 'strict', 'select strict(new_n) from changes')")
     expire(conn)
     with workers(dsn, poll=0.1):
-        eventually(lambda: one(conn, "select max(error) from pgcombine.retention") == "it broke")
+        eventually(lambda: one(conn, "select max(error) from pgcombine.expiry") == "it broke")
         assert left(conn) == 100
         assert one(conn, "select count(*) from pgcombine.failure") == 0
         add(conn, {"1": 1})
         eventually(lambda: values(conn)["1"] == 2)
         assert one(conn, "select count(*) from pgcombine.quarantined_key") == 0
         conn.execute("drop table broken")
-        conn.execute("update pgcombine.retention set due = '-infinity'")
+        conn.execute("update pgcombine.expiry set due = '-infinity'")
         eventually(lambda: left(conn) == 50)
-        eventually(lambda: one(conn, "select count(error) from pgcombine.retention") == 0)
+        eventually(lambda: one(conn, "select count(error) from pgcombine.expiry") == 0)
 
 
 def test_a_pass_that_waits_too_long_for_a_lock_fails_not(dsn: str, conn: psycopg.Connection) -> None:
@@ -230,9 +230,9 @@ def test_exports(dsn: str, conn: psycopg.Connection) -> None:
     make_export(conn)
     add(conn, {"a": 1, "b": 2, "c": 3})
     combine_all(conn)
-    conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")
     assert one(conn, "call pgcombine.expire('wc')") == 1
-    conn.execute("select pgcombine.set_retain('wc', 'n > 2', true)")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 2', true)")
     assert one(conn, "call pgcombine.expire('wc')") == 1
     found = conn.execute("select word, old_n, new_n from pgcombine.search_exports order by seq").fetchall()
     assert sorted(found[:3]) == [("a", None, 1), ("b", None, 2), ("c", None, 3)]
@@ -241,15 +241,15 @@ def test_exports(dsn: str, conn: psycopg.Connection) -> None:
 
 def test_rebucketing_begins_anew(conn: psycopg.Connection) -> None:
     filled(conn, 1000)
-    conn.execute("select pgcombine.set_retain('wc', 'n >= 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n < 0')")
     assert one(conn, "call pgcombine.expire('wc')") == 0
     conn.execute("select pgcombine.rebucket('wc', 6, buckets_per_partition => 2)")
-    assert one(conn, "select count(*) from pgcombine.retention") == 0
+    assert one(conn, "select count(*) from pgcombine.expiry") == 0
     expire(conn)
     assert one(conn, "call pgcombine.expire('wc')") == 500
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
     conn.execute("select pgcombine.drop_queue('wc')")
-    assert one(conn, "select count(*) from pgcombine.retention") == 0
+    assert one(conn, "select count(*) from pgcombine.expiry") == 0
 
 
 @embedded_only
@@ -262,8 +262,8 @@ def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connec
         value=["n bigint sum"],
         delete_when=None,
         buckets=2,
-        retain="bucket > now() - interval '0.5 s'",
-        retain_every="1 ms",
+        expire_when="bucket <= now() - interval '0.5 s'",
+        expire_every="1 ms",
     )
     conn.execute("create table history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
     conn.execute(
@@ -305,5 +305,5 @@ def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connec
     assert one(conn, gaps) == 0
     assert one(conn, "select count(*) from history where is_now is null") > 0
     assert one(conn, "select count(*) from pgcombine.failure") == 0
-    assert one(conn, "select count(error) from pgcombine.retention") == 0
+    assert one(conn, "select count(error) from pgcombine.expiry") == 0
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []

@@ -215,7 +215,7 @@ def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
     failed = 0
     for part in range(2):
         try:
-            conn.execute("select * from pgcombine.combine('wc', 0, 1, %s)", (part,))
+            conn.execute("select * from pgcombine_internal.run_pass('wc', 0, mask => 1, slice => %s)", (part,))
         except pg.RaiseException:
             failed += 1
     assert failed == 1
@@ -257,7 +257,7 @@ def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connec
         add(conn, {"bad": 5})
         combine_all(conn)
         with pytest.raises(pg.SerializationFailure):
-            old.execute("select pgcombine.quarantine_retry('wc')")
+            old.execute("select pgcombine.retry_quarantined('wc')")
         old.execute("rollback")
     assert held(conn) == {"bad": 2}
 

@@ -1,22 +1,20 @@
--- pgcombine.combine(queue [, bucket, mask, slice]) → (bucket, updates, keys, changes, more)
+-- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
 -- Runs one pass: claims a bucket, combines its pending updates with the values, writes the new values and a journal
 -- row, all in the caller's transaction.
 -- Returns no row if the bucket is claimed already, if the queue is paused, or if no bucket was given and none has
 -- pending updates. Updates that the caller's transaction has enqueued stay pending, since they aren't committed.
---   bucket       null: the next one with pending updates
---   mask, slice  only keys with hash & mask = slice
---   updates      number of updates taken
---   keys         number of their keys
---   changes      number of keys whose values changed
---   more         whether updates of other keys may be pending: true for each slice that the caller names
+--   bucket   null: the next one with pending updates
+--   updates  number of updates taken
+--   keys     number of their keys
+--   changes  number of keys whose values changed
+--   more     whether updates of other keys may be pending
 -- Tables written: those of run_pass.
 -- Errors: those of run_pass (PC008: the queue has observers in Python).
-create or replace function pgcombine.combine(queue text, inout bucket integer default null,
-    mask bigint default null, slice bigint default null, out updates bigint, out keys bigint, out changes bigint,
-    out more boolean)
+create or replace function pgcombine.combine(queue text, inout bucket integer default null, out updates bigint,
+    out keys bigint, out changes bigint, out more boolean)
 returns setof record
 language sql
 as $$
     select p.bucket, p.updates, p.keys, p.changes, p.more
-    from pgcombine_internal.run_pass(combine.queue, combine.bucket, mask => combine.mask, slice => combine.slice) p
+    from pgcombine_internal.run_pass(combine.queue, combine.bucket) p
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
---                      tablespaces, max_backlog, quarantine_after, retain, retain_silently, retain_every])
+--                      tablespaces, max_backlog, quarantine_after, expire_when, expire_silently, expire_every])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
 -- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus, the updates below a ring
 -- of segments. Partition p is the tables <queue>_updates_b<p>_s<segment> and <queue>_values_b<p>, p in four
@@ -18,16 +18,16 @@
 --   max_backlog  number of pending updates, about, at which enqueues fail until workers have caught up (see
 --                refuse_backlog)
 --   quarantine_after  number of failed passes in a row after which the keys at fault are quarantined (see fail_pass)
---   retain       condition over key and value columns; keys for which it is false expire (see set_retain)
---   retain_silently  whether observers don't see that
---   retain_every  how often workers look through a bucket for expired keys
+--   expire_when  condition over key and value columns; keys for which it is true expire (see set_expiry)
+--   expire_silently  whether observers don't see that
+--   expire_every  how often workers look through a bucket for expired keys
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
 -- Errors: PC002 the queue exists; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
-    max_backlog bigint default null, quarantine_after integer default 5, retain text default null,
-    retain_silently boolean default false, retain_every interval default '10 min')
+    max_backlog bigint default null, quarantine_after integer default 5, expire_when text default null,
+    expire_silently boolean default false, expire_every interval default '10 min')
 returns void
 language plpgsql
 as $$
@@ -72,7 +72,7 @@ begin
     from (
         select to_regclass(format('pgcombine.%I', _name || s)) is null as free,
                format('queue "%s" is being dropped', _name) as problem,
-               format('call pgcombine.drop_in_portions(%L) ends that', _name) as hint
+               format('call pgcombine.drop_large_queue(%L) ends that', _name) as hint
         from unnest(array['_updates_dropped', '_values_dropped']) s
         union all
         select to_regclass(format('pgcombine.%I', _name || s)) is null,
@@ -104,8 +104,8 @@ begin
             perform pgcombine_internal.warn_of_delete_when(_name);
         end if;
         perform pgcombine_internal.regenerate(_name);
-        if retain is not null or retain_silently or retain_every <> interval '10 min' then
-            perform pgcombine.set_retain(_name, retain, retain_silently, retain_every);
+        if expire_when is not null or expire_silently or expire_every <> interval '10 min' then
+            perform pgcombine.set_expiry(_name, expire_when, expire_silently, expire_every);
         end if;
         perform pgcombine_internal.grant_standing(_name);
         perform pgcombine_internal.mark_all(_name);

@@ -2,7 +2,7 @@
 -- Drops a queue with its updates and values, all in one transaction.
 --   force  whether to drop it although updates are pending or held, or a component keeps it: what belongs to it there
 --          is dropped, too
--- If this takes too many locks for one transaction, call pgcombine.drop_in_portions.
+-- If this takes too many locks for one transaction, call pgcombine.drop_large_queue.
 -- Tables written: those of close_queue.
 -- Errors: those of close_queue; PC011 too many locks.
 create or replace function pgcombine.drop_queue(queue text, force boolean default false)
@@ -11,7 +11,7 @@ language plpgsql
 as $$
 declare
     _locks constant bigint := pgcombine_internal.locks_to_drop(drop_queue.queue);
-    _otherwise constant text := format('; or drop it in portions: call pgcombine.drop_in_portions(%L)',
+    _otherwise constant text := format('; or drop it in portions: call pgcombine.drop_large_queue(%L)',
         drop_queue.queue);
     _hint text;
 begin

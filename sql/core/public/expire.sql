@@ -23,21 +23,14 @@ declare
     _sqlstate text;
     _error text;
 begin
-    begin -- see wait
-        commit;
-    exception when invalid_transaction_termination then
-        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
-            'expire can''t run in a transaction', 'commit, then call it alone');
-    end;
-    commit;
-    set local transaction isolation level read committed;
+    call pgcombine_internal.begin_alone('expire');
     perform pgcombine_internal.require_queue(expire.queue);
     perform pgcombine_internal.require_right(expire.queue, 'work');
     removed := 0;
     loop
         -- in between the queue may be paused, dropped or rebucketed
         select q.* into _now
-        from pgcombine.queue q where q.queue = expire.queue and not q.paused and q.retain is not null;
+        from pgcombine.queue q where q.queue = expire.queue and not q.paused and q.expire_when is not null;
         if (_now.buckets, _now.partitions) is distinct from (_queue.buckets, _queue.partitions) then
             _bucket := 0;
             _page := 0;
@@ -86,7 +79,7 @@ begin
     end loop;
     if _error is not null then
         raise exception using errcode = _sqlstate, message = _error,
-            hint = 'pgcombine.retention has the pages around the keys at fault; the look went on behind them';
+            hint = 'pgcombine.expiry has the pages around the keys at fault; the look went on behind them';
     end if;
 end
 $$;

@@ -7,7 +7,7 @@
 -- As with TRUNCATE, a repeatable-read transaction with an older snapshot that hasn't read the queue yet sees it empty.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
--- wasn't granted in time; PC011 too many locks; PC012 the database is a copy that isn't adopted yet.
+-- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
 returns void
@@ -50,7 +50,7 @@ begin
         from generate_series(_queue.buckets, rebucket.buckets - 1) n;
     perform pgcombine_internal.mark_all(_queue.queue, format('%s:%s:', _oldest, _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;
-    delete from pgcombine.retention r where r.queue = _queue.queue;
+    delete from pgcombine.expiry r where r.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as %s',
         _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.regenerate_pass(_queue.queue);

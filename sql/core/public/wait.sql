@@ -5,7 +5,7 @@
 -- It is a procedure, called outside of a transaction: it commits between its looks, so that it holds no old snapshot
 -- itself. It ends once its first snapshot sees no pending update.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 updates are still pending at the
--- timeout; PC012 the database is a copy that isn't adopted yet.
+-- timeout; PC012 the database is a copy in which post_restore has not run yet.
 create or replace procedure pgcombine.wait(queue text, timeout interval default null)
 language plpgsql
 as $$
@@ -15,18 +15,7 @@ declare
     _seen txid_snapshot; -- the updates that this snapshot sees are waited for
     _buckets integer[];
 begin
-    -- In a block with an exception clause a commit always fails; only its message says whether it was called in a
-    -- transaction. If messages are translated, the commit below raises 2D000 instead.
-    begin
-        commit;
-    exception when invalid_transaction_termination then
-        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
-            format('wait for queue "%s" can''t run in a transaction', wait.queue),
-            'updates of the transaction are combined only after its commit; commit, then call it alone');
-    end;
-    commit;
-    -- Each look has its own snapshot. Under serializable the looks would conflict with enqueues and passes.
-    set local transaction isolation level read committed;
+    call pgcombine_internal.begin_alone('wait');
     perform pgcombine_internal.require_queue(wait.queue);
     perform pgcombine_internal.refuse_copied(); -- no snapshot of this database tells what the copied ids mean
     _seen := txid_current_snapshot();

@@ -3,29 +3,29 @@
 -- trigger can't know the buckets of the rows, since a transition table would halve the rate of COPY. enqueue knows
 -- them: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a bucket, unless buckets
 -- share it. Components have the trigger on tables of theirs.
--- Refuses inserts into a copied database (see own_lineage): new ids beside those of the other database would mean
--- nothing. The session remembers that the database isn't one, by the number of the file that holds the lineage. In that
--- file it stays so (see refuse_lineage). Whoever sets the variable by hand loses updates of its own at most, since
--- adopt removes each row that a copied database holds.
--- Notifies a sleeping worker, but no other, since a commit that notifies takes a lock of the whole database. The gate
--- tells: an advisory lock on the trigger's table. Writers share it until their transaction ends; a worker that goes to
--- sleep holds it alone. So while the worker sleeps, every writer notifies, and no writer commits unnoticed after the
--- worker's last look. Any role can take the lock. While a role does, inserts notify although no worker sleeps, or
--- workers nap instead of sleeping (see close_gate). Updates are then combined a few tenths of a second later at most.
--- Errors: PC012 the database is a copy that isn't adopted yet.
+-- Refuses inserts into a copied database (see own_cluster): new ids beside those of the other database would mean
+-- nothing. The session remembers that the database isn't one, by the number of the file that holds the identity. In
+-- that file it stays so (see refuse_cluster_identity). Whoever sets the variable by hand loses updates of its own at
+-- most, since post_restore removes each row that a copied database holds. Notifies a sleeping worker, but no other,
+-- since a commit that notifies takes a lock of the whole database. The gate tells: an advisory lock on the trigger's
+-- table. Writers share it until their transaction ends; a worker that goes to sleep holds it alone. So while the worker
+-- sleeps, every writer notifies, and no writer commits unnoticed after the worker's last look. Any role can take the
+-- lock. While a role does, inserts notify although no worker sleeps, or workers nap instead of sleeping (see
+-- close_gate). Updates are then combined a few tenths of a second later at most.
+-- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()
 returns trigger
 language plpgsql
 as $$
 begin
     -- it runs for every enqueue, so one expression decides
-    if current_setting('pgcombine.lineage', true) = pg_relation_filenode('pgcombine.lineage')::text
+    if current_setting('pgcombine.cluster_identity', true) = pg_relation_filenode('pgcombine.cluster_identity')::text
        and (tg_nargs = 0 or pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), tg_relid::integer))
     then
         return null;
     end if;
     perform pgcombine_internal.refuse_copied();
-    perform set_config('pgcombine.lineage', pg_relation_filenode('pgcombine.lineage')::text, false);
+    perform set_config('pgcombine.cluster_identity', pg_relation_filenode('pgcombine.cluster_identity')::text, false);
     if tg_nargs > 0 and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), tg_relid::integer)
        and current_setting('pgcombine.quiet', true) is distinct from 'on'
     then

@@ -36,8 +36,8 @@ begin
                 jsonb_build_object('is', n.found, 'should', n.recounted))) d (condition)
     where c.queue = recount_sql.queue and c.role = 'value';
     -- a key that has expired by the recount may be gone from the values already
-    select _parts || jsonb_build_object('retained', case when q.retain is not null then
-        format(' and (select (%s) is not false from (select %s, %s) as pgcombine_retained)', q.retain,
+    select _parts || jsonb_build_object('kept', case when q.expire_when is not null then
+        format(' and (select (%s) is not true from (select %s, %s) as pgcombine_expired)', q.expire_when,
             pgcombine_internal.column_list(q.queue, 'key', 'pgcombine_rows.{name} as {name}'),
             pgcombine_internal.column_list(q.queue, 'value', 'pgcombine_should_{position} as {name}')) end)
     into _parts
@@ -60,7 +60,7 @@ begin
          ), differing as (
              select format(''key %s: %s'', row({grouped}), concat_ws('', '', {sentences})) as sentence,
                     row_number() over (order by {grouped}) as number, count(*) over () as keys
-             from folded as pgcombine_rows where ({differs}){retained}
+             from folded as pgcombine_rows where ({differs}){kept}
          )
          select d.sentence, d.number, d.keys from differing d where d.number <= 10 order by d.number',
              _parts || jsonb_build_object('rows', _rows));

@@ -116,7 +116,7 @@ def test_dropping(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.drop_export('search'), pgcombine.drop_queue('wc')")
 
 
-@pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_in_portions('wc'%s)"])
+@pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_large_queue('wc'%s)"])
 def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) -> None:
     """Refused, with what to do; by force its exports go with it, and what waited in them."""
     make_queue(conn)

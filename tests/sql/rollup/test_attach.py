@@ -212,7 +212,7 @@ def test_a_recount_leaves_out_what_has_expired(conn: psycopg.Connection, dsn: st
     visits.attach(conn, "public.visit", "select at as day, 1 as n")
     conn.execute("insert into visit select g, current_date - g from generate_series(0, 9) g")
     drain(dsn, "visits", timeout=30)
-    conn.execute("select pgcombine.set_retain('visits', 'day > current_date - 5')")
+    conn.execute("select pgcombine.set_expiry('visits', 'day <= current_date - 5')")
     assert visits.verify(conn, recount=True) == []
     conn.execute("call pgcombine.expire('visits')")
     conn.execute("delete from visit where id in (1, 8)")  # the update for the older day is late

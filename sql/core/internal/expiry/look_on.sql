@@ -1,6 +1,6 @@
 -- pgcombine_internal.look_on(queue, bucket, first, next [, pause, sqlstate, error]) → next page
 -- Notes that the look for expired keys of a bucket goes on with the page next after a pause. Behind the last page the
--- next look begins after retain_every, and the result is null. A failure of pages is forgotten when they have been
+-- next look begins after expire_every, and the result is null. A failure of pages is forgotten when they have been
 -- looked through, or are gone.
 --   first            the first page that the pass has looked through
 --   sqlstate, error  why it removed none of the expired keys from first on
@@ -17,11 +17,11 @@ declare
     _ends constant boolean := look_on.next * current_setting('block_size')::bigint >= pg_relation_size(_values);
     _failed constant boolean := look_on.error is not null;
 begin
-    insert into pgcombine.retention as r (queue, bucket, page, due)
+    insert into pgcombine.expiry as r (queue, bucket, page, due)
     values (_queue.queue, look_on.bucket, case when _ends then 0 else look_on.next end,
-            clock_timestamp() + case when _ends then _queue.retain_every else look_on.pause end)
-    on conflict on constraint retention_pkey do update set page = excluded.page, due = excluded.due;
-    update pgcombine.retention r
+            clock_timestamp() + case when _ends then _queue.expire_every else look_on.pause end)
+    on conflict on constraint expiry_pkey do update set page = excluded.page, due = excluded.due;
+    update pgcombine.expiry r
     set sqlstate = look_on.sqlstate, error = look_on.error,
         failed_at = case when _failed then clock_timestamp() end, failed_page = case when _failed then look_on.first end
     where (r.queue, r.bucket) = (_queue.queue, look_on.bucket)

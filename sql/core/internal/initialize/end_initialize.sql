@@ -11,9 +11,9 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_initialize.queue);
     _removed bigint := 0;
 begin
-    if num_nonnulls(_queue.delete_when, _queue.retain) > 0 then
+    if num_nonnulls(_queue.delete_when, _queue.expire_when) > 0 then
         execute format('delete from pgcombine.%I where %s', _queue.queue || '_values',
-            concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'));
+            concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.expire_when || ')'));
         get diagnostics _removed = row_count;
     end if;
     perform set_config('pgcombine.initialize_' || _queue.queue, 'off', true);

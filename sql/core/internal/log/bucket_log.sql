@@ -18,7 +18,7 @@ declare
     _segments integer[] := '{}';
     _segment integer;
     _table text;
-    _own constant boolean := pgcombine_internal.own_lineage(); -- otherwise marks and ids come from another database
+    _own constant boolean := pgcombine_internal.own_cluster(); -- otherwise marks and ids come from another database
 begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
     select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks

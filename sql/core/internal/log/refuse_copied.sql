@@ -1,15 +1,15 @@
 -- pgcombine_internal.refuse_copied()
--- Raises unless the stored transaction ids were given in this database (see own_lineage).
--- Errors: PC012 the database is a copy; it works again once a worker has adopted it.
+-- Raises unless the stored transaction ids were given in this database (see own_cluster).
+-- Errors: PC012 the database is a copy; it works again once a worker has run post_restore.
 create or replace function pgcombine_internal.refuse_copied()
 returns void
 language plpgsql stable
 as $$
 begin
-    if not pgcombine_internal.own_lineage() then
-        raise exception 'database "%" is a copy that was not adopted yet', current_database()
+    if not pgcombine_internal.own_cluster() then
+        raise exception 'database "%" is a copy in which post_restore has not run yet', current_database()
             using errcode = 'PC012',
-                hint = 'start a worker, which adopts it, or run select pgcombine.adopt(); then try again in a new '
+                hint = 'start a worker, which runs it, or call select pgcombine.post_restore(); then try again in a new '
                 'transaction';
     end if;
 end

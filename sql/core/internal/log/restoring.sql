@@ -1,6 +1,6 @@
 -- pgcombine_internal.restoring() → boolean
 -- Returns true if an update may bear an id other than its transaction's, and raises otherwise. It may in a copied
--- database until it is adopted (see adopt), and in a transaction that has registered in the table pgcombine.restoring.
+-- database until post_restore has run, and in a transaction that has registered in the table pgcombine.restoring.
 -- The domain own_tx calls this function.
 -- Errors: those of refuse_id.
 create or replace function pgcombine_internal.restoring()
@@ -10,6 +10,6 @@ set search_path = pg_catalog, pg_temp
 as $$
     -- the cheap test comes first, since rebucket calls this for each row that it moves
     select exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
-        or not pgcombine_internal.own_lineage()
+        or not pgcombine_internal.own_cluster()
         or pgcombine_internal.refuse_id()
 $$;

@@ -9,7 +9,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_log.queue);
     _next constant bigint :=
-        case when pgcombine_internal.own_lineage() then txid_snapshot_xmax(txid_current_snapshot()) end;
+        case when pgcombine_internal.own_cluster() then txid_snapshot_xmax(txid_current_snapshot()) end;
     _segment text;
     _number bigint;
 begin

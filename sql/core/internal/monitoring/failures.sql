@@ -1,10 +1,10 @@
--- pgcombine_internal.failures() → (queue, bucket, retains, attempts, sqlstate, error, since, retry_at)
+-- pgcombine_internal.failures() → (queue, bucket, expires, attempts, sqlstate, error, since, retry_at)
 -- Returns the buckets whose last pass failed, and those from which expired keys couldn't be removed, of the queues
 -- whose failures the caller may see. The tables' policies hide such rows from roles that may not see the errors.
---   retains  whether it is about expired keys; attempts and retry_at are null then
+--   expires  whether it is about expired keys; attempts and retry_at are null then
 --   error    null for a role that monitors and may not read the queue, since errors name keys and values
 -- Runs with its owner's rights. Every role may call it.
-create or replace function pgcombine_internal.failures(out queue text, out bucket integer, out retains boolean,
+create or replace function pgcombine_internal.failures(out queue text, out bucket integer, out expires boolean,
     out attempts integer,
     out sqlstate text, out error text, out since timestamptz, out retry_at timestamptz)
 returns setof record
@@ -16,15 +16,15 @@ declare
     _role constant name := pgcombine_internal.caller();
 begin
     return query
-    select f.queue, f.bucket, f.retains, f.attempts, f.sqlstate, case
+    select f.queue, f.bucket, f.expires, f.attempts, f.sqlstate, case
         when pgcombine_internal.has_right(f.queue, 'explain', _role) then f.error end,
            f.since, f.retry_at
     from (
         select p.queue, p.bucket, false, p.attempts, p.sqlstate, p.error, p.since, p.retry_at from pgcombine.failure p
         union all
-        select r.queue, r.bucket, true, null, r.sqlstate, r.error, r.failed_at, null from pgcombine.retention r
+        select r.queue, r.bucket, true, null, r.sqlstate, r.error, r.failed_at, null from pgcombine.expiry r
             where r.error is not null
-    ) f (queue, bucket, retains, attempts, sqlstate, error, since, retry_at)
+    ) f (queue, bucket, expires, attempts, sqlstate, error, since, retry_at)
     where pgcombine_internal.has_right(f.queue, 'watch', _role);
 end
 $$;

@@ -1,7 +1,7 @@
 -- pgcombine_internal.sizes(queue) → jsonb
 -- Returns the sizes of a queue's tables, for sample: an array with table, rows (by its last vacuum or analyze; null: of
 -- the log nobody knows), bytes (with TOAST), index_bytes. Of the log also segments, filled, waiting and waiting_bytes.
--- A segment waits to be retired if its round is over, or if it is large (see consumed_segments), and its last updates
+-- A segment waits to be reclaimed if its round is over, or if it is large (see consumed_segments), and its last updates
 -- aren't pending.
 create or replace function pgcombine_internal.sizes(queue text)
 returns jsonb

@@ -30,14 +30,14 @@ begin
     select f.pass_limit into _limit
     from pgcombine.failure f where f.queue = _queue.queue and f.bucket = fail_pass.bucket;
     _first := not found;
-    if fail_pass.sqlstate = '57014' or _first and _queue.retain is not null then
+    if fail_pass.sqlstate = '57014' or _first and _queue.expire_when is not null then
         select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, fail_pass.bucket) l;
         execute format('select count(*), count(distinct %s & 4095) from %s', pgcombine_internal.key_hash(_queue.queue),
             pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _pending, _places;
     end if;
-    if _first and _queue.retain is not null and _pending <= _queue.pass_limit then
+    if _first and _queue.expire_when is not null and _pending <= _queue.pass_limit then
         select r.page into _page from (select) one
-        left join pgcombine.retention r on (r.queue, r.bucket) = (_queue.queue, fail_pass.bucket)
+        left join pgcombine.expiry r on (r.queue, r.bucket) = (_queue.queue, fail_pass.bucket)
         where (r.due <= clock_timestamp()) is not false;
         _page := case when found then coalesce(_page, 0) end;
     end if;

@@ -62,8 +62,8 @@ begin
             string_agg(format('%s as %I', pgcombine_internal.merge_expression(c, 'v', 'u'), c.name), ', '
                        order by c.position)),
         'gone', coalesce(nullif(concat_ws(' or ',
-            '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'), ''), 'false'),
-        'expired', format('not coalesce((%s), true)', _queue.retain)
+            '(' || _queue.delete_when || ')', '(' || _queue.expire_when || ')'), ''), 'false'),
+        'expired', format('(%s)', _queue.expire_when)
             || coalesce(' and ' || nullif(pgcombine_internal.bucket_slice(_name, _bucket), ''), ''),
         'differs', string_agg(pgcombine_internal.differ_expression(c.type, format('c.%I', 'old_' || c.name),
             format('c.%I', c.name)), ' or ' order by c.position),
@@ -72,7 +72,7 @@ begin
             E'select *\n    from (select %s, %s, %s from pgcombine_combined%s) as change\n    where %s',
             _keys, pgcombine_internal.column_list(_name, 'value', '{old}'),
             pgcombine_internal.column_list(_name, 'value', 'case when not pgcombine_gone then {name} end as {new}'),
-            case when _queue.retain_silently then ' where (' || _queue.retain || ') is not false' end,
+            case when _queue.expire_silently then ' where (' || _queue.expire_when || ') is not true' end,
             string_agg(pgcombine_internal.differ_expression(c.type, quote_ident('old_' || c.name),
                 quote_ident('new_' || c.name)), ' or ' order by c.position)),
         'few_join', case when few then ' offset 0' end,
@@ -118,7 +118,7 @@ $pass$with pgcombine_updates as not materialized (
             select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{few_join}
         ) v on true
     ) as new
-$pass$ || case when _queue.retain is null then '' else
+$pass$ || case when _queue.expire_when is null then '' else
 $expired$    union all
     (select {keys}, v.ctid, 0, {new_values}, {new_values}, true
     from {values} v

@@ -108,10 +108,10 @@ begin
             _plan.pending := case when _plan.pending = 1000 then 1000 end;
         end if;
     end if;
-    if _queue.retain is not null and _failed is null and not _plan.more and plan_pass.mask is null then
+    if _queue.expire_when is not null and _failed is null and not _plan.more and plan_pass.mask is null then
         if from_page = -1 then
             select case when r.due <= clock_timestamp() then r.page end into _plan.first_page
-            from (select) one left join pgcombine.retention r on (r.queue, r.bucket) = (_queue.queue, plan_pass.bucket)
+            from (select) one left join pgcombine.expiry r on (r.queue, r.bucket) = (_queue.queue, plan_pass.bucket)
             where r.due is not null;
             if not found then
                 _plan.first_page := 0;

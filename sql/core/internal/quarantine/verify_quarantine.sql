@@ -10,7 +10,7 @@ declare
 begin
     return query execute pgcombine_internal.fill($check$
         with quarantined as (select * from pgcombine.quarantined_key k where k.queue = $1)
-        select format('%s updates in %s belong to no quarantined key: select pgcombine.quarantine_retry(%L) makes all '
+        select format('%s updates in %s belong to no quarantined key: select pgcombine.retry_quarantined(%L) makes all '
             'held updates pending', count(*), $2, $1)
         from {held} q where not exists (select from quarantined k where k.id = q.pgcombine_key) having count(*) > 0
         union all

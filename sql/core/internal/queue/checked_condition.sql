@@ -2,7 +2,7 @@
 -- Checks a condition over a queue's columns and returns it with qualified names. PostgreSQL itself parses it: a cursor
 -- accepts a single statement only, and the check constraint of a table made for it admits neither subqueries nor
 -- aggregates, and lists the columns. No table of the queue is locked.
---   option  delete_when: the condition may name value columns only. retain: it may name all columns, and calls no
+--   option  delete_when: the condition may name value columns only. expire_when: it may name all columns, and calls no
 --           volatile function, since a pass evaluates it more than once
 -- Errors: PC003 the condition doesn't parse, isn't boolean, names other columns, or calls a volatile function.
 create or replace function pgcombine_internal.checked_condition(queue text, option text, condition text)
@@ -11,7 +11,7 @@ language plpgsql
 as $$
 declare
     _queue constant text := checked_condition.queue;
-    _keys constant boolean := checked_condition.option = 'retain';
+    _keys constant boolean := checked_condition.option = 'expire_when';
     _table constant text := format('pgcombine.%I', _queue || '_condition');
     _path constant text := current_setting('search_path');
     _probe refcursor;
@@ -27,7 +27,7 @@ begin
     exception when others then
         raise exception '% % of queue "%" can''t be used: %', option, quote_literal(condition), _queue, sqlerrm
             using errcode = 'PC003', hint = case
-                when _keys then 'give a condition over the key and value columns, for example ''bucket > now() - '
+                when _keys then 'give a condition over the key and value columns, for example ''day < now() - '
                 'interval ''''90 days'''''''
                                             else 'give a condition over the value columns, for example ''n = 0''' end;
     end;

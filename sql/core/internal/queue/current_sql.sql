@@ -20,7 +20,7 @@ begin
                 order by c.position)
                      from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value'),
             'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')',
-                '(' || _queue.retain || ') is false'), ''), 'false'),
+                '(' || _queue.expire_when || ')'), ''), 'false'),
             'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
                 '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where '
                     '{not_held}) as parts',

@@ -11,11 +11,11 @@ as $$
     from pgcombine.queue q
     join pgcombine.bucket b using (queue)
     left join pgcombine.failure f using (queue, bucket)
-    left join pgcombine.retention r using (queue, bucket)
+    left join pgcombine.expiry r using (queue, bucket)
     where not q.paused and (due.queue is null or q.queue = due.queue)
       and (f.retry_at > clock_timestamp()) is not true
       and (f.queue is not null
-           or q.retain is not null and (r.due <= clock_timestamp()) is not false
+           or q.expire_when is not null and (r.due <= clock_timestamp()) is not false
            or q.max_backlog is not null and pgcombine_internal.uncounted(b.queue, b.bucket)
            or (b.queue, b.bucket) in (select w.queue, w.bucket from pgcombine_internal.busy(due.queue) w))
       and pgcombine_internal.has_right(q.queue, 'work')

@@ -341,4 +341,4 @@ def test_the_most_buckets_there_can_be(auto: psycopg.Connection) -> None:
         assert one(auto, "select updates from pgcombine.combine('wc', 1023)") == 1
         assert values(auto) == {word: 1}
     finally:
-        auto.execute("call pgcombine.drop_in_portions('wc', force => true)")
+        auto.execute("call pgcombine.drop_large_queue('wc', force => true)")

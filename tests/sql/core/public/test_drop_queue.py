@@ -80,7 +80,7 @@ def test_what_is_committed_while_it_waits_counts(conn: psycopg.Connection, dsn: 
     assert values(conn) == {"a": 1}
 
 
-@pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_in_portions('wc')"])
+@pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_large_queue('wc')"])
 def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, how: str) -> None:
     """Readers of <queue>_current, and others that read values first, then updates."""
     make_queue(conn)

@@ -1,4 +1,4 @@
-"""pgcombine.expire, set_retain and the option retain: which keys expire, and what observers see of it."""
+"""pgcombine.expire, set_expiry and the option expire_when: which keys expire, and what observers see of it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from support.queues import add, combine_all, current, hold, make_queue, one, row
 
 from pgcombine.queue.combine_queue import CombineQueue
 
-HOURS = "bucket > now() - interval '1 hour'"
+HOURS = "bucket <= now() - interval '1 hour'"
 
 
 def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> str:
     """A queue keyed by time, whose keys expire after an hour, and a table of its changes."""
-    make_queue(conn, queue, key=["bucket timestamptz"], delete_when=None, **{"retain": HOURS} | options)
+    make_queue(conn, queue, key=["bucket timestamptz"], delete_when=None, **{"expire_when": HOURS} | options)
     conn.execute("create table if not exists history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
     conn.execute(
         "select pgcombine.add_observer(%s, 'history', "
@@ -48,11 +48,11 @@ def counted(conn: psycopg.Connection, queue: str = "wc") -> list[int]:
 
 def expiring(conn: psycopg.Connection, **options: object) -> None:
     """One key that has expired since (5), and one that hasn't (7), both combined."""
-    by_time(conn, retain=None, **options)
+    by_time(conn, expire_when=None, **options)
     put(conn, 3, 5)
     put(conn, 0, 7)
     combine_all(conn)
-    conn.execute("select pgcombine.set_retain('wc', %s)", (HOURS,))
+    conn.execute("select pgcombine.set_expiry('wc', %s)", (HOURS,))
 
 
 def test_expired_keys_are_removed_and_observers_see_deletions(conn: psycopg.Connection) -> None:
@@ -84,8 +84,8 @@ def test_an_update_of_an_expired_value_is_combined_and_goes_with_it(conn: psycop
 
 
 def test_silently_neither_observers_nor_late_updates_tell(conn: psycopg.Connection) -> None:
-    expiring(conn, retain_silently=True)
-    conn.execute("select pgcombine.set_retain('wc', %s, true)", (HOURS,))
+    expiring(conn, expire_silently=True)
+    conn.execute("select pgcombine.set_expiry('wc', %s, true)", (HOURS,))
     seen = history(conn)
     assert expire(conn) == 1
     put(conn, 3, 1)
@@ -95,7 +95,7 @@ def test_silently_neither_observers_nor_late_updates_tell(conn: psycopg.Connecti
 
 
 def test_null_is_kept(conn: psycopg.Connection) -> None:
-    make_queue(conn, value=["n bigint sum", "until timestamptz max"], delete_when=None, retain="until > now()")
+    make_queue(conn, value=["n bigint sum", "until timestamptz max"], delete_when=None, expire_when="until <= now()")
     conn.execute(
         "insert into pgcombine.wc_updates (word, n, until) "
         "values ('kept', 1, null), ('long', 1, now() + interval '1 h'), ('gone', 1, now() - interval '1 h')"
@@ -109,7 +109,7 @@ def test_the_new_value_counts_not_the_old_one(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n bigint sum", "seen timestamptz max"], delete_when=None)
     conn.execute("insert into pgcombine.wc_updates (word, n, seen) values ('a', 1, now() - interval '2 h')")
     combine_all(conn)
-    conn.execute("select pgcombine.set_retain('wc', 'seen > now() - interval ''1 h''')")
+    conn.execute("select pgcombine.set_expiry('wc', 'seen <= now() - interval ''1 h''')")
     conn.execute("insert into pgcombine.wc_updates (word, n, seen) values ('a', 1, now())")
     assert expire(conn) == 0
     combine_all(conn)
@@ -122,10 +122,10 @@ def test_a_quarantined_key_stays_until_it_is_released(conn: psycopg.Connection) 
     combine_all(conn)
     add(conn, {"a": 1})
     hold(conn, word="a")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 10')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 10')")
     assert expire(conn) == 1
     assert values(conn) == {"a": 1}
-    conn.execute("select pgcombine.quarantine_drop('wc', null)")
+    conn.execute("select pgcombine.drop_quarantined('wc', null)")
     assert expire(conn) == 1
     assert values(conn) == {}
 
@@ -141,7 +141,7 @@ def test_a_paused_queue_is_left_alone(conn: psycopg.Connection) -> None:
 def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 50000) g")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     assert expire(conn) == 25_000
     assert one(conn, "select count(*) from pgcombine.wc_values where n = 1") == 25_000
     assert one(conn, "select coalesce(sum(updates), 0) from pgcombine.pass") == 0, "the journal is about updates"
@@ -150,7 +150,7 @@ def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
 def test_buckets_that_share_a_table_expire_each_its_own_keys(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=4, buckets_per_partition=4)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     assert expire(conn) == 1000
 
 
@@ -166,15 +166,15 @@ def test_a_condition_is_checked(conn: psycopg.Connection) -> None:
         "count(*) > 1": "aggregate",
         "true); drop table pgcombine.queue; --": "multi-query",
     }.items():
-        with pytest.raises(psycopg.Error, match=f"(?s)retain .*{why}") as caught:
-            conn.execute("select pgcombine.set_retain('wc', %s)", (condition,))
+        with pytest.raises(psycopg.Error, match=f"(?s)expire_when .*{why}") as caught:
+            conn.execute("select pgcombine.set_expiry('wc', %s)", (condition,))
         assert caught.value.sqlstate == "PC003"
-    with pytest.raises(psycopg.Error, match="invalid retain_every"):
-        conn.execute("select pgcombine.set_retain('wc', 'n > 0', every => '-1 s')")
-    conn.execute("select pgcombine.set_retain('wc', 'word > ''a'' or n > 0 or now() is null')")
+    with pytest.raises(psycopg.Error, match="invalid expire_every"):
+        conn.execute("select pgcombine.set_expiry('wc', 'n <= 0', every => '-1 s')")
+    conn.execute("select pgcombine.set_expiry('wc', 'word <= ''a'' and n <= 0 and now() is not null')")
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
-    conn.execute("select pgcombine.set_retain('wc', null)")
-    assert one(conn, "select retain from pgcombine.queue") is None
+    conn.execute("select pgcombine.set_expiry('wc', null)")
+    assert one(conn, "select expire_when from pgcombine.queue") is None
 
 
 def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
@@ -187,18 +187,18 @@ def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
 
 
 def test_initialize_leaves_out_what_has_expired(conn: psycopg.Connection) -> None:
-    make_queue(conn, delete_when=None, retain="n > 0")
+    make_queue(conn, delete_when=None, expire_when="n <= 0")
     with conn.transaction():
         assert CombineQueue("wc").initialize(conn, [("a", 0), ("b", 1)]) == 1
     assert values(conn) == {"b": 1}
 
 
 def test_a_copy_on_another_server_has_the_same_condition(conn: psycopg.Connection) -> None:
-    make_queue(conn, retain="n > 0", retain_silently=True, retain_every="1 h")
+    make_queue(conn, expire_when="n <= 0", expire_silently=True, expire_every="1 h")
     call = one(conn, "select definition from pgcombine_internal.handoff_copy_sql('wc', null, 'b')")
     conn.execute("select pgcombine.drop_queue('wc')")
     conn.execute(call.encode())
-    found = conn.execute("select retain, retain_silently, retain_every::text from pgcombine.queue").fetchall()
+    found = conn.execute("select expire_when, expire_silently, expire_every::text from pgcombine.queue").fetchall()
     assert found == [("(n > 0)", True, "01:00:00")]
 
 
@@ -208,7 +208,7 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
         key=["a int", '"B %" date'],
         value=['"v %" jsonb jsonb_merge'],
         delete_when=None,
-        retain='"v %" <> \'{"gone": "{a} {keys} %1$s"}\' or "B %" > current_date',
+        expire_when='"v %" = \'{"gone": "{a} {keys} %1$s"}\' and "B %" <= current_date',
     )
     write_values(
         conn,
@@ -226,7 +226,7 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
 def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     of_first = one(conn, "select count(*) from pgcombine.wc_values_b0000")
     with psycopg.connect(dsn) as other:
         other.execute("select pgcombine_internal.claim_bucket('wc', 0)")
@@ -237,11 +237,11 @@ def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str)
 def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values values ('a', 1), ('b', 0), ('c', 20)")
-    conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
+    conn.execute("select pgcombine.set_expiry('wc', '10 / n <= 1')")
     with pytest.raises(psycopg.errors.DivisionByZero):
         expire(conn)
     assert values(conn) == {"a": 1, "b": 0, "c": 20}
-    conn.execute("select pgcombine.set_retain('wc', '10 / nullif(n, 0) > 1')")
+    conn.execute("select pgcombine.set_expiry('wc', '10 / nullif(n, 0) <= 1')")
     assert expire(conn) == 1
     assert values(conn) == {"a": 1, "b": 0}
 
@@ -254,7 +254,7 @@ def fail_step(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
 
 
 def failed(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
-    return conn.execute("select failed_page, sqlstate, error from pgcombine.retention order by bucket").fetchall()
+    return conn.execute("select failed_page, sqlstate, error from pgcombine.expiry order by bucket").fetchall()
 
 
 def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Connection) -> None:
@@ -264,7 +264,7 @@ def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Con
         conn, "insert into pgcombine.wc_values select rpad(g::text, 800, '.'), 20 from generate_series(1, 2500) g"
     )
     write_values(conn, "update pgcombine.wc_values set n = 0 where word like '1100.%'")
-    conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
+    conn.execute("select pgcombine.set_expiry('wc', '10 / n <= 1')")
     with pytest.raises(psycopg.errors.DivisionByZero):
         expire(conn)
     assert 0 < one(conn, "select count(*) from pgcombine.wc_values") <= 1024
@@ -283,12 +283,12 @@ def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 10) g")
     conn.execute("drop table history")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     with pytest.raises(psycopg.errors.UndefinedTable):
         expire(conn)
     assert failed(conn) == [(0, "42P01", 'relation "history" does not exist')] * 2
-    assert conn.execute("select page from pgcombine.retention").fetchall() == [(0,), (0,)]
-    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [], "after retain_every"
+    assert conn.execute("select page from pgcombine.expiry").fetchall() == [(0,), (0,)]
+    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [], "after expire_every"
 
 
 def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: psycopg.Connection) -> None:
@@ -298,7 +298,7 @@ def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: p
     words = [word_in(conn, bucket) for bucket in range(2)]
     write_values(conn, "insert into pgcombine.wc_values select unnest(%s::text[]), 0", (words,))
     conn.execute("insert into history values (%s)", (words[0],))
-    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     with pytest.raises(psycopg.errors.UniqueViolation):
         expire(conn)
     assert rows(conn, "wc_values") == [(words[0], 0)]
@@ -306,16 +306,16 @@ def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: p
 
 
 def test_a_failure_says_nothing_of_a_condition_that_was_set_since(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, retain="n > 0")
+    make_queue(conn, buckets=1, expire_when="n <= 0")
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, '57014', 'timeout')")
-    conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")
     conn.execute("select pgcombine.combine('wc', 0)")
     assert failed(conn) == [(None, None, None)]
     assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [("wc", 0)]
 
 
 def test_updates_at_fault_dont_put_off_the_pages(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, retain="n > 0")
+    make_queue(conn, buckets=1, expire_when="n <= 0")
     for _ in range(2):  # the second pass fails without pages, too
         conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
     conn.execute("select pgcombine.combine('wc', 0)")
@@ -324,7 +324,7 @@ def test_updates_at_fault_dont_put_off_the_pages(conn: psycopg.Connection) -> No
 
 
 def test_a_pass_that_left_updates_pending_looked_at_no_page(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, retain="n > 0", pass_limit=10)
+    make_queue(conn, buckets=1, expire_when="n <= 0", pass_limit=10)
     conn.execute("insert into pgcombine.wc_updates select g::text, 1 from generate_series(1, 20) g")
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
     assert conn.execute("select page from pgcombine.failure").fetchall() == [(None,)]
@@ -334,8 +334,8 @@ def test_a_pass_that_left_updates_pending_looked_at_no_page(conn: psycopg.Connec
 
 
 def test_failing_pages_that_are_gone_fail_no_longer(conn: psycopg.Connection) -> None:
-    make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
-    conn.execute("update pgcombine.retention set page = 4096")
+    make_queue(conn, delete_when=None, buckets=1, expire_when="n <= 0")
+    conn.execute("update pgcombine.expiry set page = 4096")
     fail_step(conn, "57014", "timeout")
     assert failed(conn) == [(4096, "57014", "timeout")]
     expire(conn)
@@ -343,7 +343,7 @@ def test_failing_pages_that_are_gone_fail_no_longer(conn: psycopg.Connection) ->
 
 
 def test_another_condition_forgets_failures(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, retain="n > 0")
+    make_queue(conn, buckets=1, expire_when="n <= 0")
     fail_step(conn, "57014", "timeout")
-    conn.execute("select pgcombine.set_retain('wc', null)")
+    conn.execute("select pgcombine.set_expiry('wc', null)")
     assert failed(conn) == [(None, None, None)]

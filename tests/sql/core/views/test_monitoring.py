@@ -290,7 +290,7 @@ def test_segments_and_sizes(tx: psycopg.Connection) -> None:
     for what, function in (("bytes", "pg_table_size"), ("index_bytes", "pg_indexes_size")):
         exact = one(tx, f"select sum({function}(relid)) from pg_partition_tree('pgcombine.wc_values') where isleaf")  # noqa: S608
         assert sizes["wc_values"][what] == exact > 0
-    tx.execute("call pgcombine.retire('wc')")
+    tx.execute("call pgcombine.reclaim('wc')")
     (after,) = fresh(tx, "segment_stat")
     assert (after["filled"], after["waiting"], after["bytes"]) == (0, 0, empty["bytes"])
 

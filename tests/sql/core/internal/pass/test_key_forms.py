@@ -109,7 +109,7 @@ def test_an_expired_key_and_exports(tx: psycopg.Connection) -> None:
         ("1.0", None, 2),
         ("2.00", None, None),
     ]
-    tx.execute("select pgcombine.set_retain('wc', 'k <> 1')")
+    tx.execute("select pgcombine.set_expiry('wc', 'k = 1')")
     tx.execute("call pgcombine.expire('wc')")
     assert audited(tx) == [("1.0", None, 1), ("1.0", 1, 2), ("1.0", 2, None)]
 
@@ -137,6 +137,6 @@ def test_a_quarantined_key_in_another_form(tx: psycopg.Connection) -> None:
     combine_all(tx)
     assert one(tx, "select updates from pgcombine.quarantine") == 2
     assert [row[1] for row in rows(tx, "wc_current")] == [1]
-    assert one(tx, "select pgcombine.quarantine_retry('wc', '{\"k\": \"1 day\"}')") == 2
+    assert one(tx, "select pgcombine.retry_quarantined('wc', '{\"k\": \"1 day\"}')") == 2
     combine_all(tx)
     assert follow(audited(tx)) == {"1 day": 6}

@@ -224,16 +224,16 @@ def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> Non
         reader.execute("select * from pgcombine.wc_values_b0050").fetchall()
         impatient.execute("set lock_timeout = '100ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            impatient.execute("call pgcombine.drop_in_portions('wc')")
+            impatient.execute("call pgcombine.drop_large_queue('wc')")
         left = one(conn, TABLES)
         assert 2 < left < one(reader, "select %s", 5 * BUCKETS)
     with pytest.raises(psycopg.errors.UndefinedTable):
         add(conn, {"a": 1})
     with open_connection(dsn) as worker:
         assert worker.execute("select * from pgcombine_internal.due()").fetchall() == []
-    with pytest.raises(QueueExistsError, match=r"is being dropped.*drop_in_portions"):
+    with pytest.raises(QueueExistsError, match=r"is being dropped.*drop_large_queue"):
         WC.create(conn)
-    conn.execute("call pgcombine.drop_in_portions('wc')")
+    conn.execute("call pgcombine.drop_large_queue('wc')")
     assert one(conn, TABLES) == 0
     WC.create(conn)
     assert values(conn) == {}
@@ -241,8 +241,8 @@ def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> Non
 
 def test_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
     make_queue(conn)
-    call = "call pgcombine.drop_in_portions('wc')"
-    with pytest.raises(psycopg.Error, match="in portions in a transaction") as refused, conn.transaction():
+    call = "call pgcombine.drop_large_queue('wc')"
+    with pytest.raises(psycopg.Error, match="can't run in a transaction") as refused, conn.transaction():
         conn.execute(call)
     assert refused.value.sqlstate == "PC003"
     conn.execute("create view report as select * from pgcombine.wc_values_b0001")
@@ -263,6 +263,6 @@ def test_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
         WC.drop(conn)
     combine_all(conn)
     assert values(conn) == {"a": 1}
-    conn.execute("call pgcombine.drop_in_portions('wc', force => true)")
+    conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
     conn.execute("insert into docs values ('b')")
     assert one(conn, TABLES) == 0

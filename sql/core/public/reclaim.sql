@@ -1,4 +1,4 @@
--- call pgcombine.retire([queue])
+-- call pgcombine.reclaim([queue])
 -- Truncates segments whose updates are all combined and no longer needed, of one queue or of all queues that the caller
 -- may run passes over. Workers call it each second after passes, otherwise each minute. A program that runs passes
 -- without workers should call it now and then.
@@ -10,7 +10,7 @@
 -- Tables written: <queue>_updates.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the
 -- queue.
-create or replace procedure pgcombine.retire(queue text default null)
+create or replace procedure pgcombine.reclaim(queue text default null)
 language plpgsql
 as $$
 declare
@@ -19,23 +19,16 @@ declare
     _horizon bigint;
     _segment record;
 begin
-    begin -- see wait
-        commit;
-    exception when invalid_transaction_termination then
-        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
-            'retire can''t run in a transaction', 'commit, then call it alone');
-    end;
-    commit;
-    set local transaction isolation level read committed;
-    if retire.queue is not null then
-        perform pgcombine_internal.require_right(retire.queue, 'work');
+    call pgcombine_internal.begin_alone('reclaim');
+    if reclaim.queue is not null then
+        perform pgcombine_internal.require_right(reclaim.queue, 'work');
     end if;
-    if not pgcombine_internal.own_lineage() then
+    if not pgcombine_internal.own_cluster() then
         return; -- the stored ids come from another database
     end if;
     foreach _queue in array array(
         select q.queue from pgcombine.queue q
-        where (retire.queue is null or q.queue = retire.queue) and pgcombine_internal.has_right(q.queue, 'work')
+        where (reclaim.queue is null or q.queue = reclaim.queue) and pgcombine_internal.has_right(q.queue, 'work')
         order by q.queue)
     loop
         continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped since the loop began
@@ -43,7 +36,7 @@ begin
         _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for(_queue));
         for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, _horizon) loop
             if _horizon is not null then
-                perform pgcombine_internal.retire_segment(_queue, _segment.relation, _segment.partition,
+                perform pgcombine_internal.reclaim_segment(_queue, _segment.relation, _segment.partition,
                     _segment.last, _seen, _horizon);
             else
                 while pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.partition) > 50000 loop

@@ -1,14 +1,13 @@
--- pgcombine.adopt() → boolean
--- Adopts a database that was restored from a dump. The stored transaction ids mean nothing in it (see own_lineage), so
--- adopt appends pending updates again, with ids and marks of this database, and removes all other updates. Returns
--- false if there is nothing to do.
--- Until then enqueues and passes raise PC012. Workers call adopt when they start. One transaction does everything; of
--- several callers the others wait for the first.
--- Runs with its owner's rights, for roles that may run passes over some queue.
--- Tables written: <queue>_updates; pgcombine.pass, tick, lineage.
+-- pgcombine.post_restore() → boolean
+-- Makes the queues of a database that was restored from a dump usable. The stored transaction ids mean nothing in it
+-- (see own_cluster), so post_restore appends pending updates again, with ids and marks of this database, and removes
+-- all other updates. Returns false if there is nothing to do. Until then enqueues and passes raise PC012. Workers call
+-- it when they start. One transaction does everything; of several callers the others wait for the first. Runs with its
+-- owner's rights, for roles that may run passes over some queue.
+-- Tables written: <queue>_updates; pgcombine.pass, tick, cluster_identity.
 -- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller may not
 -- run passes.
-create or replace function pgcombine.adopt()
+create or replace function pgcombine.post_restore()
 returns boolean
 language plpgsql
 security definer
@@ -23,14 +22,14 @@ begin
         raise exception 'permission denied: % may not run passes over any queue', _role
             using errcode = '42501', hint = format('select pgcombine.grant_right(''work'', %L, ''*'')', _role);
     end if;
-    if pgcombine_internal.own_lineage() then
+    if pgcombine_internal.own_cluster() then
         return false;
     end if;
-    -- an older snapshot would miss another caller's adoption
+    -- an older snapshot would miss another caller's work
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed',
-        'PC003', 'adopt needs isolation level read committed', 'begin transaction isolation level read committed');
-    lock table pgcombine.lineage in share row exclusive mode;
-    if pgcombine_internal.own_lineage() then
+        'PC003', 'post_restore needs isolation level read committed', 'begin transaction isolation level read committed');
+    lock table pgcombine.cluster_identity in share row exclusive mode;
+    if pgcombine_internal.own_cluster() then
         return false;
     end if;
     perform pgcombine_internal.require( -- a restore makes triggers last
@@ -39,22 +38,22 @@ begin
         format('the restore of database "%s" isn''t finished: %s has no trigger yet', current_database(), n.updates),
         'try again when it is; if it is, call pgcombine db upgrade')
     from (select format('pgcombine.%I', q.queue || '_updates') as updates from pgcombine.queue q) n;
-    delete from pgcombine.lineage;
+    delete from pgcombine.cluster_identity;
     -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. Its id may by chance be
     -- that of one row, but not of both.
-    insert into pgcombine.lineage values (1, '0');
-    update pgcombine.lineage set id = xmin;
+    insert into pgcombine.cluster_identity values (1, '0');
+    update pgcombine.cluster_identity set id = xmin;
     begin
-        insert into pgcombine.lineage values (2, '0');
-        update pgcombine.lineage set id = xmin where place = 2;
+        insert into pgcombine.cluster_identity values (2, '0');
+        update pgcombine.cluster_identity set id = xmin where place = 2;
     exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;
-    -- what is adopted is pending since now
+    -- what was pending is pending since now
     insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_current());
 
     for _queue in select q.queue from pgcombine.queue q order by q.queue loop
-        perform pgcombine_internal.adopt_queue(_queue);
+        perform pgcombine_internal.post_restore_queue(_queue);
     end loop;
     return true;
 end

@@ -1,13 +1,13 @@
--- pgcombine_internal.adopt_queue(queue)
--- The part of adopt for one queue: appends its pending updates again, and removes all other updates.
+-- pgcombine_internal.post_restore_queue(queue)
+-- The part of post_restore for one queue: appends its pending updates again, and removes all other updates.
 -- Tables written: <queue>_updates; pgcombine.pass.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.adopt_queue(queue text)
+create or replace function pgcombine_internal.post_restore_queue(queue text)
 returns void
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(adopt_queue.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(post_restore_queue.queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _columns constant text := pgcombine_internal.column_list(_queue.queue);
     _segments constant text[] := array(

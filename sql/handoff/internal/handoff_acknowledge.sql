@@ -1,4 +1,4 @@
--- pgcombine_internal.handoff_retire(destination, tokens, deduplicated) → bigint
+-- pgcombine_internal.handoff_acknowledge(destination, tokens, deduplicated) → bigint
 -- Deletes hints whose server has acknowledged the commit; returns their number.
 --   deduplicated  number of these writes that the server had before
 -- Runs with its owner's rights. A caller that may hand on writes can delete the hints of queues into whose updates it
@@ -6,7 +6,7 @@
 -- Readers of the queue go by a token whose hint was deleted, whoever the caller is (handoff_survey).
 -- Tables written: handoff_hint, handoff_delivery.
 -- Errors: 42501 the caller may not hand on writes.
-create or replace function pgcombine_internal.handoff_retire(destination text, tokens uuid[], deduplicated bigint)
+create or replace function pgcombine_internal.handoff_acknowledge(destination text, tokens uuid[], deduplicated bigint)
 returns bigint
 language plpgsql
 security definer
@@ -14,7 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _all constant boolean := pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller());
-    _retired bigint;
+    _deleted bigint;
     _queue text;
     _witness uuid;
     _acknowledged bigint;
@@ -25,20 +25,20 @@ begin
     end if;
     with gone as (
         delete from pgcombine.handoff_hint h
-        where h.destination = handoff_retire.destination and h.token = any (tokens)
+        where h.destination = handoff_acknowledge.destination and h.token = any (tokens)
           and (_all or pgcombine_internal.has_right(h.queue, 'write', pgcombine_internal.caller()))
         returning h.queue, h.token
     )
-    select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _retired, _queue, _witness from gone g;
-    _acknowledged := case when _all then cardinality(tokens) else _retired end; -- a writer's word isn't enough
-    _duplicates := least(greatest(handoff_retire.deduplicated, 0), _acknowledged);
+    select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _deleted, _queue, _witness from gone g;
+    _acknowledged := case when _all then cardinality(tokens) else _deleted end; -- a writer's word isn't enough
+    _duplicates := least(greatest(handoff_acknowledge.deduplicated, 0), _acknowledged);
     if _acknowledged > 0 then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_retire.destination, case when _all then max(t::text)::uuid
+        select handoff_acknowledge.destination, case when _all then max(t::text)::uuid
             else '00000000-0000-0000-0000-000000000000' end,
                _acknowledged - _duplicates, _duplicates, _queue, _witness
         from unnest(tokens) t;
     end if;
-    return _retired;
+    return _deleted;
 end
 $$;

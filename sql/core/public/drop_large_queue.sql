@@ -1,4 +1,4 @@
--- call pgcombine.drop_in_portions(queue [, force])
+-- call pgcombine.drop_large_queue(queue [, force])
 -- Drops a queue as drop_queue does, but in several transactions, so that each takes few locks, however many buckets
 -- there are.
 -- After the first transaction the queue is gone, and its tables are named <queue>_updates_dropped and
@@ -6,29 +6,21 @@
 -- It is a procedure, called outside of a transaction, since it commits.
 -- Tables written: those of close_queue.
 -- Errors: those of close_queue; PC003 (or 2D000) called in a transaction; 2BP01 another object depends on its tables.
-create or replace procedure pgcombine.drop_in_portions(queue text, force boolean default false)
+create or replace procedure pgcombine.drop_large_queue(queue text, force boolean default false)
 language plpgsql
 as $$
 declare
-    _updates constant text := format('pgcombine.%I', drop_in_portions.queue || '_updates_dropped');
-    _values constant text := format('pgcombine.%I', drop_in_portions.queue || '_values_dropped');
+    _updates constant text := format('pgcombine.%I', drop_large_queue.queue || '_updates_dropped');
+    _values constant text := format('pgcombine.%I', drop_large_queue.queue || '_values_dropped');
     _table text;
     _dependent text;
     _portion text;
 begin
-    begin -- see wait
-        commit;
-    exception when invalid_transaction_termination then
-        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
-            format('queue "%s" can''t be dropped in portions in a transaction', drop_in_portions.queue),
-            'commit, then call it alone; or pgcombine.drop_queue');
-    end;
-    commit;
-    set local transaction isolation level read committed; -- see close_queue
+    call pgcombine_internal.begin_alone('drop_large_queue');
     -- if one exists, an earlier call was interrupted
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then
-        perform pgcombine_internal.close_queue(drop_in_portions.queue, drop_in_portions.force, wholly => false);
-        foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
+        perform pgcombine_internal.close_queue(drop_large_queue.queue, drop_large_queue.force, wholly => false);
+        foreach _table in array array[drop_large_queue.queue || '_updates', drop_large_queue.queue || '_values'] loop
             -- finds views, functions and foreign keys that depend on the table: drop table would fail later
             select pg_describe_object(d.classid, d.objid, 0) into _dependent
             from pg_partition_tree(format('pgcombine.%I', _table)::regclass) p
@@ -39,7 +31,7 @@ begin
             limit 1;
             perform pgcombine_internal.require(not found, '2BP01',
                 format('queue "%s" can''t be dropped: %s depends on pgcombine.%s',
-                drop_in_portions.queue, _dependent, _table), 'drop that first');
+                drop_large_queue.queue, _dependent, _table), 'drop that first');
             execute format('alter table pgcombine.%I rename to %I', _table, _table || '_dropped');
         end loop;
         commit;

@@ -57,15 +57,15 @@ def consume(conn: psycopg.Connection) -> None:
     combine_all(conn)
 
 
-def retire(conn: psycopg.Connection) -> None:
-    conn.execute("call pgcombine.retire('wc')")
+def reclaim(conn: psycopg.Connection) -> None:
+    conn.execute("call pgcombine.reclaim('wc')")
 
 
-def retire_all(conn: psycopg.Connection) -> None:
+def reclaim_all(conn: psycopg.Connection) -> None:
     """Each of the segments, when its round is over: what is left is one update of the current round."""
     for _ in range(RING):
         consume(conn)
-        retire(conn)
+        reclaim(conn)
     assert rows(conn) == 1
 
 
@@ -83,11 +83,11 @@ def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
 
 
 def test_a_round_that_is_over_goes_when_it_is_combined(queue: psycopg.Connection) -> None:
-    retire(queue)
+    reclaim(queue)
     assert rows(queue) == 10
     consume(queue)
     assert rows(queue) == 11
-    retire(queue)
+    reclaim(queue)
     assert rows(queue) == 1
     add(queue, {"w0": 1})
     assert current(queue)["w0"] == values(queue)["w0"] + 1
@@ -97,7 +97,7 @@ def test_what_is_pending_stays(queue: psycopg.Connection) -> None:
     add(queue, {"new": 1})
     for _ in range(RING):
         next_round(queue)
-        retire(queue)
+        reclaim(queue)
     assert one(queue, "select pgcombine.backlog('wc')") == 1
     combine_all(queue)
     assert values(queue)["new"] == 1
@@ -111,10 +111,10 @@ def test_an_old_snapshot_keeps_what_it_sees(queue: psycopg.Connection, dsn: str)
         expected = current(queue)
         for n in range(1, 6):
             consume(queue)
-            retire(queue)
+            reclaim(queue)
             assert rows(queue) == 12 + n
         assert current(reader) == expected
-    retire(queue)
+    reclaim(queue)
     assert rows(queue) < 17
     assert current(queue) == values(queue) == expected | {"w0": expected["w0"] + 5}
 
@@ -125,7 +125,7 @@ def test_a_younger_snapshot_holds_up_nothing(queue: psycopg.Connection, dsn: str
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("select 1")
         expected = current(queue)
-        retire(queue)
+        reclaim(queue)
         assert rows(queue) == 1
         assert current(reader) == expected
 
@@ -136,11 +136,11 @@ def test_who_writes_is_not_waited_for(queue: psycopg.Connection, dsn: str) -> No
         add(writer, {"w0": 1})
         consume(queue)
         before = rows(queue)
-        retire(queue)
+        reclaim(queue)
         assert rows(queue) == before
         writer.commit()
     combine_all(queue)
-    retire_all(queue)
+    reclaim_all(queue)
     assert values(queue)["w0"] == 1 + 1 + 1 + RING
 
 
@@ -148,33 +148,33 @@ def test_a_table_that_is_read_is_left(queue: psycopg.Connection, dsn: str) -> No
     consume(queue)
     with psycopg.connect(dsn) as reader:
         assert reader.execute("select count(*) from pgcombine.wc_updates").fetchone() == (11,)
-        retire(queue)
+        reclaim(queue)
         assert rows(queue) == 11
-    retire(queue)
+    reclaim(queue)
     assert rows(queue) == 1
 
 
 def test_a_prepared_transaction_keeps_its_updates(queue: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as writer:
         add(writer, {"w0": 1})
-        writer.execute("prepare transaction 'retired'")
+        writer.execute("prepare transaction 'reclaimed'")
     for _ in range(3):
         consume(queue)
-        retire(queue)
-    queue.execute("commit prepared 'retired'")
+        reclaim(queue)
+    queue.execute("commit prepared 'reclaimed'")
     combine_all(queue)
-    retire_all(queue)
+    reclaim_all(queue)
     assert values(queue)["w0"] == 1 + 1 + 3 + RING
 
 
 def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2, buckets_per_partition=2)
     conn.execute(SOME, (MANY,))
-    retire(conn)
+    reclaim(conn)
     assert rows(conn) == MANY, "pending"
     combine_all(conn)
     add(conn, {"last": 1})
-    retire(conn)
+    reclaim(conn)
     assert rows(conn) == MANY + 1, "the last one is pending"
     combine_all(conn)
     with psycopg.connect(dsn) as reader:
@@ -182,9 +182,9 @@ def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection,
         reader.execute("select")
         conn.execute("insert into pgcombine.wc_updates values ('after', 1)")
         combine_all(conn)
-        retire(conn)
+        reclaim(conn)
         assert rows(conn) == MANY + 2, "there is an older snapshot"
-    retire(conn)
+    reclaim(conn)
     assert (rows(conn), sizes(conn)) == (0, 0)
     assert sum(values(conn).values()) == MANY + 2
 
@@ -196,7 +196,7 @@ def test_an_idle_bucket_is_emptied_too(short: psycopg.Connection) -> None:
     combine_all(short)
     next_round(short)
     next_round(short)
-    retire(short)
+    reclaim(short)
     assert rows(short) == 0
 
 
@@ -209,16 +209,16 @@ def test_slices(short: psycopg.Connection) -> None:
         total += 10
         if number % 3 == 0:
             conn.execute("select pgcombine.combine('wc', 0)")
-        retire(conn)
+        reclaim(conn)
         assert len(current(conn)) == total
     combine_all(conn)
-    retire_all(conn)
+    reclaim_all(conn)
     assert len(values(conn)) == total + 1
 
 
 def test_not_in_a_transaction(queue: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error, match="can't run in a transaction"), queue.transaction():
-        retire(queue)
+        reclaim(queue)
 
 
 class TestRoles:
@@ -237,7 +237,7 @@ class TestRoles:
 
     def test_the_owner_sees_who_holds_snapshots(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
         consume(queue)
-        retire(worker)
+        reclaim(worker)
         assert rows(queue) == 1
 
     def test_nothing_is_truncated_where_snapshots_are_hidden(
@@ -255,7 +255,7 @@ class TestRoles:
             add(queue, {"new": 1})
             assert one(worker, "select pgcombine_internal.oldest_snapshot()") is None
             size = sizes(queue)
-            retire(worker)
+            reclaim(worker)
             assert (rows(queue), sizes(queue)) == (1, size), "the one that is pending"
             assert current(reader) == expected
         combine_all(queue)
@@ -277,19 +277,19 @@ class TestRoles:
             short.execute(fill, (SEVERAL,))
             last += SEVERAL
             short.execute("select pgcombine.combine('other', %s)", (number % buckets["buckets"],))
-            worker.execute("call pgcombine.retire('other')")
+            worker.execute("call pgcombine.reclaim('other')")
             assert sum(current(short, "other").values()) == last
         combine_all(short, "other")
         for _ in range(3):  # a call deletes a portion
-            worker.execute("call pgcombine.retire('other')")
+            worker.execute("call pgcombine.reclaim('other')")
         assert one(short, "select count(*) from pgcombine.other_updates") == 0
         assert sum(values(short, "other").values()) == last
 
     def test_without_the_right(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
         make_queue(queue, "other")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            worker.execute("call pgcombine.retire('other')")
-        worker.execute("call pgcombine.retire()")
+            worker.execute("call pgcombine.reclaim('other')")
+        worker.execute("call pgcombine.reclaim()")
 
 
 def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
@@ -303,13 +303,13 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
     last = one(queue, "select max(pass) from pgcombine.pass")
     assert one(queue, trim) == 0
     add(queue, [(f"w{i}", 1) for i in range(10)])
-    queue.execute("select pgcombine.combine('wc', 0, 1, 0)")
+    queue.execute("select pgcombine_internal.run_pass('wc', 0, mask => 1, slice => 0)")
     queue.execute(age)
     assert one(queue, trim) == last
     assert one(queue, kept) == [last, last + 1]
     pending = one(queue, "select pgcombine.backlog('wc')")
     assert 0 < pending < 10
-    queue.execute("select pgcombine.combine('wc', 0, 1, 1)")
+    queue.execute("select pgcombine_internal.run_pass('wc', 0, mask => 1, slice => 1)")
     assert one(queue, "select pgcombine.backlog('wc')") == 0
     add(queue, {"w0": 1})
     combine_all(queue)

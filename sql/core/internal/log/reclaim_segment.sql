@@ -1,16 +1,16 @@
--- pgcombine_internal.retire_segment(queue, relation, partition, last, seen, horizon) → boolean
+-- pgcombine_internal.reclaim_segment(queue, relation, partition, last, seen, horizon) → boolean
 -- Truncates a segment that consumed_segments has listed; returns whether it did. It needs the segment's lock at once,
 -- and a look under the lock must show that nothing in it is needed. It doesn't wait for writers, nor do writers wait
 -- long for it.
 -- Tables written: the segment.
 -- Errors: PC001 unknown queue; 42501 the caller may not truncate it.
-create or replace function pgcombine_internal.retire_segment(queue text, relation text, partition integer, last bigint,
+create or replace function pgcombine_internal.reclaim_segment(queue text, relation text, partition integer, last bigint,
     seen txid_snapshot, horizon bigint)
 returns boolean
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(retire_segment.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(reclaim_segment.queue);
 begin
     if last is null and pgcombine_internal.needed(_queue.queue, relation, partition, seen, horizon, false) then
         return false; -- a cheap look at the last pages avoids most useless locks
@@ -22,7 +22,7 @@ begin
             raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the lock
         end if;
     elsif not exists (select from pgcombine_internal.consumed_segments(_queue.queue, seen, horizon) c
-        where (c.relation, c.last) = (retire_segment.relation, retire_segment.last)) then
+        where (c.relation, c.last) = (reclaim_segment.relation, reclaim_segment.last)) then
         raise sqlstate 'PC099'; -- a later round has begun in the segment, or a rebucket has exchanged it
     end if;
     execute format('truncate %s', relation);

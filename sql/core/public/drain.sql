@@ -1,0 +1,99 @@
+-- call pgcombine.drain(queue)
+-- Combines a queue's updates until none are pending, and returns their number as the parameter updates. This is for
+-- cron, and for programs without workers. It is a procedure, called outside of a transaction: it commits after each
+-- pass. Other sessions may run passes at the same time.
+-- A bucket whose pass fails is left for the next call. The failure is recorded. After quarantine_after failures the
+-- keys that fail are quarantined, and the others are combined (see fail_pass, isolate). The last error is raised when
+-- the other buckets are done. A bucket that stays claimed for five seconds is left, too.
+-- At the end it reclaims the log and trims the journal.
+-- Tables written: those of run_pass, fail_pass, isolate, reclaim and trim_journal.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending
+-- updates; PC008 the queue has observers in Python; PC012 the database is a copy in which post_restore has not run yet;
+-- 42501 the caller may not run passes over the queue; those of observers and combiners.
+create or replace procedure pgcombine.drain(queue text, inout updates bigint default null)
+language plpgsql
+as $$
+declare
+    _left integer[] := '{}'; -- buckets that failed
+    _bucket integer;
+    _claimed integer := 0; -- looks in a row that found claimed buckets only
+    _done record;
+    _failure record;
+    _sqlstate text; -- of the last failure
+    _error text;
+    _failed boolean;
+begin
+    call pgcombine_internal.begin_alone('drain');
+    perform pgcombine_internal.require_queue(drain.queue);
+    perform pgcombine_internal.require_right(drain.queue, 'work');
+    perform pgcombine_internal.refuse_copied();
+    updates := 0;
+    while _claimed < 100 loop
+        _claimed := _claimed + 1;
+        foreach _bucket in array array(
+            select b.bucket from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left))
+        loop
+            _failed := false;
+            begin
+                select p.* into _done from pgcombine_internal.run_pass(drain.queue, _bucket) p;
+                set constraints all immediate; -- what would fail at the commit fails here
+                if _done.updates > 0 then
+                    updates := updates + _done.updates;
+                    _claimed := 0;
+                end if;
+            exception
+                when serialization_failure or deadlock_detected then
+                    _claimed := 0; -- it is run again
+                when lock_not_available or sqlstate 'PC003' then
+                    null; -- another session has the bucket's tables, or the queue has other buckets now
+                when insufficient_privilege or sqlstate 'PC001' or sqlstate 'PC008' or sqlstate 'PC012' then
+                    raise;
+                when others then
+                    _sqlstate := sqlstate;
+                    _error := sqlerrm;
+                    _failed := true;
+            end;
+            commit;
+            set local transaction isolation level read committed;
+            continue when not _failed;
+            select f.* into _failure from pgcombine_internal.fail_pass(drain.queue, _bucket, _sqlstate, _error) f;
+            commit;
+            set local transaction isolation level read committed;
+            if _failure.isolate then
+                begin
+                    select i.* into _done from pgcombine_internal.isolate(drain.queue, _bucket, _failure.attempts) i;
+                    if _done.settled or _done.updates + _done.quarantined > 0 then
+                        updates := updates + _done.updates;
+                        _claimed := 0;
+                        _failed := false;
+                    end if;
+                exception when others then
+                    _sqlstate := sqlstate;
+                    _error := sqlerrm;
+                end;
+                commit;
+                set local transaction isolation level read committed;
+            end if;
+            if _failed then
+                _left := _left || _bucket;
+            end if;
+        end loop;
+        exit when not exists (
+            select from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left));
+        perform pg_sleep(0.05) where _claimed > 0;
+    end loop;
+    perform pgcombine_internal.trim_journal(drain.queue);
+    commit;
+    call pgcombine.reclaim(drain.queue);
+    if cardinality(_left) > 0 then
+        raise exception using errcode = _sqlstate, message = _error,
+            hint = format('pgcombine.quarantine and select * from pgcombine.failure where queue = %L say more',
+                drain.queue);
+    end if;
+    perform pgcombine_internal.require(not q.paused or not exists (
+            select from pgcombine.bucket b
+            where b.queue = q.queue and pgcombine_internal.pending(b.queue, b.bucket)), 'PC006',
+        format('queue "%s" is paused and has pending updates', q.queue), 'select pgcombine.resume(…) first')
+    from pgcombine.queue q where q.queue = drain.queue;
+end
+$$;

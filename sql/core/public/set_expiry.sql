@@ -1,0 +1,42 @@
+-- pgcombine.set_expiry(queue, expire_when [, silently, every])
+-- Sets when the keys of a queue expire. Workers remove each key for which the condition is true.
+--   expire_when  condition over the key and value columns, for example 'day < now() - interval ''90 days'''. now() is
+--                the time at which a pass began. Null: keys don't expire
+--   silently     whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
+--   every        how often workers look through a bucket for expired keys; null: unchanged
+-- It takes effect with the next pass. Workers begin to look through all buckets within about a second.
+-- Tables written: pgcombine.queue, retention, failure.
+-- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
+-- own the queue.
+create or replace function pgcombine.set_expiry(queue text, expire_when text, silently boolean default null,
+    every interval default null)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant text := (pgcombine_internal.require_queue(set_expiry.queue)).queue;
+    _condition text;
+begin
+    perform pgcombine_internal.require_owner();
+    if every <= interval '0' then
+        raise exception 'invalid expire_every: %', every using errcode = 'PC003', hint = 'give a positive period';
+    end if;
+    if set_expiry.expire_when is not null then
+        _condition := pgcombine_internal.checked_condition(_queue, 'expire_when', set_expiry.expire_when);
+    end if;
+    update pgcombine.queue q
+    set expire_when = _condition,
+        expire_silently = coalesce(set_expiry.silently, q.expire_silently),
+        expire_every = coalesce(set_expiry.every, q.expire_every)
+    where q.queue = _queue;
+    perform pgcombine_internal.regenerate_pass(_queue);
+    execute format('create or replace view pgcombine.%I as %s',
+        _queue || '_current', pgcombine_internal.current_sql(_queue));
+    update pgcombine.failure f set page = null where f.queue = _queue; -- says nothing of the new condition
+    -- a row for each bucket: a pass that began before meets it as a conflict, and is run again
+    insert into pgcombine.expiry as r (queue, bucket, page, due)
+    select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket
+    on conflict on constraint expiry_pkey do update
+    set (page, due, sqlstate, error, failed_at, failed_page) = (excluded.page, excluded.due, null, null, null, null);
+end
+$$;

@@ -1,0 +1,18 @@
+-- pgcombine_internal.refuse_cluster_identity() trigger, before update or delete, statement level, on
+--     pgcombine.cluster_identity
+-- Refuses to change the cluster identity of a database that gave the stored ids. Sessions remember it by the file in
+-- which it is (see wake). TRUNCATE begins another file. The primary key refuses further rows.
+-- Errors: PC012 the database isn't a copy.
+create or replace function pgcombine_internal.refuse_cluster_identity()
+returns trigger
+language plpgsql
+as $$
+begin
+    perform pgcombine_internal.require(not pgcombine_internal.own_cluster(), 'PC012',
+        format('the cluster identity of database "%s" doesn''t change', current_database()),
+        'before data alone is restored: truncate pgcombine.cluster_identity');
+    return null;
+end
+$$;
+create or replace trigger pgcombine_cluster_identity before update or delete on pgcombine.cluster_identity
+    for each statement execute function pgcombine_internal.refuse_cluster_identity();
