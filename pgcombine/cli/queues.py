@@ -75,6 +75,9 @@ def create(
         float | None,
         typer.Option("--expire-every", callback=seconds, help="Seconds between two looks for such keys (600)."),
     ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Accept a queue that exists with the same definition.")
+    ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -98,7 +101,7 @@ def create(
             expire_when=expire_when,
             expire_silently=expire_silently,
             expire_every=None if expire_every is None else timedelta(seconds=expire_every),
-        ).create(connection)
+        ).create(connection, if_not_exists=if_not_exists)
     report_state("queue", name, "created", as_json)
 
 

@@ -80,16 +80,22 @@ class CombineQueue:
         return f"CombineQueue({self.name!r})"
 
     @_in_transaction()
-    def create(self) -> Steps[None]:
+    def create(self, *, if_not_exists: bool = False) -> Steps[None]:
         """Create the queue and declare its observers.
 
-        Raises QueueExistsError, InvalidDefinitionError (its message names the fault), or TooManyLocksError.
+        With ``if_not_exists`` a queue with the same definition may exist already. The number of buckets and
+        ``pass_limit`` aren't compared. Raises QueueExistsError, InvalidDefinitionError (its message names the
+        fault), or TooManyLocksError.
         """
         options = {name: getattr(self, name) for name in _OPTIONS}
-        given = {name: option for name, option in options.items() if option is not None}
+        given = {name: option for name, option in options.items() if option is not None} | {
+            "if_not_exists": if_not_exists
+        }
         named = ", ".join(f"{name} => %s" for name in given)
         yield Statement(f"select pgcombine.create_queue(%s, {named})", (self.name, *given.values()))
-        for name in self.observers:
+        found = yield Statement("select observer from pgcombine.observer where queue = %s", (self.name,))
+        declared = {name for (name,) in found}
+        for name in (name for name in self.observers if name not in declared):
             yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
 
     @overload

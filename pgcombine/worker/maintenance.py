@@ -80,8 +80,8 @@ def reclaiming(connection: Connection) -> str:
 class Reclaim:
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
-    ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second, and
-    when a round of ids ends, so that its segment is empty when its turn comes again. The others are reclaimed once a
+    ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second,
+    and when a round of ids ends, so that its segment is empty when its turn comes again. Others are reclaimed once a
     minute, and every second while that leaves a large segment.
     """
 

@@ -1,5 +1,6 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
---                      tablespaces, max_backlog, quarantine_after, expire_when, expire_silently, expire_every])
+--                      tablespaces, max_backlog, quarantine_after, expire_when, expire_silently, expire_every,
+--                      if_not_exists])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
 -- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus, the updates below a ring
 -- of segments. Partition p is the tables <queue>_updates_b<p>_s<segment> and <queue>_values_b<p>, p in four
@@ -21,13 +22,15 @@
 --   expire_when  condition over key and value columns; keys for which it is true expire (see set_expiry)
 --   expire_silently  whether observers don't see that
 --   expire_every  how often workers look through a bucket for expired keys
+--   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
--- Errors: PC002 the queue exists; PC003 an invalid definition; PC011 too many locks.
+-- Errors: PC002 the queue exists, or exists with another definition; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
     max_backlog bigint default null, quarantine_after integer default 5, expire_when text default null,
-    expire_silently boolean default false, expire_every interval default '10 min')
+    expire_silently boolean default false, expire_every interval default '10 min',
+    if_not_exists boolean default false)
 returns void
 language plpgsql
 as $$
@@ -66,8 +69,14 @@ begin
     values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,
         quarantine_after)
     on conflict do nothing;
+    if not found and if_not_exists then
+        perform pgcombine_internal.same_definition(_name, key, value, jsonb_build_object('notify', notify,
+            'max_backlog', max_backlog, 'quarantine_after', quarantine_after, 'delete_when', delete_when,
+            'expire_when', expire_when, 'expire_silently', expire_silently, 'expire_every', expire_every));
+        return;
+    end if;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name),
-        'drop it first, or choose another name');
+        'drop it first, choose another name, or give if_not_exists => true');
     select n.problem, n.hint into _problem, _hint
     from (
         select to_regclass(format('pgcombine.%I', _name || s)) is null as free,

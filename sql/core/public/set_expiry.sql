@@ -5,7 +5,7 @@
 --   silently     whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
 --   every        how often workers look through a bucket for expired keys; null: unchanged
 -- It takes effect with the next pass. Workers begin to look through all buckets within about a second.
--- Tables written: pgcombine.queue, retention, failure.
+-- Tables written: pgcombine.queue, expiry, failure.
 -- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
 -- own the queue.
 create or replace function pgcombine.set_expiry(queue text, expire_when text, silently boolean default null,

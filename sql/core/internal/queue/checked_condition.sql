@@ -18,6 +18,9 @@ declare
     _name text;
     _check record;
 begin
+    if condition is null then
+        return null;
+    end if;
     begin
         open _probe for execute format('select 1 from (select %s) as new where (%s)',
             pgcombine_internal.column_list(_queue, form => 'null::{type} as {name}'), condition);

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from support.queues import add, combine_all, enqueue, make_queue, one, rows, values, word_in
 from support.servers import Server, names
+from support.sessions import in_background
 
 WRONG = {
     "name: null": ({"queue": None}, "invalid queue name null"),
@@ -342,3 +343,62 @@ def test_the_most_buckets_there_can_be(auto: psycopg.Connection) -> None:
         assert values(auto) == {word: 1}
     finally:
         auto.execute("call pgcombine.drop_large_queue('wc', force => true)")
+
+
+SAME = "key => '{word text,day date}', value => '{n bigint sum,m int max}', delete_when => 'n = 0', "
+
+
+def test_if_not_exists_accepts_the_same_definition(conn: psycopg.Connection) -> None:
+    create = f"select pgcombine.create_queue('wc', {SAME} if_not_exists => true"
+    for options in (")", ")", ", buckets => 8)", ", pass_limit => 9)"):
+        conn.execute(create.encode() + options.encode())
+    conn.execute("select pgcombine.rebucket('wc', 2)")
+    conn.execute(
+        "select pgcombine.create_queue('wc', '{word text,day date}', '{n int8 sum,m int4 max}',"
+        " delete_when => '( n=0 )', if_not_exists => true)"
+    )
+    assert one(conn, "select count(*) from pgcombine.queue") == 1
+    with pytest.raises(psycopg.Error, match='queue "wc" exists'):
+        conn.execute(f"select pgcombine.create_queue('wc', {SAME} buckets => 4)".encode())
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ("value => '{n bigint sum,m int min}'", "other columns"),
+        ("value => '{n bigint sum}'", "other columns"),
+        ("key => '{word text}'", "other columns"),
+        ("key => '{word text,day timestamp}'", "other columns"),
+        ("delete_when => null", "delete_when is .*n = 0.*, not null"),
+        ("expire_when => 'm > 3'", "expire_when is null, not .*m > 3"),
+        ("expire_every => '1 h'", "expire_every is 00:10:00, not 01:00:00"),
+        ("notify => false", "notify is true, not false"),
+        ("max_backlog => 10", "max_backlog is null, not 10"),
+        ("quarantine_after => 7", "quarantine_after is 5, not 7"),
+    ],
+)
+def test_if_not_exists_names_the_difference(conn: psycopg.Connection, change: str, difference: str) -> None:
+    conn.execute(f"select pgcombine.create_queue('wc', {SAME} buckets => 2)".encode())
+    name = change.split(" ")[0]
+    other = ", ".join(
+        [
+            change,
+            *(part for part in SAME.rstrip(", ").split(", ") if not part.startswith(name)),
+            "if_not_exists => true",
+        ]
+    )
+    with pytest.raises(psycopg.Error, match=difference) as refused:
+        conn.execute(f"select pgcombine.create_queue('wc', {other})".encode())
+    assert refused.value.sqlstate == "PC002"
+    assert conn.execute("select queue from pgcombine.queue").fetchall() == [("wc",)]
+
+
+def test_if_not_exists_beside_each_other(conn: psycopg.Connection, dsn: str) -> None:
+    def create() -> None:
+        with psycopg.connect(dsn, autocommit=True) as mine:
+            mine.execute(f"select pgcombine.create_queue('wc', {SAME} if_not_exists => true)".encode())
+
+    with in_background(*[create] * 4) as done:
+        for one_of_them in done:
+            one_of_them.result()
+    assert conn.execute("select queue from pgcombine.queue").fetchall() == [("wc",)]

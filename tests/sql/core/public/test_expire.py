@@ -199,7 +199,7 @@ def test_a_copy_on_another_server_has_the_same_condition(conn: psycopg.Connectio
     conn.execute("select pgcombine.drop_queue('wc')")
     conn.execute(call.encode())
     found = conn.execute("select expire_when, expire_silently, expire_every::text from pgcombine.queue").fetchall()
-    assert found == [("(n > 0)", True, "01:00:00")]
+    assert found == [("(n <= 0)", True, "01:00:00")]
 
 
 def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:

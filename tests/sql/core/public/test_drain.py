@@ -1,0 +1,125 @@
+"""pgcombine.drain: all updates are combined by one call, which commits between passes."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue, one, values, word_in
+from support.sessions import in_background
+
+
+def test_drain_combines_all_buckets(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=4, pass_limit=100)
+    add(conn, [(f"w{n}", 1) for n in range(1000)])
+    assert one(conn, "call pgcombine.drain('wc')") == 1000
+    assert sum(values(conn).values()) == 1000
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    assert one(conn, "call pgcombine.drain('wc')") == 0
+
+
+def test_drain_reclaims_the_log(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i % 9, 1 from generate_series(1, 20000) i")
+    conn.execute("call pgcombine.drain('wc')")
+    size = "select sum(pg_relation_size(relid)) from pg_partition_tree('pgcombine.wc_updates'::regclass) where isleaf"
+    conn.execute("insert into pgcombine.wc_updates values ('w', 1)")
+    assert one(conn, size) < 9 * 2**20
+
+
+@pytest.mark.parametrize("queue", ["nosuch", None])
+def test_drain_needs_a_queue(conn: psycopg.Connection, queue: str | None) -> None:
+    with pytest.raises(psycopg.Error, match="queue") as refused:
+        conn.execute("call pgcombine.drain(%s)", (queue,))
+    assert refused.value.sqlstate == "PC001"
+
+
+def test_drain_runs_alone(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    with pytest.raises(psycopg.Error, match="drain can't run in a transaction") as refused, conn.transaction():
+        conn.execute("call pgcombine.drain('wc')")
+    assert refused.value.sqlstate == "PC003"
+
+
+def test_drain_says_that_a_queue_is_paused(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.pause('wc')")
+    assert one(conn, "call pgcombine.drain('wc')") == 0
+    add(conn, {"a": 1})
+    with pytest.raises(psycopg.Error, match='queue "wc" is paused and has pending updates') as refused:
+        conn.execute("call pgcombine.drain('wc')")
+    assert refused.value.sqlstate == "PC006"
+    assert values(conn) == {}
+
+
+def test_drain_refuses_a_queue_with_python_observers(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.add_observer('wc', 'told', language => 'python')")
+    add(conn, {"a": 1})
+    with pytest.raises(psycopg.Error) as refused:
+        conn.execute("call pgcombine.drain('wc')")
+    assert refused.value.sqlstate == "PC008"
+
+
+def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=4, quarantine_after=3)
+    conn.execute("alter table pgcombine.wc_values add constraint small check (n < 100)")
+    poison, good = word_in(conn, 1), word_in(conn, 1, start=1000)
+    add(conn, [(f"w{n}", 1) for n in range(100)])
+    add(conn, {poison: 1000, good: 1})
+    for attempt in (1, 2):
+        with pytest.raises(psycopg.errors.CheckViolation, match="small"):
+            conn.execute("call pgcombine.drain('wc')")
+        assert one(conn, "select attempts from pgcombine.failure") == attempt
+    assert one(conn, "select count(distinct bucket) from pgcombine_internal.busy('wc')") == 1, "only one bucket is left"
+    conn.execute("call pgcombine.drain('wc')")
+    assert [word for (word,) in conn.execute("select key ->> 'word' from pgcombine.quarantine")] == [poison]
+    assert values(conn)[good] == 1
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+def test_drain_leaves_a_claimed_bucket(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2)
+    words = [word_in(conn, bucket) for bucket in range(2)]
+    add(conn, dict.fromkeys(words, 1))
+    with psycopg.connect(dsn) as other:
+        other.execute("select pgcombine.combine('wc', 0)")
+        assert one(conn, "call pgcombine.drain('wc')") == 1
+        other.rollback()
+    assert values(conn) == {words[1]: 1}
+
+
+def test_drains_beside_writers_and_passes(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=3, pass_limit=50)
+    stop = threading.Event()
+
+    def writer() -> int:
+        chance, total = random.Random(), 0
+        with psycopg.connect(dsn, autocommit=True) as mine:
+            for _ in range(150):
+                updates = [(f"w{chance.randrange(40)}", 1) for _ in range(chance.randrange(1, 20))]
+                add(mine, updates)
+                total += len(updates)
+        return total
+
+    def drainer() -> None:
+        with psycopg.connect(dsn, autocommit=True) as mine:
+            while not stop.is_set():
+                mine.execute("call pgcombine.drain('wc')")
+
+    def passes() -> None:
+        with psycopg.connect(dsn, autocommit=True) as mine:
+            while not stop.is_set():
+                combine_all(mine)
+
+    with in_background(writer, writer, drainer, drainer, passes) as (one_writer, other_writer, *others):
+        total = one_writer.result() + other_writer.result()
+        stop.set()
+        for other in others:
+            other.result()
+    conn.execute("call pgcombine.drain('wc')")
+    assert sum(values(conn).values()) == total
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
