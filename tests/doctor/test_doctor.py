@@ -82,7 +82,7 @@ def test_a_sound_database_has_nothing_wrong(conn: psycopg.Connection, dsn: str) 
     assert {one.check for one in done} >= {
         name_of(check) for check in (servers.version, database.rights, queues.queues)
     }
-    assert {one.level for one in done if one.check == "cluster_identity"} == {Level.ok}
+    assert {one.level for one in done if one.check == "cluster-identity"} == {Level.ok}
 
 
 def test_command(conn: psycopg.Connection, dsn: str) -> None:
@@ -335,7 +335,7 @@ def test_connection_that_is_lost(conn: psycopg.Connection, dsn: str, monkeypatch
 
     monkeypatch.setattr("pgcombine.doctor.examine.QUEUES", [database.cluster_identity, end, database.role])
     done = examine(dsn)
-    assert [one.check for one in done[-2:]] == ["cluster_identity", "connection"]
+    assert [one.check for one in done[-2:]] == ["cluster-identity", "connection"]
     assert done[-1].level is Level.wrong
     provoked.add(("connection", "wrong"))
 
