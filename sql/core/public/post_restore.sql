@@ -27,7 +27,8 @@ begin
     end if;
     -- an older snapshot would miss another caller's work
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed',
-        'PC003', 'post_restore needs isolation level read committed', 'begin transaction isolation level read committed');
+        'PC003', 'post_restore needs isolation level read committed',
+        'begin transaction isolation level read committed');
     lock table pgcombine.cluster_identity in share row exclusive mode;
     if pgcombine_internal.own_cluster() then
         return false;

@@ -9,7 +9,7 @@ begin
     if not pgcombine_internal.own_cluster() then
         raise exception 'database "%" is a copy in which post_restore has not run yet', current_database()
             using errcode = 'PC012',
-                hint = 'start a worker, which runs it, or call select pgcombine.post_restore(); then try again in a new '
+                hint = 'start a worker, which runs it, or run select pgcombine.post_restore(); then try again in a new '
                 'transaction';
     end if;
 end
