@@ -178,7 +178,7 @@ def test_what_depends_on_views(conn: psycopg.Connection, dsn: str, attacker: psy
     assert len(views) > 15
     number = 0
     for view, column in views:
-        conn.execute(f"alter view {view} rename column {column} to older".encode())
+        conn.execute(f'alter view {view} rename column "{column}" to older'.encode())
         for template in RELATION_KINDS.values():
             make(attacker, template, number, r=view)
             number += 1
