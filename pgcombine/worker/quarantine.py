@@ -151,7 +151,7 @@ def _search(
         except (PassError, psycopg.Error) as error:
             sqlstate, why = error.sqlstate, reason(error) if isinstance(error, psycopg.Error) else str(error)
             hint = error.diag.message_hint if isinstance(error, psycopg.Error) else None
-            if connection.closed or one(connection, "select pgcombine_internal.blameless(%s, %s)", sqlstate, hint)[0]:
+            if connection.closed or one(connection, "select pgcombine_internal.is_transient(%s, %s)", sqlstate, hint)[0]:
                 raise
 
 

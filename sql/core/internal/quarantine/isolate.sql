@@ -5,7 +5,7 @@
 -- itself. No row: open_search has returned false. It explains the parameters, close_search the results.
 -- A try is a subtransaction.
 -- Tables written: those of try_keys and close_search.
--- Errors: those of open_search and close_search; errors from the state of the server (see blameless), after which
+-- Errors: those of open_search and close_search; errors from the state of the server (see is_transient), after which
 -- nothing is done.
 create or replace function pgcombine_internal.isolate(queue text, bucket integer, attempts integer,
     patience interval default '10 s', out updates bigint, out keys bigint, out changes bigint, out tries bigint,
@@ -37,7 +37,7 @@ begin
         exception when query_canceled or assert_failure or others then
             get stacked diagnostics _sqlstate = returned_sqlstate, _error = message_text,
                 _detail = pg_exception_detail, _hint = pg_exception_hint;
-            if pgcombine_internal.blameless(_sqlstate, _hint) then
+            if pgcombine_internal.is_transient(_sqlstate, _hint) then
                 raise;
             end if;
             _error := _error || coalesce(' (' || nullif(_detail, '') || ')', '');
