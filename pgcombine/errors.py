@@ -308,6 +308,16 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
+def operational() -> Iterator[None]:
+    """Raise OperationalError in place of the driver's, in a call that has opened its connections itself."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        hint = error.diag.message_hint
+        raise OperationalError(first_line(error), sqlstate=error.sqlstate, hint=hint) from error
+
+
+@contextmanager
 def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
     """Raise pgcombine's exceptions in place of the driver's, for errors raised by ``sql/``."""
     try:

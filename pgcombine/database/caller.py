@@ -301,13 +301,13 @@ def _is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) ->
     return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
 
 
-def parts_of(told: BaseException | None) -> tuple[str | None, str, str | None]:
+def parts_of(error: BaseException | None) -> tuple[str | None, str, str | None]:
     """Return the SQLSTATE, the message and the hint of an error of any driver."""
     # The parts are in diag for psycopg and psycopg2. For asyncpg they are in the cause of SQLAlchemy's error.
-    parts = getattr(told, "diag", None) or getattr(told, "__cause__", None)
+    parts = getattr(error, "diag", None) or getattr(error, "__cause__", None)
     return (
-        getattr(told, "sqlstate", None) or getattr(told, "pgcode", None),
-        getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(told),
+        getattr(error, "sqlstate", None) or getattr(error, "pgcode", None),
+        getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(error),
         getattr(parts, "message_hint", None) or getattr(parts, "hint", None),
     )
 
@@ -323,10 +323,10 @@ def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        own = from_sqlstate(*parts_of(error.orig), queue=queue)
-        if own is None:
+        mapped = from_sqlstate(*parts_of(error.orig), queue=queue)
+        if mapped is None:
             raise
-        raise own from error
+        raise mapped from error
 
 
 def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:

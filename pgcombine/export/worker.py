@@ -33,7 +33,7 @@ from pgcombine.database.connect import (
     connect,
     require_writable,
 )
-from pgcombine.errors import ConfigError, DestinationDownError, WaitTimeoutError, first_line
+from pgcombine.errors import ConfigError, DestinationDownError, WaitTimeoutError, first_line, operational
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
@@ -131,11 +131,12 @@ class ExportWorker(Background):
             log.info("export.stop export=%s entries=%d", self.export, self.delivered)
         return self.delivered
 
+    @operational()
     def drain(self, timeout: float | None = None) -> int:
         """Deliver until no entry waits. Quarantined entries don't count. Returns the number of entries delivered.
 
         Raises DestinationDownError if the destination is paused or down, WaitTimeoutError after ``timeout`` seconds,
-        the errors of :meth:`run`, and psycopg.OperationalError if the connection is lost.
+        the errors of :meth:`run`, and OperationalError if the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with (

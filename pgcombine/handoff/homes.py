@@ -162,10 +162,10 @@ class Homes:
                         queue=self._queue,
                         sqlstate=error.sqlstate,
                     ) from error
-                own = translate(error, queue=self._queue)
-                if own is None:
+                mapped = translate(error, queue=self._queue)
+                if mapped is None:
                     raise
-                raise own from error
+                raise mapped from error
         return Accepted(
             *(server.name, peer.id, definition.shape, digest, payload, updates, hinted),
             [frozenset(names) for names in sets],

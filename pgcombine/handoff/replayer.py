@@ -25,7 +25,7 @@ from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, Database, closed_on_error, connect, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
+from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line, operational
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import NAME, Peer, addresses, open_peer, options, registered
 from pgcombine.handoff.delivery import ForgottenError, cause_of, introduce, still_known
@@ -118,11 +118,12 @@ class Replayer(Background):
         log.info("handoff.stop delivered=%d deduplicated=%d", self.totals.delivered, self.totals.deduplicated)
         return self.totals
 
+    @operational()
     def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
         """Deliver the hints that are there now, once through for each server. Returns the counts.
 
         With ``force``, also deliver to servers that failed lately. Hints that can't be delivered stay. Raises the
-        errors of :meth:`run`, and psycopg.OperationalError if the home is lost.
+        errors of :meth:`run`, and OperationalError if the home is lost.
         """
         self._check()
         with closing(self._home()) as home:

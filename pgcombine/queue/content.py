@@ -96,13 +96,13 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
                 raise
             row, where = place(error, f"{queue}_updates", counted.count)
             which = "an update" if row is None else f"update {count + row}"
-            told = InvalidUpdateError(
+            mapped = InvalidUpdateError(
                 f'{which} doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',
                 queue=queue,
                 sqlstate=sqlstate,
             )
-            told.row = None if row is None else count + row
-            raise told from error
+            mapped.row = None if row is None else count + row
+            raise mapped from error
         count += appended
     return count
 

@@ -36,15 +36,15 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
         ((removed,),) = yield Statement("select pgcombine_internal.end_initialize(%s)", (queue,))
     except Exception as error:
         yield Statement("rollback to savepoint pgcombine_initialize")
-        told = _told(queue, error, count, counted.count)
-        if told is None:
+        mapped = _mapped(queue, error, count, counted.count)
+        if mapped is None:
             raise
-        raise told from error
+        raise mapped from error
     yield Statement("release savepoint pgcombine_initialize")
     return int(count - removed)
 
 
-def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdateError | None:
+def _mapped(queue: str, error: Exception, before: int, read: int) -> InvalidUpdateError | None:
     """Return the InvalidUpdateError to raise for an error about a row that doesn't fit. Returns None for other errors.
 
     ``before`` counts the rows of earlier COPYs, ``read`` the rows that were read for the COPY that failed.
@@ -59,10 +59,10 @@ def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdate
         reason = str(error)
     else:
         return None
-    told = InvalidUpdateError(
+    mapped = InvalidUpdateError(
         f'queue "{queue}" can\'t be initialized: {which}{reason}',
         queue=queue,
         sqlstate=getattr(error, "sqlstate", None),
     )
-    told.row = None if row is None else before + row
-    return told
+    mapped.row = None if row is None else before + row
+    return mapped

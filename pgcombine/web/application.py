@@ -87,7 +87,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
         middleware=[Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)],
         exception_handlers={
             HTTPException: _http_error,
-            PgCombineError: _own_error,
+            PgCombineError: _mapped_error,
             psycopg.Error: _database_error,
             Exception: _defect,
         },
@@ -108,7 +108,7 @@ def _http_error(request: Request, error: Exception) -> Response:
     return trouble(request, error.status_code, title or "Not done", "" if title else error.detail)
 
 
-def _own_error(request: Request, error: Exception) -> Response:
+def _mapped_error(request: Request, error: Exception) -> Response:
     text, advice = str(error), ""
     if text.endswith(")") and " (" in text:
         text, _, advice = text.removesuffix(")").rpartition(" (")
@@ -125,9 +125,9 @@ def _own_error(request: Request, error: Exception) -> Response:
 
 def _database_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, psycopg.Error)
-    own = translate(error)
-    if own is not None:
-        return _own_error(request, own)
+    mapped = translate(error)
+    if mapped is not None:
+        return _mapped_error(request, mapped)
     reason = first_line(error)
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return trouble(request, 403, "The page's role may not do that", reason, error.diag.message_hint or "")

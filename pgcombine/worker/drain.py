@@ -12,7 +12,7 @@ from contextlib import closing
 
 from pgcombine.database.connect import Connection, Database
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import InvalidDefinitionError, ObserversMissingError, PassError, WaitTimeoutError
+from pgcombine.errors import InvalidDefinitionError, ObserversMissingError, PassError, WaitTimeoutError, operational
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import python_pass, quarantine
@@ -26,6 +26,7 @@ _RECENT = 0.6  # seconds; ``reclaim`` leaves more of a segment after a pass of t
 _RECLAIMS = 4  # a session that reads a segment, or an analysis by autovacuum, keeps its rows for a moment
 
 
+@operational()
 def drain(
     dsn: Database,
     queue: str | CombineQueue,
@@ -44,7 +45,8 @@ def drain(
 
     Raises WaitTimeoutError after ``timeout`` seconds or for a paused queue, ServerNotReadyError if the server isn't
     ready by then, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role may not
-    run passes over the queue, and ObserversMissingError if the queue has Python observers that ``queue`` lacks.
+    run passes over the queue, ObserversMissingError if the queue has Python observers that ``queue`` lacks, and
+    OperationalError if the connection is lost.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name

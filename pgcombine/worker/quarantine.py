@@ -151,7 +151,8 @@ def _search(
         except (PassError, psycopg.Error) as error:
             sqlstate, why = error.sqlstate, reason(error) if isinstance(error, psycopg.Error) else str(error)
             hint = error.diag.message_hint if isinstance(error, psycopg.Error) else None
-            if connection.closed or one(connection, "select pgcombine_internal.is_transient(%s, %s)", sqlstate, hint)[0]:
+            transient = "select pgcombine_internal.is_transient(%s, %s)"
+            if connection.closed or one(connection, transient, sqlstate, hint)[0]:
                 raise
 
 

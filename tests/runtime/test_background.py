@@ -12,8 +12,15 @@ from support.exports import make_export
 from support.queues import add, combine_all, make_queue, values
 from support.servers import embedded_only
 
-from pgcombine import Entry, ExportWorker, Replayer, Worker
-from pgcombine.errors import ConfigError, ExportNotFoundError, QueueNotFoundError, ReplicaError, WaitTimeoutError
+from pgcombine import Entry, ExportWorker, Replayer, Worker, drain
+from pgcombine.errors import (
+    ConfigError,
+    ExportNotFoundError,
+    OperationalError,
+    QueueNotFoundError,
+    ReplicaError,
+    WaitTimeoutError,
+)
 
 pytestmark = embedded_only
 
@@ -157,6 +164,23 @@ def test_a_lost_connection_is_opened_by_the_function_with_the_new_password(
         assert len(vault) == 1
     finally:
         conn.execute(f"drop role {role}")
+
+
+def test_a_call_that_loses_its_connection_raises_an_operational_error(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {"fluo": 1})
+
+    def end(_: object) -> None:
+        conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where datname = current_database() and application_name = 'pgcombine worker'"
+        )
+
+    with pytest.raises(OperationalError, match="terminating connection") as raised:
+        drain(dsn, "wc", on_pass=end)
+    assert isinstance(raised.value.__cause__, psycopg.OperationalError)
+    assert raised.value.sqlstate == "57P01"
+    assert values(conn) == {"fluo": 1}
 
 
 def test_a_function_that_does_not_connect_is_refused(dsn: str) -> None:

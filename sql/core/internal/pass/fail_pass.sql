@@ -60,7 +60,8 @@ begin
             else least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) end * interval '1 s',
         pass_limit = excluded.pass_limit, page = null -- after a failure passes remove no expired keys
     returning f.attempts into fail_pass.attempts;
-    isolate := fail_pass.attempts >= _queue.quarantine_after and not pgcombine_internal.is_transient(fail_pass.sqlstate);
+    isolate := fail_pass.attempts >= _queue.quarantine_after
+        and not pgcombine_internal.is_transient(fail_pass.sqlstate);
 exception when foreign_key_violation then
     perform pgcombine_internal.require_queue(fail_pass.queue); -- raises PC001 if the queue was dropped during the pass
     raise;
