@@ -28,7 +28,7 @@ class CustomExporter:
     def __init__(self, exporter: Function | type[Exporter], target: str | None, export: str) -> None:
         self._exporter: Exporter | None = None
         self._deliver: Function
-        if isinstance(exporter, type):
+        if isinstance(exporter, type) and hasattr(exporter, "deliver"):
             self._exporter = exporter(target, export)
             self._deliver = self._exporter.deliver
         else:
