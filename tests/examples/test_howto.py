@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from support.needs import require
 from support.queues import combine_all, one, values
 from support.readme import PAGES, fences
 from support.servers import embedded_only
@@ -109,6 +111,7 @@ def blog(conn: psycopg.Connection) -> psycopg.Connection:
 
 @embedded_only
 def test_counters_in_django(blog: psycopg.Connection) -> None:
+    require("Django", there=find_spec("django"))
     import django
     from django.conf import settings
     from django.db import connections
