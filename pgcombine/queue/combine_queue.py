@@ -1,6 +1,6 @@
 """``CombineQueue``: a queue as Python sees it.
 
-Each method runs in the *caller's* transaction on the caller's connection, and its effects roll back with that
+Each method runs on the *caller's* connection in the caller's transaction, and its effects roll back with that
 transaction. Only ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
 ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. On an
 asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Errors that the
@@ -105,11 +105,11 @@ class CombineQueue:
     def on_change(self, observer: F | None = None, *, name: str | None = None) -> F | Callable[[F], F]:
         """Register an observer, a function ``fn(tx, changes)``: ``@queue.on_change``, ``@queue.on_change(name=…)``.
 
-        By default the name is the function's. A worker that has this queue (``pgcombine worker --app``) calls the
+        The default name is that of the function. A worker that has this queue (``pgcombine worker --app``) calls the
         function in every pass that changed a value. ``tx`` is the pass's connection, inside the pass's transaction.
         ``changes`` is a :class:`~pgcombine.queue.callbacks.ChangeStream` of (key, old, new). If the function raises,
         the pass rolls back and is tried again. :meth:`create`, or the worker, declares the observer in the database.
-        From then on a pass by a program without the function is refused.
+        From then on the database refuses a pass by a program that lacks the function.
 
         Raises ConfigError if the name is taken, or if the function is asynchronous or a generator: a pass would never
         run its body.
@@ -130,8 +130,8 @@ class CombineQueue:
     def drop(self, *, force: bool = False) -> Steps[None]:
         """Drop the queue with its values.
 
-        With ``force`` what other parts of pgcombine have made of the queue is dropped, too. Without ``force``, raises
-        QueueNotEmptyError while there is such a thing, or updates are pending or held. It then also raises
+        ``force`` also drops what other parts of pgcombine have made for the queue. Without ``force``, the call raises
+        QueueNotEmptyError if there is such a thing, or if updates are pending or held. It also raises
         InvalidDefinitionError if the connection's isolation level isn't read committed.
 
         Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case
@@ -144,7 +144,7 @@ class CombineQueue:
         """Append updates by COPY in the connection's transaction. Returns the number of updates.
 
         A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
-        mapping lacks takes its default. SQLAlchemy over another driver than psycopg enqueues JSON by
+        mapping lacks takes its default. SQLAlchemy with another driver than psycopg enqueues JSON by
         ``pgcombine.enqueue``. Raises InvalidUpdateError for a row that doesn't fit the queue's columns, and
         QueueNotFoundError.
         """
@@ -152,11 +152,11 @@ class CombineQueue:
 
     @_in_transaction()
     def get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
-        """Return the current value of each of the keys that has one. All values come from one snapshot.
+        """Return the current value of each key that has one. All values come from one snapshot.
 
-        A current value is the combined value together with the pending updates. Updates in quarantine are in no value.
-        A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value. In the keys
-        of the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
+        A current value is the combined value together with the pending updates. No value contains quarantined updates.
+        A key is a scalar, or a tuple if the queue has several key columns. A value likewise. In the keys of the result
+        an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
         columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
@@ -168,9 +168,9 @@ class CombineQueue:
     def values(self, connection: Any) -> Any:
         """Iterate all keys with their combined values, without pending updates.
 
-        They come from one snapshot, in no order. Keys and values are as in :meth:`get`. The iterator is asynchronous on
-        an asynchronous connection. It reads in portions, so read it to the end, or close it, before the transaction
-        ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
+        They come from one snapshot, in no particular order. Keys and values are as in :meth:`get`. The iterator is
+        asynchronous on an asynchronous connection. It reads in portions, so read it to the end, or close it, before the
+        transaction ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 

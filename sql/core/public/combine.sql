@@ -1,10 +1,11 @@
 -- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
--- Runs one pass: claims a bucket, combines its pending updates with the values, writes the new values and a journal
--- row, all in the caller's transaction.
--- Returns no row if the bucket is claimed already, if the queue is paused, or if no bucket was given and none has
--- pending updates. Updates that the caller's transaction has enqueued stay pending, since they aren't committed.
+-- Runs one pass over one bucket: claims the bucket, combines its pending updates with the values, writes the new values
+-- and a journal row, all in the caller's transaction. To combine everything, call pgcombine.drain.
+-- Returns no row if another session has claimed the bucket, if the queue is paused, or if no bucket was given and none
+-- has pending updates. Updates that the caller's own transaction has enqueued stay pending, since they aren't
+-- committed.
 --   bucket   null: the next one with pending updates
---   updates  number of updates taken
+--   updates  number of updates that the pass took
 --   keys     number of their keys
 --   changes  number of keys whose values changed
 --   more     whether updates of other keys may be pending

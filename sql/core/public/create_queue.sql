@@ -2,25 +2,26 @@
 --                      tablespaces, max_backlog, quarantine_after, expire_when, expire_silently, expire_every,
 --                      if_not_exists])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
--- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus, the updates below a ring
--- of segments. Partition p is the tables <queue>_updates_b<p>_s<segment> and <queue>_values_b<p>, p in four
--- digits. It is bucket p, unless buckets share it.
---   queue        lower-case name, at most 40 characters
---   key, value   columns: 'name type' each, 'name type combiner' each (see add_columns)
---   delete_when  condition over the new values under which the key is deleted. It should hold only at the combiners'
---                identity (n = 0); otherwise the result depends on which updates fall into one pass
---   buckets      1..1024; more buckets let more workers combine at the same time; each costs five tables
---   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
---   pass_limit   number of updates that a pass takes at most, about (see plan_pass)
---   buckets_per_partition  number of buckets that share a partition; it divides buckets. Sharing makes fewer
---                          tables, and COPY is fastest into at most 32; but a pass reads past the rows of the other
---                          buckets
---   tablespaces  over which the partitions are spread, in turn
---   max_backlog  number of pending updates, about, at which enqueues fail until workers have caught up (see
+-- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus. The updates are also
+-- divided into a ring of segments. Partition p consists of the tables <queue>_updates_b<p>_s<segment> and
+-- <queue>_values_b<p>, where p has four digits. Partition p is bucket p, unless buckets share partitions.
+--   queue        lower-case name of at most 40 characters
+--   key, value   column definitions: 'name type' for a key, 'name type combiner' for a value (see add_columns)
+--   delete_when  condition over the new values under which the key is deleted. It should hold only for values that
+--                change nothing when they are combined (n = 0). Otherwise the result depends on which updates fall into
+--                one pass
+--   buckets      1 to 1024. More buckets let more workers combine at the same time. Each bucket costs five tables
+--   notify       whether enqueues wake sleeping workers by NOTIFY, which excludes PREPARE TRANSACTION
+--   pass_limit   about how many updates a pass takes at most (see plan_pass)
+--   buckets_per_partition  number of buckets that share a partition. It must divide the number of buckets. Sharing
+--                          makes fewer tables, and COPY is fastest into at most 32 of them. But a pass also reads the
+--                          rows of the other buckets in its partition
+--   tablespaces  tablespaces over which the partitions are spread, in turn
+--   max_backlog  about how many updates may be pending before enqueues fail, until workers have caught up (see
 --                refuse_backlog)
---   quarantine_after  number of failed passes in a row after which the keys at fault are quarantined (see fail_pass)
---   expire_when  condition over key and value columns; keys for which it is true expire (see set_expiry)
---   expire_silently  whether observers don't see that
+--   quarantine_after  number of failed passes in a row after which the failing keys are quarantined (see fail_pass)
+--   expire_when  condition over key and value columns. A key for which it is true expires (see set_expiry)
+--   expire_silently  whether observers don't see that keys expire
 --   expire_every  how often workers look through a bucket for expired keys
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.

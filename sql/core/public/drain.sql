@@ -1,10 +1,11 @@
 -- call pgcombine.drain(queue)
--- Combines a queue's updates until none are pending, and returns their number as the parameter updates. This is for
--- cron, and for programs without workers. It is a procedure, called outside of a transaction: it commits after each
--- pass. Other sessions may run passes at the same time.
--- A bucket whose pass fails is left for the next call. The failure is recorded. After quarantine_after failures the
--- keys that fail are quarantined, and the others are combined (see fail_pass, isolate). The last error is raised when
--- the other buckets are done. A bucket that stays claimed for five seconds is left, too.
+-- Combines a queue's updates until none are pending, and returns their number as the parameter updates. Use it in cron,
+-- and in programs without workers. It is a procedure, called outside of a transaction: it commits after each pass.
+-- Other sessions may run passes at the same time.
+-- If a pass over a bucket fails, the call records the failure and leaves the bucket for the next call. After
+-- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, isolate). When the
+-- other buckets are done, it raises the last error. It also leaves a bucket that another session has claimed for five
+-- seconds.
 -- At the end it reclaims the log and trims the journal.
 -- Tables written: those of run_pass, fail_pass, isolate, reclaim and trim_journal.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending

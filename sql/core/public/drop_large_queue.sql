@@ -1,8 +1,8 @@
 -- call pgcombine.drop_large_queue(queue [, force])
--- Drops a queue as drop_queue does, but in several transactions, so that each takes few locks, however many buckets
+-- Drops a queue as drop_queue does, but in several transactions. Each transaction takes few locks, however many buckets
 -- there are.
--- After the first transaction the queue is gone, and its tables are named <queue>_updates_dropped and
--- <queue>_values_dropped. Further ones drop their partitions. If the call is interrupted, call it again.
+-- The first transaction removes the queue, and renames its tables to <queue>_updates_dropped and
+-- <queue>_values_dropped. Further transactions drop their partitions. If the call is interrupted, call it again.
 -- It is a procedure, called outside of a transaction, since it commits.
 -- Tables written: those of close_queue.
 -- Errors: those of close_queue; PC003 (or 2D000) called in a transaction; 2BP01 another object depends on its tables.

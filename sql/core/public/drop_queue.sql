@@ -1,7 +1,7 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values, all in one transaction.
---   force  whether to drop it although updates are pending or held, or a component keeps it: what belongs to it there
---          is dropped, too
+--   force  whether to drop the queue even if updates are pending or held, or a component still uses it. The component's
+--          objects for the queue are then dropped, too
 -- If this takes too many locks for one transaction, call pgcombine.drop_large_queue.
 -- Tables written: those of close_queue.
 -- Errors: those of close_queue; PC011 too many locks.

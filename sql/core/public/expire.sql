@@ -1,10 +1,11 @@
 -- call pgcombine.expire(queue)
--- Removes the keys that have expired, and returns their number as the parameter removed. Workers do it by themselves;
--- this is for cron, and for programs without workers. It is a procedure, called outside of a transaction: it commits
--- after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its values and removes 10000
--- keys at most. A bucket that stays claimed for five seconds is left for the next call. A paused queue is left alone.
--- If a pass fails, it is run again without the keys that have expired, which stay; if that fails, too, the bucket is
--- left alone. The error is raised after all other passes.
+-- Removes the keys that have expired, and returns their number as the parameter removed. Workers remove expired keys on
+-- their own. Use this call in cron, and in programs without workers. It is a procedure, called outside of a
+-- transaction: it commits after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its
+-- values and removes at most 10000 keys. The call leaves a bucket that another session has claimed for five seconds,
+-- and it doesn't touch a paused queue.
+-- If a pass fails, it runs again without removing expired keys. If that fails, too, the call leaves the bucket. It
+-- raises the error after all other passes.
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
 -- observers or the condition changed during a pass; 42501 the caller may not run passes over the queue; those of

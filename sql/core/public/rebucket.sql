@@ -1,10 +1,11 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
--- Changes the number of a queue's buckets while writers, readers and workers go on. It is one transaction, and claims
--- all buckets, so passes pause until it ends. The tables stay, with their grants, views and triggers. At the end they
--- are locked for one scan of the new values, by which PostgreSQL checks their rows.
+-- Changes the number of a queue's buckets while writers, readers and workers go on. The call is one transaction. It
+-- claims all buckets, so passes wait until it ends. The two tables keep their grants, views and triggers. At the end
+-- they are locked while PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
---   timeout  how long to try for that lock
--- As with TRUNCATE, a repeatable-read transaction with an older snapshot that hasn't read the queue yet sees it empty.
+--   timeout  how long the call tries to get that lock
+-- As with TRUNCATE, a repeatable-read transaction whose snapshot is older, and which hasn't read the queue yet, sees it
+-- empty.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
 -- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet.

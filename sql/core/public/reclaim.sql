@@ -1,11 +1,11 @@
 -- call pgcombine.reclaim([queue])
--- Truncates segments whose updates are all combined and no longer needed, of one queue or of all queues that the caller
--- may run passes over. Workers call it each second after passes, otherwise each minute. A program that runs passes
--- without workers should call it now and then.
--- A segment is left for another time while a session writes to it or reads it. It is left, too, while some snapshot in
--- the database is older than the pass that combined its last update. So a reader finds the same before and after.
--- If neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats), nothing is
--- truncated. Combined updates are deleted in portions instead.
+-- Truncates the segments of the log whose updates are all combined and no longer needed. It does so for one queue, or
+-- for all queues that the caller may run passes over. Workers call it every second after passes, and otherwise every
+-- minute. A program that runs passes without workers should call it now and then.
+-- A segment that a session writes or reads is left for a later call. So is a segment whose last update was combined by
+-- a pass that some snapshot in the database can't see yet: the holder of the snapshot finds the same rows as before. If
+-- neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats), the call truncates
+-- nothing, and deletes combined updates in portions instead.
 -- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the

@@ -1,5 +1,5 @@
 -- pgcombine.retry_quarantined(queue [, key]) → bigint
--- Ends the quarantine of a key and makes its held updates pending again; returns their number.
+-- Ends the quarantine of a key and makes its held updates pending again. Returns their number.
 --   key  JSON object of the key's columns; null: all keys of the queue
 -- Tables written and errors: those of quarantine_release.
 create or replace function pgcombine.retry_quarantined(queue text, key jsonb default null)

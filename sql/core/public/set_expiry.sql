@@ -3,8 +3,8 @@
 --   expire_when  condition over the key and value columns, for example 'day < now() - interval ''90 days'''. now() is
 --                the time at which a pass began. Null: keys don't expire
 --   silently     whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
---   every        how often workers look through a bucket for expired keys; null: unchanged
--- It takes effect with the next pass. Workers begin to look through all buckets within about a second.
+--   every        how often workers look through a bucket for expired keys. Null: unchanged
+-- The change takes effect with the next pass. Within about a second workers begin to look through all buckets.
 -- Tables written: pgcombine.queue, expiry, failure.
 -- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
 -- own the queue.
