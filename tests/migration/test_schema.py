@@ -113,7 +113,7 @@ def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) ->
 
 def test_an_upgrade_that_fails_leaves_nothing(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = list(sqlfiles.repeatables())
-    monkeypatch.setattr(sqlfiles, "repeatables", lambda: [*real, ("broken.sql", "select 1/0")])
+    monkeypatch.setattr(sqlfiles, "repeatables", lambda: [*real, ("core/internal/broken.sql", "select 1/0")])
     before = dump(empty_dsn)
     with pytest.raises(psycopg.errors.DivisionByZero):
         schema.upgrade(empty_dsn)
