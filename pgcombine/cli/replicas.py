@@ -6,6 +6,7 @@ refused in :mod:`pgcombine.cli.refused_writes`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated
 
@@ -79,9 +80,13 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
 
     Example: pgcombine replicas ls --json
     """
+    from psycopg.errors import InsufficientPrivilege
+
     with open_database(dsn) as connection:
         found = operations.ls(connection)
-        own = operations.own_state(connection)
+        own = []
+        with suppress(InsufficientPrivilege):  # of a role that may deliver, but not read what this server refused
+            own = operations.own_state(connection)
     if as_json:
         print_json(found)
         return

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_n
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, ConnectError, ServerNotReadyError
+from pgcombine.errors import ConfigError, ConnectError, PgCombineError, ServerNotReadyError
 
 if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs needn't
     import sqlalchemy
@@ -93,7 +93,8 @@ def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> Deadli
         connection = _opened(dsn, name, autocommit)
     except psycopg.OperationalError as error:
         # The last of several hosts' errors. The indented lines below it are libpq's question whether the server runs.
-        reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
+        lines = [line for line in str(error).strip().splitlines() if not line.startswith("\t")]
+        reason = lines[-1] if lines else type(error).__name__
         # A ping would wait once more, and hold up all threads of the process.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
         if not silent and becomes_ready(dsn if isinstance(dsn, str) else None, reason):
@@ -112,7 +113,9 @@ def _opened(dsn: Database, name: str, autocommit: bool) -> DeadlineConnection:
         return DeadlineConnection.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
     try:
         given = dsn()
-    except OSError as error:  # of what it asks for a password
+    except (psycopg.Error, PgCombineError):
+        raise
+    except Exception as error:  # of what it asks for a password, whose client has exceptions of its own
         raise ConnectError(f"the function that connects failed: {type(error).__name__}: {error}") from error
     if not isinstance(given, psycopg.Connection):
         raise ConfigError(f"the function that connects returned {type(given).__name__}: return a psycopg.Connection")

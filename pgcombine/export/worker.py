@@ -120,7 +120,7 @@ class ExportWorker(Background):
         key. The worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter
         can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
         """
-        stop = self._stop if stop is None else stop
+        stop = self._until_stopped() if stop is None else stop
         with self.pulse.loop():
             if not when_ready(self._prepare, stop):
                 return self.delivered

@@ -99,7 +99,7 @@ class Replayer(Background):
         at the start.
         """
         with self.pulse.loop():
-            return self._run(self._stop if stop is None else stop)
+            return self._run(self._until_stopped() if stop is None else stop)
 
     def _run(self, stop: threading.Event) -> Replayed:
         if not when_ready(partial(self._check, patience=0), stop):

@@ -83,9 +83,9 @@ class CombineQueue:
     def create(self, *, if_not_exists: bool = False) -> Steps[None]:
         """Create the queue and declare its observers.
 
-        With ``if_not_exists`` a queue with the same definition may exist already. The number of buckets and
-        ``pass_limit`` aren't compared. Raises QueueExistsError, InvalidDefinitionError (its message names the
-        fault), or TooManyLocksError.
+        With ``if_not_exists`` a queue with the same definition may exist already. ``buckets``,
+        ``buckets_per_partition``, ``tablespaces`` and ``pass_limit`` aren't compared. Raises QueueExistsError,
+        InvalidDefinitionError (its message names the fault), or TooManyLocksError.
         """
         options = {name: getattr(self, name) for name in _OPTIONS}
         given = {name: option for name, option in options.items() if option is not None} | {

@@ -44,14 +44,20 @@ class Background:
         waits for the callback.
         """
         self._stop.set()
-        if self._thread is None:
+        thread = self._thread
+        if thread is None:
             return
-        self._thread.join(timeout)
-        if self._thread.is_alive():
+        thread.join(timeout)
+        if thread.is_alive():
             raise WaitTimeoutError(f"the {type(self).__name__} hasn't ended after {timeout} s: call stop again later")
         failure, self._thread, self._failure = self._failure, None, None
         if failure is not None:
             raise failure
+
+    def _until_stopped(self) -> threading.Event:
+        """Return the event of a new :meth:`run`, which :meth:`stop` sets."""
+        self._stop = threading.Event()
+        return self._stop
 
     def __enter__(self) -> Self:
         self.start()

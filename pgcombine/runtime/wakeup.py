@@ -132,9 +132,12 @@ class Sleeper(ABC):
     def _listen(self) -> list[Source]:
         """LISTEN on the channels that are new. Returns all sources."""
         found = list(self.sources())
-        for channel in {channel for source in found for channel in source.channels} - self._channels:
+        new = {channel for source in found for channel in source.channels} - self._channels
+        for channel in new:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-            self._channels.add(channel)
+        self._channels |= new
+        # A closed gate's notification on a new channel may have gone unheard. It is closed again, before another look.
+        self._open_gates({source.gate for source in found if not new.isdisjoint(source.channels)} & self._closed)
         return found
 
     def _close_gates(self, gates: set[int]) -> set[str]:
@@ -160,13 +163,17 @@ class Sleeper(ABC):
             poller.register(self._bell.fileno(), select.POLLIN)
         while not stop.is_set():
             rung = self._bell is not None and self._bell.silence()
-            heard = {note.channel for note in self._connection.notifies(timeout=0)}
+            heard = self._notes()
             if rung or heard:
                 return heard
             if (remaining := deadline - time.monotonic()) <= 0:
                 return None
             poller.poll(1000 * min(remaining, STOP_CHECK))
         return set()
+
+    def _notes(self) -> set[str]:
+        """Return the channels of the notifications that have come, once."""
+        return {note.channel for note in self._connection.notifies(timeout=0)}
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
         """Wait for ``seconds`` or for the bell, where there are no notifications."""
@@ -182,8 +189,8 @@ class Sleeper(ABC):
 class Wakeup(Sleeper):
     """The sleep of a worker's loop over ``queues`` (empty or None: all).
 
-    A queue whose gate this sleeper keeps closed has new work only if it is heard. So a look after a notification costs
-    nothing for the other queues.
+    A writer to a queue whose gate this sleeper keeps closed notifies. So a look after a notification costs nothing for
+    the other queues. When work goes on, all gates are opened, and each look is at all queues.
     """
 
     def __init__(
@@ -196,15 +203,19 @@ class Wakeup(Sleeper):
         self._next_all = 0.0  # monotonic time of the next look at all queues
 
     def queues(self) -> set[str] | None:
-        """Return the queues that may have work. None: a look at all is due, or there are no notifications."""
+        """Return the queues that may have new work. None: all.
+
+        These are all while no gate is closed, and once in ``poll`` seconds: buckets may be due for another reason.
+        """
         now = time.monotonic()
-        if not self.listens or now >= self._next_all:
+        if not self._closed or now >= self._next_all:
             self._next_all = now + self._poll
             return None
+        self._heard |= self._queues_of(self._notes())
         return self._heard | {queue for queue, gate in self._gates.items() if gate not in self._closed}
 
     def found_work_in(self, queues: Collection[str]) -> None:
-        """Record that queues have work. Their gates are opened, and the next nap is short again."""
+        """Record that queues have a little work. Their gates are opened, and the next nap is short again."""
         self._open_gates({self._gates[queue] for queue in queues if queue in self._gates} & self._closed)
         self._nap = _SHORTEST_NAP
 
@@ -219,11 +230,16 @@ class Wakeup(Sleeper):
                 yield Source(int(gate), channels, not paused)
 
     def _close_gates(self, gates: set[int]) -> set[str]:
+        self._open_gates(self._closed - gates)  # of queues that are paused or gone
         self._heard = {queue for queue, gate in self._gates.items() if gate not in self._closed}
         return super()._close_gates(gates)
 
     def _woken(self, heard: set[str] | None) -> None:
-        self._heard = {channel.split(".")[1] for channel in heard or ()}
+        self._heard = self._queues_of(heard or ())
+
+    @staticmethod
+    def _queues_of(channels: Iterable[str]) -> set[str]:
+        return {channel.split(".")[1] for channel in channels}
 
 
 def pooled(connection: Connection) -> bool:

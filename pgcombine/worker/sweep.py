@@ -76,7 +76,8 @@ class Sweep:
         self._claimed: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
         self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
         self._again: set[str] = set()  # queues with passes since the last look
-        self._observed: set[str] = set()  # queues with observers
+        self._observed: set[str] = set()  # queues with observers, or with triggers on their values
+        self.large = False  # whether the last look found a queue with so large a log that passes may take long
         self._everything = False  # whether observers may have enqueued to any queue since the last look
         self._passes = self._updates = 0  # of passes since the last offer that took updates
 
@@ -90,7 +91,7 @@ class Sweep:
             again, self._again = self._again, set()
             everything, self._everything = queues is None or self._everything, False
         names = again.union(queues or ())
-        found: list[tuple[str, int, bool]] = []
+        found: list[tuple[str, int, bool, bool]] = []
         for name in (None,) if everything or len(names) > _FEW else names:
             found += connection.execute(query("due"), (name,)).fetchall()
         now = time.monotonic()
@@ -98,10 +99,11 @@ class Sweep:
             connection.execute("select pgcombine_internal.tick()")  # dates the pending updates
             self._next_tick = now + _TICK
         with self._changed:
-            self._observed.update(queue for queue, _, observed in found if observed)
+            self._observed.update(queue for queue, _, observed, _ in found if observed)
+            self.large = any(large for *_, large in found)
             return [
                 (queue, bucket)
-                for queue, bucket, _ in found
+                for queue, bucket, *_ in found
                 if (not self._only or queue in self._only)
                 and (queue, bucket) not in self._under_way
                 and self._claimed.get((queue, bucket), 0.0) <= now
@@ -206,6 +208,9 @@ class Sweep:
             return False
         if done.updates:
             self._took(done)
+        elif done.expired:
+            with self._changed:
+                self._everything |= queue in self._observed
         return done.updates > 0 or done.unfinished
 
     def _leave(self, queue: str, bucket: int, seconds: float) -> None:

@@ -46,7 +46,7 @@ from pgcombine.worker import maintenance, python_pass
 from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Reclaim
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
-from pgcombine.worker.sweep import Sweep
+from pgcombine.worker.sweep import Bucket, Sweep
 from pgcombine.worker.totals import Pass, Totals
 
 log = logging.getLogger("pgcombine.worker")
@@ -156,7 +156,7 @@ class Worker(Background):
         if the server doesn't answer at the start. If no queue is named, queues that the role may not work on are logged
         and left alone.
         """
-        stop = self._stop if stop is None else stop
+        stop = self._until_stopped() if stop is None else stop
         with self.pulse.loop():
             if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
                 return self.totals
@@ -219,22 +219,33 @@ class Worker(Background):
         if wakeup.listens:
             connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
         rounds = 0  # with work, one after the other
+        found: list[Bucket] = []
+
+        def may_work() -> bool:
+            nonlocal found
+            found = sweep.look(connection, wakeup.queues())
+            return bool(found)
+
         while not stop.is_set():
             self.pulse.beat()
             began = time.monotonic()
             self._watch.look(connection)
-            found = sweep.look(connection, wakeup.queues())
+            found = found or sweep.look(connection, wakeup.queues())
             if found:
-                wakeup.found_work_in({queue for queue, _ in found})
+                if rounds or sweep.large:
+                    wakeup.found_work()
+                else:
+                    wakeup.found_work_in({queue for queue, _ in found})
                 sweep.offer(found)
                 if alone:
                     while sweep.next_pass(connection, stop):
                         self.pulse.beat()
                 else:
                     sweep.settle(stop, STOP_CHECK)
-            if not found or not sweep.worked:
+            worked, found = bool(found) and sweep.worked, []
+            if not worked:
                 rounds = 0
-                wakeup.sleep(stop, lambda: bool(sweep.look(connection, wakeup.queues())))
+                wakeup.sleep(stop, may_work)
                 sweep.forget_claims()
             else:
                 # a single update has its pass at once; when others keep coming, they wait for company

@@ -158,6 +158,50 @@ def test_what_an_observer_enqueues_beside_idle_queues(conn: psycopg.Connection, 
     assert sum(values(conn, "other").values()) == 45
 
 
+def test_an_idle_queue_beside_a_busy_one(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker doesn't sleep, and so doesn't wait for notifications."""
+    for name in ("wc", "idle", "other"):
+        make_queue(conn, name)
+    stop = threading.Event()
+
+    def write() -> int:
+        total = 0
+        with psycopg.connect(dsn, autocommit=True) as mine:
+            while not stop.is_set():
+                add(mine, {"a": 1}, "wc")
+                total += 1
+        return total
+
+    with workers(dsn, poll=3600) as worker:
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        with in_background(write) as (written,):
+            try:
+                eventually(lambda: worker.totals.updates > 50, what="one queue is busy")
+                add(conn, {"a": 1}, "idle")
+                make_queue(conn, "new")
+                add(conn, {"a": 1}, "new")
+                eventually(
+                    lambda: values(conn, "idle") == values(conn, "new") == {"a": 1}, what="the others are combined"
+                )
+            finally:
+                stop.set()
+            total = written.result()
+        eventually(lambda: values(conn, "wc") == {"a": total}, what="all are combined")
+
+
+def test_a_gate_of_a_paused_queue_opens(conn: psycopg.Connection, dsn: str) -> None:
+    """Otherwise each commit to it would notify, for nothing."""
+    make_queue(conn)
+    make_queue(conn, "other")
+    with workers(dsn, poll=3600):
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        conn.execute("select pgcombine.pause('wc')")
+        add(conn, {"a": 1}, "other")
+        with psycopg.connect(dsn, autocommit=True) as listener:
+            lock = "pg_try_advisory_lock_shared(hashtext('pgcombine.gate'), 'pgcombine.wc_updates'::regclass::integer)"
+            eventually(lambda: one(listener, f"select {lock}"), what="its gate is open")
+
+
 def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg.Connection, dsn: str) -> None:
     """It shares the gate, so it won't notify: the worker naps instead of sleeping for an hour."""
     make_queue(conn)

@@ -73,7 +73,8 @@ begin
     if not found and if_not_exists then
         perform pgcombine_internal.same_definition(_name, key, value, jsonb_build_object('notify', notify,
             'max_backlog', max_backlog, 'quarantine_after', quarantine_after, 'delete_when', delete_when,
-            'expire_when', expire_when, 'expire_silently', expire_silently, 'expire_every', expire_every));
+            'expire_when', expire_when, 'expire_silently', coalesce(expire_silently, false),
+            'expire_every', coalesce(expire_every, '10 min')));
         return;
     end if;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name),

@@ -42,17 +42,17 @@ begin
                     updates := updates + _done.updates;
                     _claimed := 0;
                 end if;
-            exception
-                when serialization_failure or deadlock_detected then
-                    _claimed := 0; -- it is run again
-                when lock_not_available or sqlstate 'PC003' then
-                    null; -- another session has the bucket's tables, or the queue has other buckets now
-                when insufficient_privilege or sqlstate 'PC001' or sqlstate 'PC008' or sqlstate 'PC012' then
+            exception when assert_failure or others then
+                -- An observer may raise such an error about another queue: that is a failure.
+                if sqlstate in ('PC008', 'PC012') or not pgcombine_internal.has_right(drain.queue, 'work') then
                     raise;
-                when others then
+                end if;
+                _failed := sqlstate not in ('40001', '40P01', '55P03') -- it is run again, or a session has the tables
+                    and exists (select from pgcombine.bucket b where b.queue = drain.queue and b.bucket = _bucket);
+                if _failed then
                     _sqlstate := sqlstate;
                     _error := sqlerrm;
-                    _failed := true;
+                end if;
             end;
             commit;
             set local transaction isolation level read committed;
@@ -68,7 +68,7 @@ begin
                         _claimed := 0;
                         _failed := false;
                     end if;
-                exception when others then
+                exception when assert_failure or others then
                     _sqlstate := sqlstate;
                     _error := sqlerrm;
                 end;

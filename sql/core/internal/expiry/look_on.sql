@@ -4,7 +4,7 @@
 -- looked through, or are gone.
 --   first            the first page that the pass has looked through
 --   sqlstate, error  why it removed none of the expired keys from first on
--- Tables written: retention.
+-- Tables written: expiry.
 create or replace function pgcombine_internal.look_on(queue text, bucket integer, first bigint, next bigint,
     pause interval default '0 s', sqlstate text default null, error text default null)
 returns bigint

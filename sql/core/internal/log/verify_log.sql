@@ -1,6 +1,6 @@
 -- pgcombine_internal.verify_log(queue) → problems
 -- The part of verify that checks the segments, their rows and the journal. It doesn't check ids in a copied database
--- that isn't adopted yet, since they mean nothing there.
+-- in which post_restore has not run, since they mean nothing there.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_log(queue text)
 returns setof text

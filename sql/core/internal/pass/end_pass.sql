@@ -6,7 +6,7 @@
 --   queue    the queue's row
 --   expired  number of expired keys that the pass has removed. If it could have removed more, the next one takes the
 --            same pages
--- Tables written: pass; <queue>_updates, if keys aren't portable; failure, if the bucket's last pass failed; retention,
+-- Tables written: pass; <queue>_updates, if keys aren't portable; failure, if the bucket's last pass failed; expiry,
 -- if the pass removed expired keys.
 -- Errors: 40001 a rival pass over the bucket has committed since this pass's snapshot; run the pass again.
 create or replace function pgcombine_internal.end_pass(queue pgcombine.queue, plan pgcombine.plan, updates bigint,

@@ -5,7 +5,7 @@
 -- may run passes over the queue marks the row, which policies permit, and delete_marked deletes it.
 --   settled  whether nothing is left to do. False: the search for keys at fault has made progress, so the bucket is due
 --            at once
--- Tables written: pgcombine.failure, retention.
+-- Tables written: pgcombine.failure, expiry.
 create or replace function pgcombine_internal.forget_failure(queue text, bucket integer, settled boolean default true)
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine_internal.is_transient(sqlstate [, hint]) → boolean
 -- Returns whether an error comes from the state of the server or the session, so that no key is at fault: lost
--- connections, read-only transactions, conflicts, missing resources, timeouts, shutdowns, damaged tables, a copy that
--- isn't adopted.
+-- connections, read-only transactions, conflicts, missing resources, timeouts, shutdowns, damaged tables, a copy in
+-- which post_restore has not run.
 -- A key can be at fault for a lack of memory (53200), too many temporary files (53400) and internal errors (XX000, by
 -- which PostgreSQL refuses a value of more than a gigabyte): those that are raised for the key alone (see next_try).
 --   hint  of the error: a lack of room for locks has the SQLSTATE of a lack of memory

@@ -63,7 +63,7 @@ begin
                        order by c.position)),
         'gone', coalesce(nullif(concat_ws(' or ',
             '(' || _queue.delete_when || ')', '(' || _queue.expire_when || ')'), ''), 'false'),
-        'expired', format('(%s)', _queue.expire_when)
+        'expired', format('coalesce((%s), false)', _queue.expire_when)
             || coalesce(' and ' || nullif(pgcombine_internal.bucket_slice(_name, _bucket), ''), ''),
         'differs', string_agg(pgcombine_internal.differ_expression(c.type, format('c.%I', 'old_' || c.name),
             format('c.%I', c.name)), ' or ' order by c.position),

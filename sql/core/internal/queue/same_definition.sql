@@ -1,6 +1,7 @@
 -- pgcombine_internal.same_definition(queue, key, value, settings)
 -- Raises an error with the differences unless an existing queue has this definition.
--- What rebucket and operators change isn't compared: the number of buckets, how they share tables, pass_limit.
+-- What rebucket and operators change isn't compared: the number of buckets, how they share
+-- tables, tablespaces, pass_limit.
 --   key, value  as in create_queue
 --   settings    options of create_queue by name
 -- Errors: PC002 the queue is defined otherwise; PC003 an invalid definition.

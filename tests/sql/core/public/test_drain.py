@@ -81,6 +81,24 @@ def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connectio
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
+@pytest.mark.parametrize("sqlstate", ["42501", "PC001", "PC003", "P0004"])
+def test_drain_takes_an_observers_error_for_a_failure(conn: psycopg.Connection, sqlstate: str) -> None:
+    """However an error is called that is about another queue, or another table."""
+    make_queue(conn, buckets=2, quarantine_after=2)
+    conn.execute(
+        "create function refuse(word text) returns text language plpgsql as $$"
+        " begin if word = 'poison' then raise 'refused' using errcode = '" + sqlstate + "'; end if; return word; end $$"
+    )
+    conn.execute("select pgcombine.add_observer('wc', 'refuses', 'select public.refuse(word) from changes')")
+    add(conn, [("poison", 1), *((f"w{n}", 1) for n in range(20))])
+    with pytest.raises(psycopg.Error, match="refused"):
+        conn.execute("call pgcombine.drain('wc')")
+    assert one(conn, "select sqlstate from pgcombine.failure") == sqlstate
+    conn.execute("call pgcombine.drain('wc')")
+    assert [word for (word,) in conn.execute("select key ->> 'word' from pgcombine.quarantine")] == ["poison"]
+    assert len(values(conn)) == 20
+
+
 def test_drain_leaves_a_claimed_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     words = [word_in(conn, bucket) for bucket in range(2)]
