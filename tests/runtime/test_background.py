@@ -88,12 +88,13 @@ def test_a_block_starts_a_worker_and_stops_it(kind: Kind, dsn: str) -> None:
 
 def test_stop_ends_a_run_in_another_thread(kind: Kind, dsn: str) -> None:
     worker = kind.make(dsn)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    kind.works(worker, 1)
-    worker.stop()
-    thread.join(60)
-    assert not thread.is_alive()
+    for number in range(2):
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        kind.works(worker, number)
+        worker.stop()
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_the_error_that_ends_a_worker_is_raised_at_the_end(
