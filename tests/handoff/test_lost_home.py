@@ -34,8 +34,8 @@ def cut_off(cluster: Cluster) -> None:
     cluster.proxy.cut()
 
 
-def queue_on(clusters: Mapping[str, Cluster], **options: object) -> ReplicatedQueue:
-    return ReplicatedQueue(dsns(clusters), "wc", timeout=4.0, **options)
+def queue_on(clusters: Mapping[str, Cluster], timeout: float = 4.0, **options: object) -> ReplicatedQueue:
+    return ReplicatedQueue(dsns(clusters), "wc", timeout=timeout, **options)
 
 
 def without(clusters: Clusters, lost: str) -> Clusters:
@@ -72,7 +72,7 @@ def dropped(cluster: Cluster) -> int:
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
     """Servers b and c: w3 is on b alone and w4 on c alone. Their home, a, which had the hints, is gone."""
-    with queue_on(clusters) as queue:
+    with queue_on(clusters, timeout=60) as queue:  # a server that was cut off is connected again after a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
             cut_off(clusters[down])
