@@ -232,7 +232,7 @@ class Worker(Background):
             self._watch.look(connection)
             found = found or sweep.look(connection, wakeup.queues())
             if found:
-                if rounds or sweep.large:
+                if rounds > 1 or sweep.large:
                     wakeup.found_work()
                 else:
                     wakeup.found_work_in({queue for queue, _ in found})
