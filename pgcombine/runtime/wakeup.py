@@ -24,6 +24,7 @@ from pgcombine.database.connect import Connection, one
 
 _SHORTEST_NAP = 0.005  # seconds; used while writers keep the gate open
 _LONGEST_NAP = 0.1
+_ALL = 1.0  # seconds between two looks of a busy worker at all queues
 STOP_CHECK = 0.2  # seconds until a sleeper sees that an event is set
 _SUCCESSION = 1.0  # seconds until a sleeper sees that the session which closed the gate is gone
 
@@ -200,16 +201,17 @@ class Wakeup(Sleeper):
         self._only = queues
         self._gates: dict[str, int] = {}  # by queue
         self._heard: set[str] = set()  # the queues whose notifications ended the last sleep, or whose gates closed last
-        self._next_all = 0.0  # monotonic time of the next look at all queues
+        self._last_all = 0.0  # monotonic time of the last look at all queues
 
-    def queues(self) -> set[str] | None:
+    def queues(self, busy: bool = False) -> set[str] | None:
         """Return the queues that may have new work. None: all.
 
-        These are all while no gate is closed, and once in ``poll`` seconds: buckets may be due for another reason.
+        These are all while no gate is closed, and once in ``poll`` seconds, or each second of a ``busy`` worker, which
+        doesn't sleep: buckets may be due for another reason.
         """
         now = time.monotonic()
-        if not self._closed or now >= self._next_all:
-            self._next_all = now + self._poll
+        if not self._closed or now >= self._last_all + (min(self._poll, _ALL) if busy else self._poll):
+            self._last_all = now
             return None
         self._heard |= self._queues_of(self._notes())
         return self._heard | {queue for queue, gate in self._gates.items() if gate not in self._closed}

@@ -230,9 +230,9 @@ class Worker(Background):
             self.pulse.beat()
             began = time.monotonic()
             self._watch.look(connection)
-            found = found or sweep.look(connection, wakeup.queues())
+            found = found or sweep.look(connection, wakeup.queues(busy=rounds > 0))
             if found:
-                if rounds > 1 or sweep.large:
+                if (rounds and sweep.updates >= _COMPANY) or sweep.large:
                     wakeup.found_work()
                 else:
                     wakeup.found_work_in({queue for queue, _ in found})
