@@ -29,8 +29,8 @@
 -- both take a null only if there is nothing else.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
 -- too. delete_when never holds for NaN. A domain as the column's type refuses such updates when they are enqueued:
---     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'))
---     select pgcombine.create_queue('sums', array['word text'], array['n finite sum'])
+--     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'));
+--     select pgcombine.create_queue('sums', array['word text'], array['n finite sum']);
 -- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost:
 -- the key's updates stay pending. <queue>_current shows null for it (see current_expression).
 -- Equality. The type's equality decides whether a value has changed: 1 and 1.0 are no change, and either may stay.

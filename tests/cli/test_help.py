@@ -65,13 +65,6 @@ def test_verbs_that_delete_ask() -> None:
     assert asks == {path for path in RUNNING if {*path} & {"drop", "rm", "remove", "truncate", "downgrade", "rebuild"}}
 
 
-def test_the_page_lists_all_verbs() -> None:
-    page = (DOCS / "operations" / "commands.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `pgcombine ([a-z ]+)` \| (.+) \|$", page, re.MULTILINE)
-    summaries = [(" ".join(path), found(path).help.splitlines()[0].removesuffix(".")) for path in RUNNING]
-    assert listed == summaries
-
-
 def test_the_pages_name_all_that_run_on() -> None:
     """Those have a log, and end with status 3 when the schema is of another version."""
     run_on = {" ".join(path) for path in RUNNING if any("--log-format" in one.opts for one in found(path).params)}
@@ -101,10 +94,10 @@ def test_example(path: tuple[str, ...]) -> None:
 def test_docs_are_listed_and_printed() -> None:
     listed = run_cli("docs").stdout.splitlines()
     names = [line.split()[0] for line in listed]
-    assert "operations/commands" in names
+    assert "reference/commands" in names
     assert all(len(line.split()) > 1 for line in listed), "each page has a title"
-    page = DOCS / "operations" / "commands.md"
-    for name in ("operations/commands", "commands", "commands.md"):
+    page = DOCS / "reference" / "commands.md"
+    for name in ("reference/commands", "commands", "commands.md"):
         shown = run_cli("docs", name)
         assert (shown.returncode, shown.stdout) == (0, page.read_text(encoding="utf-8"))
     refused = run_cli("docs", "operatoins")

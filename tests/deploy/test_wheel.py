@@ -174,7 +174,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["enqueue", "wc", "-"], 0, "2 updates"),
     (["status"], 0, "wc"),
     (["doctor", "wc"], 0, "0 wrong"),
-    (["docs"], 0, "operations/commands"),
+    (["docs"], 0, "reference/commands"),
     (["docs", "rights"], 0, "# Rights"),
     (["queue", "pause", "wc"], 0, "paused"),
     (["queue", "resume", "wc"], 0, "resumed"),

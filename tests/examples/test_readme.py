@@ -1,4 +1,4 @@
-"""The README is short, and its commands are the ones that CI runs; the tables of the API are complete."""
+"""The README is short, and its commands are the ones that CI runs; the pages have all names of the SQL."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import make_queue, one
+from support.queues import one
 from support.readme import PAGES, README, ROOT, command
 
 from pgcombine.config import VARIABLES
 from pgcombine.database import sqlfiles
 
 LINES = 150
-API, BENCHMARKS, EXPORT, OPERATIONS = (
-    page for page in PAGES if page.name in ("api.md", "benchmarks.md", "export.md", "operations.md")
+BENCHMARKS, EXPORT, OPERATIONS, REFERENCE = (
+    page for page in PAGES if page.name in ("benchmarks.md", "export.md", "operations.md", "sql.md")
 )
 
 
@@ -62,21 +62,23 @@ def table(page: Path, heading: str, head: int = 0) -> list[list[str]]:
     return [headings] * head + cells
 
 
-def test_sql_api_is_there(conn: psycopg.Connection) -> None:
-    """Each function of the table, and each option of create_queue; and no option is left out."""
-    make_queue(conn)  # it has a function of its own
-    rows = table(API, "## SQL")
-    calls = {name for call, _ in rows for name in re.findall(r"pgcombine\.(\w+)\(", call)}
+def test_the_reference_has_every_function(conn: psycopg.Connection) -> None:
+    """Its entries are the routines of the schema; each has a comment, and the options of a queue are all described."""
     public = (
         "select proname, obj_description(oid, 'pg_proc') from pg_proc where pronamespace = 'pgcombine'::regnamespace"
     )
-    told = dict(conn.execute(public).fetchall())
-    assert calls - told.keys() == set()
-    pages = " ".join(page.read_text(encoding="utf-8") for page in API.parent.glob("*.md"))
-    assert [name for name in told if not re.search(rf"\b{name}\b", pages)] == []
-    assert [name for name, comment in told.items() if not comment] == []
-    options = one(conn, "select proargnames[4:] from pg_proc where oid = 'pgcombine.create_queue'::regproc")
-    assert {name for name, *_ in table(API, "### Options of a queue")} == {f"`{option}`" for option in options}
+    there = dict(conn.execute(public).fetchall())
+    assert [name for name, comment in there.items() if not comment] == []
+    assert sorted(entries("Functions and procedures")) == sorted(there)
+    options = one(conn, "select proargnames from pg_proc where oid = 'pgcombine.create_queue'::regproc")
+    described = re.findall(r"^- (`.*?`): ", entries("Functions and procedures")["create_queue"], re.MULTILINE)
+    assert ", ".join(described) == ", ".join(f"`{option}`" for option in options)
+
+
+def entries(heading: str) -> dict[str, str]:
+    """The entries below a heading of the reference by name."""
+    part = REFERENCE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^### (\w+)\n((?:(?!### ).*\n?)*)", part, re.MULTILINE))
 
 
 def test_every_option_of_an_export_is_in_the_table(conn: psycopg.Connection) -> None:
@@ -95,7 +97,7 @@ def test_every_option_of_an_export_is_in_the_table(conn: psycopg.Connection) -> 
 
 
 def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
-    told = {name for row in table(API, "## Combiners") for name in re.findall(r"`([a-z_]+)(?:\(at\))?`", row[0])}
+    told = {name for row in table(REFERENCE, "## Combiners") for name in re.findall(r"`([a-z_]+)(?:\(at\))?`", row[0])}
     there = {name for (name,) in conn.execute("select combiner from pgcombine.combiner").fetchall()}
     assert there - told == set()
     # what each does with nulls is told where they are defined

@@ -2,16 +2,17 @@
 -- pgcombine.add_observer(queue, observer, language => 'python')
 -- Adds an observer to a queue: every pass that commits later runs it over the changes of the pass. The call waits for
 -- running passes, and later passes wait until the call commits.
--- An SQL observer is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a function. It
--- reads the relation changes, which has the key columns, old_<value> and new_<value> (null: the key had or has no
--- value). The observer can read no other part of the pass's statement, and it sees the tables as they were before the
--- pass. The names in the statement are looked up on the search path of the role that runs the pass, so qualify them. If
--- updates cancel out, changes is empty, but an aggregate over it still returns a row: add having count(*) > 0. The
--- statement, and triggers on the tables that it writes, run with the rights of the role that runs the pass. So the
--- owner of such a table can do everything that the worker can. Let the schema's owner own these tables, and make
--- neither the owner nor the workers superusers.
--- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes then raise PC008. If
--- the function raises, the pass rolls back and is tried again. A key that keeps failing is quarantined (see fail_pass).
+--   statement  an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a function. It reads the
+--              relation changes, which has the key columns, old_<value> and new_<value> (null: the key had or has no
+--              value). It sees the tables as they were before the pass. Its names are looked up on the search path of
+--              the role that runs the pass, so qualify them
+--   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
+-- The statement can read no other part of the pass's statement. If updates cancel out, changes is empty, but an
+-- aggregate over it still returns a row: add having count(*) > 0. The statement, and triggers on the tables that it
+-- writes, run with the rights of the role that runs the pass. So the owner of such a table can do everything that the
+-- worker can. Let the schema's owner own these tables, and make neither the owner nor the workers superusers.
+-- Passes that can't run an observer in Python raise PC008. If its function raises, the pass rolls back and is tried
+-- again. A key that keeps failing is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes, or reads
 -- another part of the pass; 40001 another session has changed the queue since the snapshot.

@@ -1,16 +1,17 @@
 -- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
 -- Runs one pass over one bucket: claims the bucket, combines its pending updates with the values, writes the new values
--- and a journal row, all in the caller's transaction. To combine everything, call pgcombine.drain.
--- Returns no row if another session has claimed the bucket, if the queue is paused, or if no bucket was given and none
--- has pending updates. Updates that the caller's own transaction has enqueued stay pending, since they aren't
--- committed.
+-- and a journal row, all in the caller's transaction. Returns no row if another session has claimed the bucket, if the
+-- queue is paused, or if no bucket was given and none has pending updates. To combine everything, call pgcombine.drain.
+-- Updates that the caller's own transaction has enqueued stay pending, since they aren't committed.
 --   bucket   null: the next one with pending updates
 --   updates  number of updates that the pass took
 --   keys     number of their keys
 --   changes  number of keys whose values changed
 --   more     whether updates of other keys may be pending
 -- Tables written: those of run_pass.
--- Errors: those of run_pass (PC008: the queue has observers in Python).
+-- Errors: PC001 unknown queue; PC003 the queue has no such bucket; PC008 the queue has observers in Python; PC012 the
+-- database is a copy in which post_restore has not run yet; 40001 a rival pass, or a change of the queue, has
+-- committed since the snapshot; 42501 the caller may not run passes over the queue; those of observers and combiners.
 create or replace function pgcombine.combine(queue text, inout bucket integer default null, out updates bigint,
     out keys bigint, out changes bigint, out more boolean)
 returns setof record

@@ -1,6 +1,6 @@
 -- pgcombine.combine_sql(queue, bucket) → text
 -- Returns the statement that a pass over a bucket would run now, after its claim. Read it, or pass it to explain
--- (generic_plan). pass_template explains its parameters. With Python observers run_pass also reads the changes.
+-- (generic_plan). With Python observers run_pass also reads the changes. pass_template explains the parameters.
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer)
 returns text

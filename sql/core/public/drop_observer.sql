@@ -1,7 +1,8 @@
 -- pgcombine.drop_observer(queue, observer)
 -- Drops an observer: no pass that commits later runs it. The call waits for running passes.
 -- Tables written: pgcombine.observer, queue, bucket.
--- Errors: PC001 unknown queue; PC003 no such observer; 40001 see add_observer.
+-- Errors: PC001 unknown queue; PC003 no such observer; 40001 another session has changed the queue
+-- since the snapshot.
 create or replace function pgcombine.drop_observer(queue text, observer text)
 returns void
 language plpgsql

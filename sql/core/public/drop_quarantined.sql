@@ -2,7 +2,10 @@
 -- Deletes the held updates of a quarantined key and ends its quarantine, so that later updates are combined. Returns
 -- the number of deleted updates.
 --   key  JSON object of the key's columns; null: all keys of the queue
--- Tables written and errors: those of quarantine_release.
+-- Tables written: those of quarantine_release.
+-- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
+-- PC009 the key isn't quarantined; 40001 the isolation level isn't read committed, and keys were quarantined or buckets
+-- changed since the snapshot; 42501 the caller may not operate the queue.
 create or replace function pgcombine.drop_quarantined(queue text, key jsonb default null)
 returns bigint
 language sql

@@ -1,9 +1,10 @@
 -- pgcombine.grant_right(right, role [, queue …])
--- Grants a right to a role: the privileges that right_privileges lists for each queue. revoke_right takes it away. The
--- view rights lists what is granted.
---   right  pgcombine.right_kind lists the rights
---   queue  name of a queue, or of what else the right is about; '*': all, also later ones. For the later ones the role
---          gets select on the right's column of a view (see every_queue). None: for a right that is about none
+-- Grants a right to a role. revoke_right takes it away, and the view rights lists what is granted.
+--   right   a right of pgcombine.right_kind
+--   queues  names of queues, or of what else the right is about; '*': all, also later ones. None: for a right that is
+--           about none
+-- The role gets the privileges that right_privileges lists for each queue. For '*' it also gets select on the right's
+-- column of a view (see every_queue).
 -- Tables written: pgcombine.granted_right, for revoke_right.
 -- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right, or no queue; 42501 the
 -- caller isn't the owner.

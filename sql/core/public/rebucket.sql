@@ -3,7 +3,7 @@
 -- claims all buckets, so passes wait until it ends. The two tables keep their grants, views and triggers. At the end
 -- they are locked while PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
---   timeout  how long the call tries to get that lock
+--   timeout  how long the call tries to lock the tables
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older, and which hasn't read the queue yet, sees it
 -- empty.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.

@@ -1,0 +1,16 @@
+"""The reference pages are what their script makes of headers, help texts and docstrings."""
+
+from __future__ import annotations
+
+import pytest
+from support.reference import PAGES, WRITERS, page
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_page_is_up_to_date(name: str) -> None:
+    kept = (PAGES / name).read_text(encoding="utf-8")
+    assert kept == page(name), "run python tests/support/reference.py, and read what has changed"
+
+
+def test_every_page_is_made() -> None:
+    assert sorted(path.name for path in PAGES.iterdir()) == sorted(WRITERS)
