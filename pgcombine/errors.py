@@ -21,7 +21,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-import psycopg
+
+def pip_install(extra: str) -> str:
+    """Return the command that installs an extra. It works wherever pgcombine came from, also from a checkout."""
+    return f"pip install 'pgcombine[{extra}]'"
+
+
+try:
+    import psycopg
+except ImportError as error:
+    raise ImportError(f"psycopg finds no libpq, PostgreSQL's client library: {pip_install('binary')}") from error
 
 
 class PgCombineError(Exception):

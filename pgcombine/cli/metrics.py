@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import pgcombine
-from pgcombine.errors import ConfigError, PassError
+from pgcombine.errors import ConfigError, PassError, pip_install
 from pgcombine.runtime.pulse import Pulse
 from pgcombine.worker.totals import Pass
 
@@ -44,7 +44,7 @@ class Metrics:
         try:
             from pgcombine.metrics.server import ProcessMetrics
         except ModuleNotFoundError as error:
-            raise ConfigError("metrics need prometheus-client: pip install 'pgcombine[metrics]'") from error
+            raise ConfigError(f"metrics need prometheus-client: {pip_install('metrics')}") from error
         self._metrics = ProcessMetrics(pgcombine.__version__)
         self.on_pass, self.on_failure = self._metrics.passes.passed, self._metrics.passes.failed
 

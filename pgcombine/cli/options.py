@@ -80,9 +80,11 @@ class Group(TyperGroup):
 
 def _explained(error: Exception) -> str | None:
     """Return the message of an error that a user can do something about, else None."""
+    try:
+        from pgcombine.errors import PgCombineError, translate
+    except ImportError as missing:  # of the client library
+        return str(missing)
     import psycopg
-
-    from pgcombine.errors import PgCombineError, translate
 
     if isinstance(error, PgCombineError):
         return str(error)

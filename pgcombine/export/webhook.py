@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError
+from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError, pip_install
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
 from pgcombine.runtime.printable import printable
 
@@ -69,7 +69,7 @@ class WebhookExporter:
         try:
             import httpx2
         except ImportError as error:
-            raise ConfigError("the exporter webhook needs httpx2: pip install 'pgcombine[http]'") from error
+            raise ConfigError(f"the exporter webhook needs httpx2: {pip_install('http')}") from error
         self._httpx = httpx2
         self._url = url
         self._export = export

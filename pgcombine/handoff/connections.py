@@ -21,7 +21,7 @@ from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, closed_on_error, one, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, ReplicaError, translated
+from pgcombine.errors import ConfigError, ReplicaError, pip_install, translated
 
 # the parameters that a registered address may have, see pgcombine_internal.handoff_check_address
 _ADDRESS = {
@@ -127,7 +127,7 @@ def registered(name: str, dsn: str) -> str:
     if "PGREQUIREAUTH" not in os.environ:
         if pq.version() < _LIBPQ:
             raise ConfigError(
-                f"libpq {pq.version() // 10000} can't demand SCRAM of servers: install psycopg[binary], or set "
+                f"libpq {pq.version() // 10000} can't demand SCRAM of servers: {pip_install('binary')}, or set "
                 "PGREQUIREAUTH if any server that answers may get the password"
             )
         sockets = all(host.startswith(("/", "@")) for host in hosts)  # peer authentication asks for nothing

@@ -12,16 +12,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakValueDictionary
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import WrongServerError
+from pgcombine.errors import ConfigError, WrongServerError, pip_install
 from pgcombine.handoff.connections import Peer, greet, options
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
 
 FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 30.0
@@ -61,6 +63,11 @@ class Server:
     """One server: its pool of connections, and whether it answered last."""
 
     def __init__(self, name: str, dsn: str, *, timeout: float, connections: int) -> None:
+        try:
+            from psycopg_pool import ConnectionPool, PoolTimeout
+        except ImportError as error:
+            raise ConfigError(f"a ReplicatedQueue needs psycopg_pool: {pip_install('replicas')}") from error
+        self._pool_timeout = PoolTimeout
         self.name = name
         self.dsn = dsn
         self.timeout = timeout
@@ -88,7 +95,7 @@ class Server:
         deadline = time.monotonic() + seconds
         try:
             connection = self._pool.getconn(timeout=max(0.001, seconds))
-        except PoolTimeout as error:
+        except self._pool_timeout as error:
             raise NotConnected(f"no connection within {seconds:.1f} s") from error
         try:
             with connection.within(deadline - time.monotonic()):

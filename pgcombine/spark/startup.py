@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, pip_install
 from pgcombine.spark.java import find_java, java_home
 from pgcombine.spark.jdbc_driver import find_driver
 
@@ -59,7 +59,7 @@ def session(
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise ConfigError(f"PySpark is missing ({error}): pip install 'pgcombine[spark]'") from error
+        raise ConfigError(f"PySpark is missing ({error}): {pip_install('spark')}") from error
 
     if (active := SparkSession.getActiveSession()) is not None:
         register(active)

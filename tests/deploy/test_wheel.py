@@ -1,7 +1,8 @@
 """The wheel holds everything, and what it installs works from any directory.
 
-Two environments, both without the checkout: one with the core's own dependencies from the package index (the
-extras are refused with a line that names them), one in which the extras of this environment can be imported.
+Two environments, both without the checkout: one with the core's own dependencies and the extra ``binary`` from the
+package index (the other extras are refused with a line that names them), one in which the extras of this environment
+can be imported.
 Everything runs from a directory that is the worst of all: it looks like a checkout, and its sources can't be imported.
 """
 
@@ -36,20 +37,24 @@ def call(*args: object, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of what a source distribution holds, so that the checkout stays clean."""
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The source distribution, and the wheel that is built from it. The checkout stays clean."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("pgcombine", "sql", "migrations"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
-    call(*build, "--wheel-dir", source / "dist", source, cwd=source)
-    (built,) = (source / "dist").glob("*.whl")
-    return built
+    call(sys.executable, "-m", "build", "--no-isolation", cwd=source)
+    return sorted((source / "dist").iterdir())
 
 
-def make_environment(directory: Path, wheel: Path, *options: str) -> Path:
+@pytest.fixture(scope="module")
+def wheel(distributions: list[Path]) -> Path:
+    (wheel,) = (path for path in distributions if path.suffix == ".whl")
+    return wheel
+
+
+def make_environment(directory: Path, wheel: Path | str, *options: str) -> Path:
     """A virtual environment with the wheel in it; the path of its Python."""
     venv.create(directory, with_pip=False, symlinks=True)
     python = directory / "bin" / "python"
@@ -93,8 +98,8 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Python of an environment with nothing but the wheel and what it declares."""
-    return make_environment(tmp_path_factory.mktemp("core"), wheel)
+    """Python of an environment with nothing but the wheel, what it declares, and the extra ``binary``."""
+    return make_environment(tmp_path_factory.mktemp("core"), f"{wheel}[binary]")
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +136,27 @@ def test_wheel_holds_every_file(wheel: Path, directory: str, package: str, patte
     assert len(here) > 2 or package == "pyspark_pgcombine"
     with zipfile.ZipFile(wheel) as archive:
         assert here - set(archive.namelist()) == set()
+
+
+def test_metadata_are_complete(distributions: list[Path]) -> None:
+    checked = call(sys.executable, "-m", "twine", "check", "--strict", *distributions, cwd=ROOT)
+    assert checked.count("PASSED") == len(distributions) == 2
+
+
+@pytest.mark.slow
+def test_plain_wheel_says_how_to_get_the_client_library(wheel: Path, elsewhere: Path, tmp_path: Path) -> None:
+    """The line works although no index has the package: the installed one is enough."""
+    python = make_environment(tmp_path, wheel)
+    hidden = {"PSYCOPG_IMPL": "binary"}  # the machine may have a libpq
+    refused = cli_of(python, elsewhere)("status", PGCOMBINE_DSN="postgresql://127.0.0.1:1/none", **hidden)
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    command = [python, "-P", "-c", "from pgcombine import CombineQueue"]
+    raised = subprocess.run(command, cwd=elsewhere, env=environment(hidden), capture_output=True, text=True)
+    assert raised.stderr.splitlines()[-1] == line.replace("pgcombine:", "ImportError:", 1)
+    (requirement,) = re.findall(r"pip install '(.*)'", line)
+    call(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", requirement, cwd=elsewhere)
+    call(*command, cwd=elsewhere)
 
 
 @pytest.mark.slow
@@ -267,6 +293,7 @@ def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
         (["bench", "phrasecount"], "spark"),
         (["bench", "spark"], "spark"),
         (["web"], "web"),
+        (["bench", "handoff"], "embedded"),
         (["worker", "--metrics-port", "0"], "metrics"),
         (["replicas", "run", "--metrics-port", "0"], "metrics"),
     ],
@@ -278,6 +305,13 @@ def test_core_names_the_extra_that_is_missing(core: Path, elsewhere: Path, args:
     assert answer.returncode == 1
     assert f"pgcombine[{extra}]" in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_core_names_the_extra_of_several_servers(core: Path, elsewhere: Path) -> None:
+    code = "import pgcombine; pgcombine.ReplicatedQueue({'a': 'dbname=none'}, 'wc')"
+    raised = subprocess.run([core, "-P", "-c", code], cwd=elsewhere, env=environment(), capture_output=True, text=True)
+    assert raised.stderr.splitlines()[-1].endswith(": pip install 'pgcombine[replicas]'")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Three servers hold one queue; one of them is killed while we count, comes back, and has missed nothing.
 
 Run it: ``python tests/examples/three_servers.py``. It starts three PostgreSQL servers of its own in a temporary
-directory; all it needs is ``pip install pgcombine[embedded]``.
+directory; all it needs is ``pip install 'pgcombine[binary,embedded,replicas]'``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files → a stream → a queue → its values: words are counted while files come in.
 
 Run it: ``python tests/examples/word_count_stream.py``. It starts a PostgreSQL server of its own in a temporary
-directory; all it needs is ``pip install 'pgcombine[embedded,spark]'``.
+directory; all it needs is ``pip install 'pgcombine[binary,embedded,spark]'``.
 """
 
 from __future__ import annotations
