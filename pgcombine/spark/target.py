@@ -1,7 +1,7 @@
 """The database that Spark writes to, with its address for psycopg in the tasks and for the JDBC driver.
 
 The password is passed as a connection property, never in a URL or in a plan. A database that can't be reached raises
-ConfigError.
+ConnectError.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Target:
     def of(cls, dsn: str | None) -> Target:
         """Connect once, and store the parameters that libpq found (service files, .pgpass, several hosts, environment).
 
-        Without ``dsn`` the environment names the database. Raises ConfigError if it doesn't, or if the server doesn't
-        answer.
+        Without ``dsn`` the environment names the database. Raises ConfigError if it doesn't, and ConnectError if the
+        server doesn't answer.
         """
         dsn = chosen_dsn(dsn)
         with connect(dsn) as connection:

@@ -6,12 +6,13 @@
 -- Refuses inserts into a copied database (see own_cluster): new ids beside those of the other database would mean
 -- nothing. The session remembers that the database isn't one, by the number of the file that holds the identity. In
 -- that file it stays so (see refuse_cluster_identity). Whoever sets the variable by hand loses updates of its own at
--- most, since post_restore removes each row that a copied database holds. Notifies a sleeping worker, but no other,
--- since a commit that notifies takes a lock of the whole database. The gate tells: an advisory lock on the trigger's
--- table. Writers share it until their transaction ends; a worker that goes to sleep holds it alone. So while the worker
--- sleeps, every writer notifies, and no writer commits unnoticed after the worker's last look. Any role can take the
--- lock. While a role does, inserts notify although no worker sleeps, or workers nap instead of sleeping (see
--- close_gate). Updates are then combined a few tenths of a second later at most.
+-- most, since post_restore removes each row that a copied database holds.
+-- A commit that notifies takes a lock of the whole database, so a writer notifies only while the idle lock is held.
+-- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
+-- alone: it takes the lock before it looks for work a last time and sleeps, and releases it when this table has work.
+-- So no writer commits unnoticed after that last look. Any role can take the lock. While it does, inserts notify
+-- although no worker sleeps, or workers nap instead of sleeping (see close_gate), and updates are combined a few tenths
+-- of a second later.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()
 returns trigger
