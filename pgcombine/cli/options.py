@@ -6,8 +6,10 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -183,13 +185,14 @@ def resolve_dsn(dsn: str | None) -> str:
     """Return the DSN of the chosen database: the given one, else the embedded one, started and migrated if needed."""
     from pgcombine import config, schema
     from pgcombine.errors import SchemaError
+    from pgcombine.runtime.reconnect import when_ready
 
     given = config.given_dsn(dsn)
     if given is not None:
         return given
     own = start_embedded()
     try:
-        schema.check(own)
+        when_ready(partial(schema.check, own), threading.Event())  # the server may crash and recover just now
     except SchemaError:
         schema.upgrade(own)
     return own

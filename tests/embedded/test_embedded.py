@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import psutil
 import psycopg
 import pytest
-from support import eventually, run_cli
+from support import eventually, run_cli, start_cli
 from support.homes import Filled
 from support.lanes import each_nth
 from support.needs import does_not_apply
@@ -614,6 +614,17 @@ def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path
         assert json.loads(run_cli("server", "remove", "--yes", "--json", env=env).stdout) == {"removed": False}
     finally:
         run_cli("server", "stop", "--mode", "immediate", env=env)
+
+
+def test_a_command_whose_first_session_is_ended_opens_another(home: Path, filled: Filled) -> None:
+    filled(home)
+    with psycopg.connect(ensure(home), autocommit=True) as conn, psycopg.connect(ensure(home)) as blocker:
+        blocker.execute("lock table pgcombine.repeatable in access exclusive mode")
+        with start_cli("queue", "ls", env={"PGCOMBINE_DSN": None}) as command:
+            ended = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'"
+            eventually(lambda: conn.execute(ended).rowcount > 0, what="the command reads the schema's version")
+            blocker.rollback()
+            assert command.wait(timeout=60) == 0
 
 
 @pytest.mark.slow
