@@ -105,6 +105,14 @@ def test_docs_are_listed_and_printed() -> None:
     assert refused.stderr == 'pgcombine: there is no page "operatoins": did you mean "operations"?\n'
 
 
+def test_pages_that_messages_name_are_there() -> None:
+    sources = [*(DOCS.parent).rglob("*.py"), *(DOCS.parents[1] / "sql").rglob("*.sql")]
+    named = {name for file in sources for name in re.findall(r"pgcombine docs ([a-z/-]+)", file.read_text("utf-8"))}
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    assert "rights" in named
+    assert named - {"lists"} - pages == set()
+
+
 def test_completion_in_bash(tmp_path: Path) -> None:
     """Installed as a user does it, and loaded as the next shell does."""
     bash = require_program("bash")
