@@ -8,6 +8,8 @@ Everything runs from a directory that is the worst of all: it looks like a check
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import re
 import shutil
@@ -21,6 +23,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import environment
+from support.readme import PAGES, fences
 from support.servers import embedded_only
 
 ROOT = Path(__file__).parents[2]
@@ -165,6 +168,48 @@ def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewher
         code = "import pgcombine, pgcombine.sql, pgcombine.migrations as m; print(pgcombine.__file__, m.__file__)"
         for file in call(python, "-P", "-c", code, cwd=elsewhere).split():
             assert Path(file).is_relative_to(python.parents[1])
+
+
+# What the pages' Python is given.
+GIVEN = {
+    **dict.fromkeys(("dsn", "dsn_a", "dsn_b", "dsn_c", "checkpoint"), "str"),
+    **dict.fromkeys(("lines", "events", "changes", "right", "wrong", "stream"), "pyspark.sql.DataFrame"),
+    "connection": "psycopg.Connection",
+    "order": "object",
+}
+
+
+def program(page: Path) -> str:
+    """The Python of a page as one module, after declarations of what it is given."""
+    text = "\n".join(fences(page, "python"))
+    nodes = list(ast.walk(ast.parse(text)))
+    bound = {alias.asname or alias.name.partition(".")[0] for node in nodes for alias in getattr(node, "names", [])}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler))}
+    bound |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)} | set(dir(builtins))
+    free = sorted({node.id for node in nodes if isinstance(node, ast.Name)} - bound)
+    modules = sorted({GIVEN[name].rpartition(".")[0] for name in free} - {""})
+    return "\n".join([f"import {name}" for name in modules] + [f"{name}: {GIVEN[name]}" for name in free] + [text])
+
+
+@pytest.mark.slow
+def test_mypy_accepts_the_pages(full: Path, tmp_path: Path) -> None:
+    """As programs of a user who has installed the wheel, and no types of Django."""
+    for page in (page for page in PAGES if fences(page, "python")):
+        (tmp_path / f"{page.stem.replace('-', '_')}.py").write_text(program(page), encoding="utf-8")
+    (tmp_path / "wrong.py").write_text("import pgcombine\npgcombine.CombineQueue(7)\n", encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text("""[mypy]
+strict = true
+[mypy-django.*]
+ignore_missing_imports = true
+[mypy-counters]
+disallow_subclassing_any = false
+warn_return_any = false
+""")
+    mypy = [sys.executable, "-m", "mypy", "--python-executable", full, "--cache-dir", tmp_path / "cache", "."]
+    done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    (refused,) = [line for line in done.stdout.splitlines() if ": error: " in line] or [done.stderr]
+    assert refused.startswith("wrong.py:2: error: Argument 1 to"), done.stdout
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def test_by_jdbc(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path:
     (tmp_path / "lines" / "1").write_text("a\nb\na\n")
     stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word", "1L as n").writeStream
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
-    recipe("By JDBC", words=words(spark, a=10), stream=stream)
+    recipe("By JDBC", words=words(spark, a=10), writer=stream)
     combine_all(conn)
     assert values(conn) == {"a": 12, "b": 1}
 
