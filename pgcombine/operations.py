@@ -5,7 +5,7 @@ Import the module in the migrations' ``env.py``. Then ``op`` has two more operat
     import pgcombine.operations
 
     def upgrade() -> None:
-        op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=16)
+        op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 
     def downgrade() -> None:
         op.drop_combine_queue("wc", force=True)
@@ -68,7 +68,7 @@ class CreateCombineQueue(MigrateOperation):
         key: Sequence[str],
         value: Sequence[str],
         delete_when: str | None = None,
-        buckets: int = 16,
+        buckets: int = 4,
         **options: Option,
     ) -> None:
         """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.

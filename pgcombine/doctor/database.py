@@ -40,7 +40,7 @@ def extensions(patient: Patient) -> Iterator[Finding]:
 
 
 def cluster_identity(patient: Patient) -> Iterator[Finding]:
-    """Whether the log's transaction ids are this database's."""
+    """Whether ``post_restore`` has run in a restored database."""
     if one(patient.connection, "select pgcombine_internal.own_cluster()")[0]:
         yield ok("the log's transaction ids are this database's")
     else:
@@ -51,7 +51,7 @@ def cluster_identity(patient: Patient) -> Iterator[Finding]:
 
 
 def role(patient: Patient) -> Iterator[Finding]:
-    """The role's attributes."""
+    """Whether the role is a superuser, sees other sessions, and may make temporary tables."""
     who = f'role "{patient.role}"'
     fine = True
     if patient.attributes["superuser"]:
@@ -115,7 +115,7 @@ def rights(patient: Patient) -> Iterator[Finding]:
 
 
 def search_path(patient: Patient) -> Iterator[Finding]:
-    """Whether everybody may put functions before PostgreSQL's."""
+    """Whether every role may create functions that stand in for PostgreSQL's own."""
     open_to_all = [row["schema"] for row in patient.rows("doctor_search_path")]
     if open_to_all:
         yield warning(
@@ -129,7 +129,7 @@ def search_path(patient: Patient) -> Iterator[Finding]:
 
 
 def pooler(patient: Patient) -> Iterator[Finding]:
-    """Whether a pooler is between."""
+    """Whether a pooler is between this program and the server."""
     if patient.pooled:
         yield warning(
             "a pooler is between: workers can't LISTEN, so they poll, and each wait keeps one of its connections",
@@ -173,7 +173,7 @@ def notifications(patient: Patient) -> Iterator[Finding]:
 
 
 def snapshots(patient: Patient) -> Iterator[Finding]:
-    """Old snapshots, and what holds them."""
+    """Old snapshots and prepared transactions, and who holds them."""
     found = old_snapshots(patient.connection, patient.limits.snapshot)
     for one_of in found:
         pid = one_of["pid"]

@@ -59,7 +59,7 @@ def paused(patient: Patient) -> Iterator[Finding]:
 
 
 def lag(patient: Patient) -> Iterator[Finding]:
-    """Whether updates are combined in time."""
+    """The age of the oldest pending update, and whether passes go on."""
     limit = patient.limits.lag
     for row in patient.stats:
         if row["lag_seconds"] <= limit:
@@ -148,7 +148,7 @@ def failing(patient: Patient) -> Iterator[Finding]:
 
 
 def quarantine(patient: Patient) -> Iterator[Finding]:
-    """Keys that are held."""
+    """Quarantined keys."""
     for row in patient.stats:
         if row["quarantined_keys"]:
             yield warning(

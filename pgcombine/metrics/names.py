@@ -60,26 +60,48 @@ FIGURES_READ = Metric(
     "1: the database has answered this query. 0: its figures are missing, since the server refused or cancelled it.",
 )
 OF_THE_DATABASE = (
-    _gauge("queue_pending_updates", ("queue",), "queue", "pending", "Updates that no pass has combined yet, about."),
-    _gauge("queue_lag_seconds", ("queue",), "queue", "lag_seconds", "Age of the oldest pending update; 0 if paused."),
-    _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Keys whose updates are held."),
-    _gauge("export_pending_entries", ("export", "queue"), "export", "pending", "Entries that wait, about."),
+    _gauge("queue_pending_updates", ("queue",), "queue", "pending", "About how many updates no pass has combined yet."),
     _gauge(
-        "export_lag_seconds", ("export", "queue"), "export", "lag_seconds", "Age of the oldest of them; 0 if paused."
+        "queue_lag_seconds",
+        ("queue",),
+        "queue",
+        "lag_seconds",
+        "Age of the oldest pending update; 0 if none is pending or the queue is paused.",
+    ),
+    _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Keys whose updates are held."),
+    _gauge(
+        "export_pending_entries",
+        ("export", "queue"),
+        "export",
+        "pending",
+        "About how many entries wait to be delivered.",
+    ),
+    _gauge(
+        "export_lag_seconds",
+        ("export", "queue"),
+        "export",
+        "lag_seconds",
+        "Age of the oldest waiting entry; 0 if none waits or the export is paused.",
     ),
     _gauge(
         "destination_up",
         ("kind", "destination"),
         *("destination", "up", "1: an export or a server takes deliveries. 0: it is suspect, down or paused."),
     ),
-    _gauge("hints", ("destination",), "hint", "writes", "Writes that wait here for another server, about."),
+    _gauge("hints", ("destination",), "hint", "writes", "About how many writes wait here for another server."),
     _gauge("hint_age_seconds", ("destination",), "hint", "oldest_seconds", "Age of the oldest of these writes."),
     _gauge(
         "oldest_snapshot_seconds",
         (),
         *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
     ),
-    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be reclaimed."),
+    _gauge(
+        "segments_waiting",
+        ("queue",),
+        "segment",
+        "waiting",
+        "Segments of the log that wait to be reclaimed. In a quiet queue some may always wait.",
+    ),
     _gauge(
         "segments_waiting_bytes",
         ("queue",),

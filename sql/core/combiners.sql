@@ -22,18 +22,18 @@
 --   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
 --                                                               tried on samples: see check_combiner
 --
--- Nulls. A null in an update is ignored: it is the identity of every combiner. An update of nulls only leaves the value
--- unchanged (a new key gets null). Only for last and first a null is a value: an update that sets null last leaves
--- null. An update without its "at" counts only as long as no update has one. Updates with equal "at" are ordered by the
--- values of all columns that "at" orders, so that these stay together. last takes the greatest, first the least, and
--- both take a null only if there is nothing else.
+-- Nulls. Every combiner ignores a null in an update, since null is its identity. An update of nulls only leaves the
+-- value unchanged (a new key gets null). Only last and first take a null as a value: if the last update has null, the
+-- value is null. An update without its "at" counts only as long as no update has one. Among updates with equal "at",
+-- last takes the greatest value, first the least, and both take a null only if there is nothing else. All columns that
+-- "at" orders are compared together, so that they come from the same update.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
 -- too. delete_when never holds for NaN. A domain as the column's type refuses such updates when they are enqueued:
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'));
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum']);
 -- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost:
 -- the key's updates stay pending. <queue>_current shows null for it (see current_expression).
--- Equality. The type's equality decides whether a value has changed: 1 and 1.0 are no change, and either may stay.
+-- Equality. The type's equality decides whether a value has changed: from 1 to 1.0 is no change, and either may stay.
 -- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep
 -- a tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
 --

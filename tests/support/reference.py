@@ -55,6 +55,7 @@ def sql() -> Iterator[str]:
             if path.split("/")[1] == part and header and "\n-- No rows: " not in header[0]:
                 yield from described(Path(path).stem, header[0], _CALL.search(text))
     yield "## Combiners"
+    yield "A value column is defined by its name, its type and a combiner: `'n bigint sum'`."
     yield from combiners(files["core/combiners.sql"].partition("--\n-- Templates")[0])
 
 

@@ -1,8 +1,8 @@
 -- pgcombine.grant_right(right, role [, queue …])
 -- Grants a right to a role. revoke_right takes it away, and the view rights lists what is granted.
---   right   a right of pgcombine.right_kind
---   queues  names of queues, or of what else the right is about; '*': all, also later ones. None: for a right that is
---           about none
+--   right   enqueue, read, load, work, operate, monitor, or a right that a component adds to pgcombine.right_kind
+--   queues  names of queues, or of what else the right is about. '*' means all, also later ones. Without a name the
+--           right must be one that isn't about any, such as monitor
 -- The role gets the privileges that right_privileges lists for each queue. For '*' it also gets select on the right's
 -- column of a view (see every_queue).
 -- Tables written: pgcombine.granted_right, for revoke_right.

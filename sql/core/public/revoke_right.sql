@@ -1,6 +1,6 @@
 -- pgcombine.revoke_right(right, role [, queue …])
 -- Revokes a right on queues, or on what else the right is about, from a role.
---   queues  '*': all, also later ones. None: for a right that is about none
+--   queues  as for grant_right
 -- It revokes the right's privileges. It keeps those that belong to another right which grant_right has granted to the
 -- role. Privileges that were granted by hand look the same, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
