@@ -303,10 +303,10 @@ create table pgcombine.component_table (
 );
 comment on table pgcombine.component_table is
     'Tables that grow. queue: the table belongs to this queue, and passes insert into it; null: all queues share it. '
-    'marked: a condition for rows that delete_marked deletes.';
+    'marked: a condition for rows that delete_flagged deletes.';
 create table pgcombine.hook (
     event text not null
-        check (event in ('close', 'closed', 'generated', 'recount', 'regenerate', 'tidy', 'verify')),
+        check (event in ('close', 'closed', 'generated', 'recount', 'regenerate', 'clean_up', 'verify')),
     query text not null
 );
 comment on table pgcombine.hook is
@@ -402,8 +402,8 @@ create table pgcombine.handoff_server (
     replay_rate       integer check (replay_rate > 0),
     needs_repair      text,
     repairing         uuid,
-    max_kept_bytes    bigint not null default 4294967296 check (max_kept_bytes >= 0),
-    unkept_at         timestamptz
+    max_retained_bytes    bigint not null default 4294967296 check (max_retained_bytes >= 0),
+    not_retained_at         timestamptz
 );
 comment on table pgcombine.handoff_server is
     'Who this server is to the others that hold the same queues: one row, made at the first contact.';
@@ -414,8 +414,9 @@ comment on column pgcombine.handoff_server.replay_rate is
     'How many updates a second a replayer may deliver to this server; null: no limit.';
 comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: it doesn''t.';
 comment on column pgcombine.handoff_server.repairing is 'A comparison that began after needs_repair was set.';
-comment on column pgcombine.handoff_server.max_kept_bytes is 'Quota of handoff_kept; beyond it nothing is kept.';
-comment on column pgcombine.handoff_server.unkept_at is 'When a write was not kept, because of the quota.';
+comment on column pgcombine.handoff_server.max_retained_bytes is
+    'Quota of handoff_retained; beyond it nothing is retained.';
+comment on column pgcombine.handoff_server.not_retained_at is 'When a write was not kept, because of the quota.';
 
 create table pgcombine.handoff_queue (
     queue      text primary key,
@@ -451,7 +452,7 @@ create table pgcombine.handoff_replica (
     epoch        integer,
     max_rows     bigint not null default 10000000 check (max_rows > 0),
     max_bytes    bigint not null default 4294967296 check (max_bytes > 0),
-    when_full    text not null default 'backpressure' check (when_full in ('backpressure', 'mark_repair')),
+    when_full    text not null default 'backpressure' check (when_full in ('backpressure', 'require_repair')),
     rows         bigint not null default 0,
     bytes        bigint not null default 0,
     measured_at  timestamptz not null default '-infinity',
@@ -490,7 +491,7 @@ comment on column pgcombine.handoff_hint.origin is 'The write of which the serve
 comment on column pgcombine.handoff_hint.number is
     'The place of the update in the write origin; the server has it in handoff_refused. Null: it hasn''t.';
 
-create table pgcombine.handoff_kept (
+create table pgcombine.handoff_retained (
     token    uuid primary key,
     queue    text not null,
     shape    uuid not null,
@@ -504,11 +505,11 @@ create table pgcombine.handoff_kept (
     since    timestamptz not null default now()
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_insert_threshold = -1);
-create index handoff_kept_home on pgcombine.handoff_kept (queue, home, since);
-comment on table pgcombine.handoff_kept is
+create index handoff_retained_coordinator on pgcombine.handoff_retained (queue, home, since);
+comment on table pgcombine.handoff_retained is
     'Writes that came from another server, until all servers that hold them are known to have them.';
-comment on column pgcombine.handoff_kept.placed is 'All servers; replicas of them hold a key.';
-comment on column pgcombine.handoff_kept.home is 'The id of the server whose hint this was.';
+comment on column pgcombine.handoff_retained.placed is 'All servers; replicas of them hold a key.';
+comment on column pgcombine.handoff_retained.home is 'The id of the server whose hint this was.';
 
 create table pgcombine.handoff_partial (
     token uuid primary key,
@@ -656,7 +657,7 @@ begin
         ('{combiner}', '{function}', 'The function or aggregate that it calls; null: a built-in one.'),
         ('{combiner}', '{type}', 'The type for which the function is used.'),
         ('{component_table}', '{name}', 'Name of the table.'),
-        ('{component_table}', '{marked}', 'Condition for rows that delete_marked deletes.'),
+        ('{component_table}', '{marked}', 'Condition for rows that delete_flagged deletes.'),
         ('{destination_state}', '{down_after}', 'Number of failures in a row after which it is down.'),
         ('{destination_state}', '{backoff}', 'Wait after the first failure; it doubles with each further one.'),
         ('{destination_state}', '{longest_backoff}', 'Longest wait between two attempts.'),
@@ -678,14 +679,14 @@ begin
         ('{handoff_delivery}', '{token}', 'Last token of the page.'),
         ('{handoff_delivery,handoff_replica}', '{delivered}', 'Number of writes that the server took.'),
         ('{handoff_delivery,handoff_replica}', '{deduplicated}', 'Number of writes that the server had already.'),
-        ('{handoff_hint,handoff_kept,handoff_token}', '{digest}', 'Hash of the write''s updates.'),
-        ('{handoff_hint,handoff_kept,handoff_token,handoff_partial,handoff_quarantine,handoff_refused}', '{token}',
+        ('{handoff_hint,handoff_retained,handoff_token}', '{digest}', 'Hash of the write''s updates.'),
+        ('{handoff_hint,handoff_retained,handoff_token,handoff_partial,handoff_quarantine,handoff_refused}', '{token}',
          'Token of the write.'),
-        ('{handoff_hint,handoff_kept,handoff_quarantine}', '{shape}', 'Hash of the queue''s columns and types.'),
-        ('{handoff_hint,handoff_kept,handoff_quarantine,handoff_refused}', '{payload}', 'The updates, as text.'),
-        ('{handoff_hint,handoff_kept}', '{servers}', 'Names of the servers that hold updates of it; null: all.'),
+        ('{handoff_hint,handoff_retained,handoff_quarantine}', '{shape}', 'Hash of the queue''s columns and types.'),
+        ('{handoff_hint,handoff_retained,handoff_quarantine,handoff_refused}', '{payload}', 'The updates, as text.'),
+        ('{handoff_hint,handoff_retained}', '{servers}', 'Names of the servers that hold updates of it; null: all.'),
         ('{handoff_queue}', '{servers}', 'Names of all servers.'),
-        ('{handoff_queue,handoff_kept}', '{replicas}', 'Number of servers that hold a key.'),
+        ('{handoff_queue,handoff_retained}', '{replicas}', 'Number of servers that hold a key.'),
         ('{handoff_queue}', '{dropped_at}', 'When the queue was dropped.'),
         ('{handoff_quarantine,handoff_refused}', '{number}', 'Place of the update in the write.'),
         ('{handoff_partial}', '{slots}', 'Slots of keys whose updates are here.'),

@@ -92,7 +92,7 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
                 queue.enqueue(page)
             _wait(dsns["a"], "b")
             yield Figure(
-                "kept / hint", _bytes(dsns["b"], "handoff_kept"), _bytes(dsns["a"], "handoff_hint"), "bytes/write"
+                "kept / hint", _bytes(dsns["b"], "handoff_retained"), _bytes(dsns["a"], "handoff_hint"), "bytes/write"
             )
             servers["c"].start()
             meanwhile: list[float] = []

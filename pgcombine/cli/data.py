@@ -212,7 +212,7 @@ def _note_what_lacks(connection: Connection, name: str) -> None:
                 said = f"{'about ' if count > COUNTED else ''}{counted(count, 'update')}"
                 pending = f"{said} of {name} {'is' if count == 1 else 'are'} pending"
                 note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
-            note_held(name, stat["quarantined_keys"], stat["held_updates"])
+            note_held(name, stat["quarantined_keys"], stat["quarantined_updates"])
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:

@@ -146,7 +146,7 @@ def note_held(name: str, keys: int, updates: int) -> None:
 
 def held_fields(keys: int, updates: int) -> dict[str, int]:
     """Return the remark of :func:`note_held` as fields of a JSON object."""
-    return {"quarantined_keys": keys, "held_updates": updates} if keys else {}
+    return {"quarantined_keys": keys, "quarantined_updates": updates} if keys else {}
 
 
 def counted(count: int, noun: str) -> str:
@@ -161,7 +161,7 @@ def described(found: Sequence[Contents]) -> str:
 
     parts = [counted(total("values"), "value"), counted(total("pending"), "pending update")]
     if keys := total("quarantined_keys"):
-        parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('held_updates'), 'held update')}")
+        parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('quarantined_updates'), 'held update')}")
     if waiting := total("waiting"):
         parts.append(f"{counted(waiting, 'change')} to be exported")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -87,7 +87,7 @@ def _queues(found: list[dict[str, Any]], history: History | None) -> list[Render
     result = [_fitting(found, history)]
     for q in found:
         if q["quarantined_keys"]:
-            held = counted(q["held_updates"], "held update")
+            held = counted(q["quarantined_updates"], "held update")
             listed = f"pgcombine quarantine ls {q['queue']}"
             result.append(_line(f"{q['queue']}: {held}, in no value and in no backlog ({listed})"))
         for bucket in q["failing_buckets"]:

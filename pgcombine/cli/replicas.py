@@ -39,7 +39,7 @@ class WhenFull(StrEnum):
     """The action when the quota of a server's hints is reached."""
 
     backpressure = "backpressure"
-    mark_repair = "mark_repair"
+    require_repair = "require_repair"
 
 
 @replicas.command()

@@ -152,8 +152,8 @@ def quarantine(patient: Patient) -> Iterator[Finding]:
     for row in patient.stats:
         if row["quarantined_keys"]:
             yield warning(
-                f"{row['quarantined_keys']} keys are quarantined, with {row['held_updates']} updates that no value "
-                "contains",
+                f"{row['quarantined_keys']} keys are quarantined, with {row['quarantined_updates']} updates that no "
+                "value contains",
                 f"pgcombine quarantine ls {row['queue']}; then retry or drop them",
                 subject=row["queue"],
                 value=row["quarantined_keys"],

@@ -28,7 +28,7 @@ server alone, of each update in the quarantine. The server appends it only if it
 ``replicas quarantine drop`` drops them for a reason, and the server then needs repair.
 
 **Kept writes.** A home may be lost with its disk, and its hints with it. So a server that gets a write from another one
-keeps its text (``handoff_claim``) until all servers that hold the write are known to have it
+keeps its text (``handoff_store_tokens``) until all servers that hold the write are known to have it
 (:mod:`pgcombine.handoff.settling`). When a lost server is removed (``replicas rm``), the others are marked: they need
 repair. ``replicas repair`` (:mod:`pgcombine.handoff.repairing`) compares each pair of them by tokens, hands on what one
 lacks, and removes the marks. ``tests/model/handoff.pml`` is the protocol as a model.

@@ -72,7 +72,7 @@ def greet(name: str, connection: DeadlineConnection) -> Peer:
     """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or takes no writes for good."""
     with translated():
         settled(connection)
-        hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_hello(%s)", name)
+        hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_handshake(%s)", name)
     return Peer(name, connection, *hello)
 
 

@@ -93,13 +93,13 @@ def introduce(
     with translated():
         if _forgot(
             peer.connection,
-            *one(home, "select pgcombine_internal.handoff_met(%s, %s, %s)", peer.name, peer.id, peer.epoch),
+            *one(home, "select pgcombine_internal.handoff_verify_identity(%s, %s, %s)", peer.name, peer.id, peer.epoch),
         ):
             _note_forgotten(home, peer.name, peer.id)
             raise ForgottenError(f'server "{peer.name}" is incomplete: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute(
-                "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))
+                "select pgcombine_internal.handoff_register_missing(%s, %s)", (list(others), list(others.values()))
             )
         home_id = identity(home)
         if _forgot(home, *one(peer.connection, "select pgcombine_internal.handoff_last(%s)", home_name)):
@@ -115,7 +115,7 @@ def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
 def _note_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
     with suppress(psycopg.errors.InsufficientPrivilege), at.transaction():  # only roles that may replay can record it
         if still_known(at, name, id):
-            at.execute("select pgcombine_internal.handoff_mark(%s, %s)", (name, FORGOT))
+            at.execute("select pgcombine_internal.handoff_require_repair(%s, %s)", (name, FORGOT))
             Destination(at, "server", name).pause(FORGOT)
 
 
@@ -198,7 +198,7 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
 
 def texts(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
     """Return the writes of these tokens that a server has the text of: as a hint, or kept."""
-    found = "select * from pgcombine_internal.handoff_texts(%s, %s)"
+    found = "select * from pgcombine_internal.handoff_payloads(%s, %s)"
     rows = source.execute(found, (queue, list(tokens))).fetchall()
     return [Hint(token, queue, *row) for token, *row in rows]
 
@@ -228,13 +228,14 @@ def acknowledge(home: psycopg.Connection[Any], destination: str, statuses: dict[
     ):
         for token in [token for token, found in statuses.items() if found == status]:
             home.execute(
-                "select pgcombine_internal.handoff_hold(%s, %s, '{0}', %s, %s)",
+                "select pgcombine_internal.handoff_quarantine_updates(%s, %s, '{0}', %s, %s)",
                 (destination, token, [sqlstate_of(kind)], [reason]),
             )
             log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
             if status == "expired":
                 home.execute(
-                    "select pgcombine_internal.handoff_mark(%s, %s)", (destination, "hints were refused as too old")
+                    "select pgcombine_internal.handoff_require_repair(%s, %s)",
+                    (destination, "hints were refused as too old"),
                 )
     delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
     duplicates = sum(status == "duplicate" for status in statuses.values())

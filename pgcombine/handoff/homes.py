@@ -175,7 +175,7 @@ class Homes:
         """Register the other servers at a home, if they aren't yet."""
         with home.peer(seconds) as peer:
             peer.connection.execute(
-                "select pgcombine_internal.handoff_acquaint(%s, %s)",
+                "select pgcombine_internal.handoff_register_missing(%s, %s)",
                 (list(self._servers), [address(server.dsn) for server in self._servers.values()]),
             )
 

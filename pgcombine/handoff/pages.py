@@ -146,7 +146,7 @@ class Pages:
         """Quarantine updates of a hint at the home, or, by the number 0, the whole hint."""
         name = self.peer.name
         self.home.execute(
-            "select pgcombine_internal.handoff_hold(%s, %s, %s, %s, %s)",
+            "select pgcombine_internal.handoff_quarantine_updates(%s, %s, %s, %s, %s)",
             (name, hint.token, *(list(column) for column in zip(*unfit, strict=True))),
         )
         for number, _, error in unfit:

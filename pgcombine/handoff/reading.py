@@ -52,7 +52,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What one server knows, see ``handoff_survey``. ``holders`` is empty if each server holds all keys."""
+    """What one server knows, see ``handoff_status``. ``holders`` is empty if each server holds all keys."""
 
     id: UUID
     ids: dict[str, str]
@@ -191,7 +191,7 @@ def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
     id, ids, lags, refused, seen, broken, named, homes, known, generation = one(
         peer.connection,
         "select id, ids, lags, refused, seen, broken, named, homes, known, generation "
-        "from pgcombine_internal.handoff_survey(%s)",  # by name: the server may be of a later version
+        "from pgcombine_internal.handoff_status(%s)",  # by name: the server may be of a later version
         queue,
     )
     holders: list[tuple[list[str]]] = []
@@ -205,7 +205,8 @@ def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
 
 def _kept(queue: str, homes: set[UUID], peer: Peer) -> list[tuple[UUID, list[str] | None]]:
     return peer.connection.execute(
-        "select token, servers from pgcombine_internal.handoff_kept_of(%s, %s, %s)", (queue, list(homes), _KEPT_WRITES)
+        "select token, servers from pgcombine_internal.handoff_retained_of(%s, %s, %s)",
+        (queue, list(homes), _KEPT_WRITES),
     ).fetchall()
 
 

@@ -155,7 +155,7 @@ class Replayer(Background):
                                 )
                                 loops[name].start()
                         if time.monotonic() > tidy_at:
-                            home.execute("select pgcombine_internal.handoff_tidy()")
+                            home.execute("select pgcombine_internal.handoff_clean_up()")
                             tidy_at = time.monotonic() + _TIDY_SECONDS
                     stop.wait(self.poll)
             except psycopg.OperationalError as error:

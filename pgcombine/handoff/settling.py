@@ -1,9 +1,9 @@
 """Dropping the texts of writes that all their servers have, and handing on those of a home that is gone.
 
-A server keeps the text of a write that came from another one (``handoff_claim``), so that the write isn't lost with its
-home. Now and then the replayer asks the other servers which of the tokens they have. A text goes once all servers that
-hold the write have said so. A server that doesn't answer, or isn't registered, has said nothing. A write whose home
-isn't among the servers any more, by its id, is delivered to those that lack it: its hints may be lost.
+A server keeps the text of a write that came from another one (``handoff_store_tokens``), so the write isn't lost with
+its home. Now and then the replayer asks the other servers which of the tokens they have. A text goes once all servers
+that hold the write have said so. A server that doesn't answer, or isn't registered, has said nothing. A write whose
+home isn't among the servers any more, by its id, is delivered to those that lack it: its hints may be lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def settle(home: DeadlineConnection, timeout: float) -> int:
             ]
             for queue in {queue for _, queue in done}:
                 settled = [token for token, of in done if of == queue]
-                (count,) = one(home, "select pgcombine_internal.handoff_settle(%s, %s)", queue, settled)
+                (count,) = one(home, "select pgcombine_internal.handoff_drop_retained(%s, %s)", queue, settled)
                 dropped += count
             if len(page) < PAGE_WRITES:
                 return dropped

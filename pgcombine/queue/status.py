@@ -63,11 +63,11 @@ def status(connection: Connection, *, exact: bool = False, fresh: bool = False) 
     """Return a dict for each queue, with the figures of its backlog, its passes, its quarantine and failing buckets.
 
     Its fields are ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
-    ``backlog``), the counts ``quarantined_keys`` and ``held_updates``, ``failing_buckets``, and the rates and times of
-    ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``, ``since`` and
-    ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate of the time ``pending_at``. With
-    ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest also in paused queues. With
-    ``fresh`` no estimate is older than the call.
+    ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
+    times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
+    ``since`` and ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate of the time
+    ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest also in
+    paused queues. With ``fresh`` no estimate is older than the call.
     """
     if fresh:
         with connection.transaction():
@@ -128,7 +128,7 @@ class Contents(NamedTuple):
     values: int
     pending: int
     quarantined_keys: int
-    held_updates: int
+    quarantined_updates: int
     waiting: int
 
 

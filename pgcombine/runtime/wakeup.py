@@ -97,13 +97,13 @@ class Sleeper(ABC):
             self._pause(min(self._poll, _LONGEST_NAP), stop)
             return
         states = self._close_gates({source.gate for source in self._listen() if source.open})
-        if states & {"closed", "writers"} and may_work():
+        if states & {"taken", "writers"} and may_work():
             return
         seconds = self._poll
         if "writers" in states:
             seconds = self._nap
             self._nap = min(2 * self._nap, _LONGEST_NAP)
-        elif "sleeper" in states:
+        elif "other" in states:
             seconds = min(self._poll, _SUCCESSION)
         self._woken(self._wait(seconds, stop))
 
@@ -142,12 +142,12 @@ class Sleeper(ABC):
         return found
 
     def _close_gates(self, gates: set[int]) -> set[str]:
-        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``close_gate``."""
+        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``take_idle_lock``."""
         missing = sorted(gates - self._closed)
         if not missing:
             return set()
         found = self._connection.execute(sqlfiles.query("close_gates"), (missing,)).fetchall()
-        self._closed.update(int(gate) for gate, state in found if state == "closed")
+        self._closed.update(int(gate) for gate, state in found if state == "taken")
         return {str(state) for _, state in found}
 
     def _open_gates(self, gates: set[int]) -> None:

@@ -90,7 +90,7 @@ def held_key(connection: Connection, queue: str, number: int) -> dict[str, Any] 
     return next(iter(dicts(connection, query("web_held_key"), (queue, number))), None)
 
 
-def held_updates(connection: Connection, queue: str, number: int, found: Sequence[Column]) -> Part:
+def quarantined_updates(connection: Connection, queue: str, number: int, found: Sequence[Column]) -> Part:
     """Return the first held updates of a quarantined key. ``found`` are the columns of the queue."""
     statement = sql.SQL("select {} from {} where pgcombine_key = {} limit {}").format(
         _texts(found),

@@ -243,7 +243,7 @@ def held(request: Request) -> Response:
         columns = columns_of(connection, name)
         found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": False}
         if row is not None:
-            found["updates"] = figures.held_updates(connection, name, number, columns)
+            found["updates"] = figures.quarantined_updates(connection, name, number, columns)
             found["operable"] = figures.may_operate(connection, name)
         return found
 

@@ -126,7 +126,7 @@ def clean(connection: Connection) -> None:
 
     It does nothing if the worker's role may run passes over no queue.
     """
-    for (statement,) in connection.execute("select query from pgcombine.hook where event = 'tidy'").fetchall():
+    for (statement,) in connection.execute("select query from pgcombine.hook where event = 'clean_up'").fetchall():
         with suppress(pg.InsufficientPrivilege):
             for what, count in connection.execute(statement.encode()).fetchall():
                 log.info("worker.cleaned what=%s count=%d", what, count)

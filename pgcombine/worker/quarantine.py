@@ -2,7 +2,7 @@
 
 A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
 enough failures a search combines the keys that don't fail and quarantines those that do
-(``pgcombine_internal.isolate``). For a queue with Python observers the same steps are called from here. A process that
+(``pgcombine_internal.bisect``). For a queue with Python observers the same steps are called from here. A process that
 is killed during a search loses nothing.
 """
 
@@ -60,14 +60,14 @@ def recover(
 
 
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
-    """Record a failed pass. Returns ``attempts``, ``isolate`` and ``smaller`` of ``pgcombine_internal.fail_pass``.
+    """Record a failed pass. Returns ``attempts``, ``bisect`` and ``smaller`` of ``pgcombine_internal.fail_pass``.
 
     Raises QueueNotFoundError if the queue was dropped meanwhile.
     """
     with translated(queue=error.queue):
         attempts, due, smaller = one(
             connection,
-            "select attempts, isolate, smaller from pgcombine_internal.fail_pass(%s, %s, %s, %s)",
+            "select attempts, bisect, smaller from pgcombine_internal.fail_pass(%s, %s, %s, %s)",
             *(error.queue, error.bucket, error.sqlstate, error.reason),
         )
     log.error(
@@ -93,7 +93,7 @@ def _isolate(
         if observers:
             return _search(connection, queue, bucket, attempts, observers, stopped)
         return connection.execute(
-            "select updates, keys, changes, tries, quarantined, settled from pgcombine_internal.isolate(%s, %s, %s)",
+            "select updates, keys, changes, tries, quarantined, settled from pgcombine_internal.bisect(%s, %s, %s)",
             (queue, bucket, attempts),
         ).fetchone()
 
@@ -119,7 +119,7 @@ def _search(
     observers: Observers,
     stopped: Callable[[], bool],
 ) -> tuple[Any, ...] | None:
-    """Do as ``pgcombine_internal.isolate`` does, with Python observers."""
+    """Do as ``pgcombine_internal.bisect`` does, with Python observers."""
     opened = one(
         connection,
         "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",

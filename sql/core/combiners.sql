@@ -81,8 +81,8 @@ with builtin (combiner, fold, merge, initial, types) as (
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
         -- fold_source flags the last or first row; merge_expression returns the merge, so there is no template
-        ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
-        ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
+        ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
+        ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('hll', '{schema}.hll_union_agg({value})::{type}',
             'coalesce({schema}.hll_union({old}, {new}), {old}, {new})::{type}', null, array['hll']),
         ('tdigest', '{schema}.tdigest({value})::{type}',

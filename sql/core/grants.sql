@@ -27,9 +27,9 @@ grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pg
 
 -- Passes and operators also write to tables that all queues share. Policies restrict them to the rows of their queues.
 -- A role that may insert into, update or delete from a whole table may lock it, so these privileges are on columns, and
--- rows are not deleted but marked for delete_marked. A claim locks rows, which takes the right to update. Whoever reads
--- rows of all queues reads those of roles that aren't trusted, too. So times, marks and documents are checked: none is
--- written that stops such a reader.
+-- rows are not deleted but marked for delete_flagged. A claim locks rows, which takes the right to update. Whoever
+-- reads rows of all queues reads those of roles that aren't trusted, too. So times, marks and documents are checked:
+-- none is written that stops such a reader.
 grant update (paused) on pgcombine.queue to public;
 drop policy if exists seen on pgcombine.queue;
 create policy seen on pgcombine.queue for select using (true);

@@ -1,2 +1,2 @@
--- Closes gates: the state of each, see close_gate. Parameter: the gates.
-select gate, pgcombine_internal.close_gate(gate) from unnest(%s::oid[]) gate
+-- Takes the idle locks of tables; returns each table with the result of take_idle_lock. Parameter: the tables.
+select gate, pgcombine_internal.take_idle_lock(gate) from unnest(%s::oid[]) gate

@@ -3,7 +3,7 @@
 -- lock, or the role may not see it.
 select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_second_1m, s.last_pass_at,
     s.failing_buckets,
-       s.quarantined_keys, s.held_updates, q.max_backlog,
+       s.quarantined_keys, s.quarantined_updates, q.max_backlog,
        extract(epoch from clock_timestamp() - s.pending_at)::double precision as pending_seconds,
        extract(epoch from clock_timestamp() - s.last_pass_at)::double precision as last_pass_seconds,
        (select extract(epoch from clock_timestamp() - min(a.xact_start))::double precision

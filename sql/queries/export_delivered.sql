@@ -5,6 +5,6 @@ with counted as (
     where b.export = %s and b.bucket = %s
     returning b.export
 )
-select pgcombine_internal.delete_marked()
+select pgcombine_internal.delete_flagged()
 from counted c
 where exists (select from pgcombine.export_quarantine q where q.export = c.export and q.since = '-infinity')

@@ -2,9 +2,9 @@
 select format('this server, %s, needs repair: %s', s.name, s.needs_repair)
 from pgcombine.handoff_server s where s.needs_repair is not null
 union all
-select format('until %s writes came whose texts were not kept: their quota of %s bytes was reached', s.unkept_at,
-           s.max_kept_bytes)
-from pgcombine.handoff_server s where s.unkept_at is not null
+select format('until %s writes came whose texts were not kept: their quota of %s bytes was reached', s.not_retained_at,
+           s.max_retained_bytes)
+from pgcombine.handoff_server s where s.not_retained_at is not null
 union all
 select format('this server, %s, has refused %s updates (pgcombine replicas repair retries those whose home is lost)',
            s.name, f.updates)

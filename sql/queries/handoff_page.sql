@@ -2,7 +2,7 @@
 -- hints of a page are of one queue with one definition. The transaction that acknowledges them runs it.
 --   placed, replicas  the servers that writers name, and how many of them hold a key
 --   home              this server's id, if another hint of the write waits: then the server keeps the text
---                     (handoff_claim)
+--                     (handoff_store_tokens)
 --   details           of an update that the server refused before, see handoff_apply
 -- Parameters: server; the token beyond which hints are, since the others were tried in this round; age in seconds,
 -- since the caller that wrote the younger ones is delivering them; numbers of writes and of updates at most.

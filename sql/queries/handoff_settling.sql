@@ -2,7 +2,7 @@
 -- still on their way. Parameters: the token beyond which they are, their largest number.
 select k.token, k.queue, k.home,
        array(select unnest(q.servers) intersect select unnest(coalesce(k.servers, q.servers)) except select s.name)
-from pgcombine.handoff_server s, pgcombine.handoff_kept k
+from pgcombine.handoff_server s, pgcombine.handoff_retained k
 join pgcombine.handoff_queue q on q.queue = k.queue and q.servers is not null
 where k.token > %s and k.since < now() - interval '1 second'
 order by k.token

@@ -1,4 +1,5 @@
--- Opens the gates that this session has closed (see close_gate): enqueues don't notify any more. Parameter: the gates.
-select pg_advisory_unlock(hashtext('pgcombine.gate'), gate::integer),
-       pg_advisory_unlock(hashtext('pgcombine.sleeper'), gate::integer)
+-- Releases the idle locks of tables that this session holds (see take_idle_lock): enqueues don't notify any more.
+-- Parameter: the tables.
+select pg_advisory_unlock(hashtext('pgcombine.idle'), gate::integer),
+       pg_advisory_unlock(hashtext('pgcombine.listener'), gate::integer)
 from unnest(%s::oid[]) gate

@@ -1,7 +1,7 @@
 -- What Spark's loads register with the core (see sql/core/component.sql).
 insert into pgcombine.component_table (name) values ('spark_load'), ('spark_run');
 insert into pgcombine.hook (event, query) values
-    ('tidy', $$
+    ('clean_up', $$
         select n.what, n.count
         from pgcombine_internal.tidy_loads() c, lateral (values ('loads', c.loads), ('runs', c.runs)) n (what, count)
         where n.count > 0$$);

@@ -79,7 +79,7 @@ MARKS = """
     union all
     select name, needs_repair, null from pgcombine.handoff_server where needs_repair is not null
 """
-KEPT = "select count(*) from pgcombine.handoff_kept"
+KEPT = "select count(*) from pgcombine.handoff_retained"
 
 T = TypeVar("T")
 

@@ -632,7 +632,7 @@ def test_what_is_held_is_told(cli: Cli, conn: psycopg.Connection) -> None:
         assert (told.status, told.err.startswith(note)) == (0, True), (verb, told)
     for verb in ("wait", "verify"):
         fields = json.loads(cli(verb, "wc", "--json").out)
-        assert (fields["quarantined_keys"], fields["held_updates"]) == (2, 2)
+        assert (fields["quarantined_keys"], fields["quarantined_updates"]) == (2, 2)
     one_of_them = cli("get", "wc", "a", "bad")
     assert one_of_them.err.startswith("pgcombine: note: 1 quarantined key of wc with 1 held update, which no value")
     assert cli.json("get", "wc", "a", "absent") == [{"word": "a", "n": 1}]
@@ -657,6 +657,6 @@ def test_status_shows_what_fails(cli: Cli, conn: psycopg.Connection) -> None:
     assert shown[3] == "wc: 1 held update, in no value and in no backlog (pgcombine quarantine ls wc)"
     assert shown[4] == "wc: bucket 2 failed 1 time, last: bigint out of range"
     wc, well = cli.json("status")["queues"]
-    assert (wc["quarantined_keys"], wc["held_updates"]) == (1, 1)
+    assert (wc["quarantined_keys"], wc["quarantined_updates"]) == (1, 1)
     assert [(one["bucket"], one["attempts"], one["sqlstate"]) for one in wc["failing_buckets"]] == [(2, 1, "22003")]
-    assert (well["quarantined_keys"], well["held_updates"], well["failing_buckets"]) == (0, 0, [])
+    assert (well["quarantined_keys"], well["quarantined_updates"], well["failing_buckets"]) == (0, 0, [])

@@ -381,7 +381,7 @@ def test_failures(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.failing, "wrong", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     conn.execute(
-        "select pgcombine_internal.look_on('wc', 1, 0, 1024, sqlstate => '22012', error => 'division by zero')"
+        "select pgcombine_internal.schedule_expiry('wc', 1, 0, 1024, sqlstate => '22012', error => 'division by zero')"
     )
     found(queues.failing, "warning", dsn, "1 of its buckets expired keys .*SQLSTATE 22012: division by zero")
     assert findings(queues.failing, dsn, queues=["other"]) == []
@@ -463,7 +463,7 @@ def test_exports(conn: psycopg.Connection, dsn: str) -> None:
 
 def test_other_servers(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
-    conn.execute("select pgcombine_internal.handoff_hello('a')")
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
     found(queues.servers, "ok", dsn, "about 0 writes")
     conn.execute(

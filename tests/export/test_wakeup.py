@@ -74,7 +74,7 @@ def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: 
         change(conn, "a")
         assert list(listener.notifies(timeout=0)) == []
         with psycopg.connect(dsn, autocommit=True) as sleeper:
-            assert one(sleeper, "select pgcombine_internal.close_gate(%s::regclass)", GATE) == "closed"
+            assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s::regclass)", GATE) == "taken"
             change(conn, "a")
         eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping one is")
 

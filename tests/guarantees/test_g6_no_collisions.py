@@ -61,7 +61,7 @@ def test_nobody_waits_for_a_sleeping_worker(conn: psycopg.Connection, dsn: str) 
     """The commits that notify follow one another; that is short, and whoever sleeps is woken by the first."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn, autocommit=True) as sleeper:
-        assert one(sleeper, "select pgcombine_internal.close_gate('pgcombine.wc_updates'::regclass)") == "closed"
+        assert one(sleeper, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)") == "taken"
         nobody_waits(conn, dsn)
 
 
@@ -113,11 +113,11 @@ def test_a_gate_that_is_waited_for_is_noticed(conn: psycopg.Connection, dsn: str
     make_queue(conn, buckets=2)
     mutate_functions(
         conn,
-        "pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), tg_relid::integer)",
-        "pg_advisory_xact_lock_shared(hashtext('pgcombine.gate'), tg_relid::integer) is null",
+        "pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer)",
+        "pg_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer) is null",
     )
     with psycopg.connect(dsn, autocommit=True) as sleeper:
-        assert one(sleeper, "select pgcombine_internal.close_gate('pgcombine.wc_updates'::regclass)") == "closed"
+        assert one(sleeper, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)") == "taken"
         with pytest.raises(AssertionError, match="waits"):
             nobody_waits(conn, dsn)
 

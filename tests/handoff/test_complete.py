@@ -292,7 +292,7 @@ def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path:
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
-            conn.execute("update pgcombine.handoff_kept set since = since - interval '1 minute'")
+            conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
             operations.add(conn, "a", dsns(clusters)["a"].replace(f":{clusters['a'].password}@", "@"))
         with open_peer("c", clusters["c"].direct, 5).connection as home:
             assert drop_texts(home, 5) == 3
@@ -305,14 +305,14 @@ def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path:
 def test_upkeep_leaves_what_servers_must_have(clusters: Clusters) -> None:
     some_writes(clusters, "a", 1, 3)
     settle(clusters)
-    seen = "select seen from pgcombine_internal.handoff_survey('wc')"
+    seen = "select seen from pgcombine_internal.handoff_status('wc')"
     with clusters["a"].connect() as conn:
         assert len(one(conn, seen)["b"]) == 3
         conn.execute(
             "update pgcombine.handoff_delivery set at = at - interval '1 minute' "
             "where destination = 'b' and at < (select max(at) from pgcombine.handoff_delivery where destination = 'b')"
         )
-        conn.execute("select pgcombine_internal.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_clean_up()")
         assert [len(one(conn, seen)[name]) for name in "bc"] == [1, 3]
 
 
@@ -450,7 +450,7 @@ def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> N
     with clusters["c"].connect() as conn:
         conn.execute("create role pgcombine_writer")
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
-        conn.execute("select pgcombine_internal.handoff_hello('c')")
+        conn.execute("select pgcombine_internal.handoff_handshake('c')")
         shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
         later = uuid.UUID(int=shape ^ 7)  # the generation is in the last bits
         conn.execute("set role pgcombine_writer")

@@ -28,7 +28,7 @@ def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
     """1: five servers, three replicas, one down, three writes at ALL."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=3) as queue:
         with clusters["a"].connect() as conn:
-            conn.execute("select pgcombine_internal.handoff_hello('a')")
+            conn.execute("select pgcombine_internal.handoff_handshake('a')")
             (word, holders) = next(
                 (word, holders)
                 for word in (f"w{i}" for i in range(200))
@@ -335,7 +335,7 @@ def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> Non
             return False
 
         eventually(full, what="the quota is noticed")
-        conn.execute("select pgcombine_internal.handoff_register('c', %s, when_full => 'mark_repair')", (address,))
+        conn.execute("select pgcombine_internal.handoff_register('c', %s, when_full => 'require_repair')", (address,))
         receipt = queue.enqueue([("spark", 1)], level="QUORUM")
         assert (receipt.acked, receipt.hinted) == (("a", "b"), ())
         assert "quota" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'")
@@ -439,13 +439,13 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
 def test_a_copy_is_refused(clusters: Clusters) -> None:
     """9: a dump restored into another cluster has the name and the id, and another system identifier."""
     with clusters["c"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_hello('c')")
+        conn.execute("select pgcombine_internal.handoff_handshake('c')")
         conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
         with pytest.raises(psycopg.Error, match='server "c" is a copy') as refused:
-            conn.execute("select pgcombine_internal.handoff_hello('c')")
+            conn.execute("select pgcombine_internal.handoff_handshake('c')")
         assert refused.value.sqlstate == "PC042"
         conn.execute("select pgcombine_internal.handoff_identify('c')")
-        assert one(conn, "select epoch from pgcombine_internal.handoff_hello('c')") == 2
+        assert one(conn, "select epoch from pgcombine_internal.handoff_handshake('c')") == 2
 
 
 def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:

@@ -26,7 +26,7 @@ from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.settling import settle
 
 Clusters = dict[str, Cluster]
-KEPT = "select count(*) from pgcombine.handoff_kept"
+KEPT = "select count(*) from pgcombine.handoff_retained"
 
 
 def cut_off(cluster: Cluster) -> None:
@@ -64,7 +64,7 @@ def kept(clusters: Mapping[str, Cluster]) -> dict[str, int]:
 def dropped(cluster: Cluster) -> int:
     """How many texts go, after a moment in which what has just come is left alone."""
     with cluster.connect() as conn:
-        conn.execute("update pgcombine.handoff_kept set since = since - interval '1 minute'")
+        conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
     with open_peer(cluster.name, cluster.direct, 5).connection as home:
         return settle(home, 5)
 
@@ -238,7 +238,7 @@ def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
     for cluster in clusters.values():
         with cluster.connect() as conn:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (cluster.name,))
-            conn.execute("update pgcombine.handoff_server set max_kept_bytes = 0")
+            conn.execute("update pgcombine.handoff_server set max_retained_bytes = 0")
     with queue_on(clusters) as queue:
         cut_off(clusters["c"])
         token = queue.enqueue([("w0", 1)], level="QUORUM").token
@@ -281,7 +281,7 @@ def test_a_mark_that_is_made_meanwhile_stays(survivors: Clusters, clusters: Clus
     comparison = uuid.uuid4()
     with survivors["b"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_compare_begin(%s)", (comparison,))
-        conn.execute("select pgcombine_internal.handoff_mark('c', 'something else', by_tokens => true)")
+        conn.execute("select pgcombine_internal.handoff_require_repair('c', 'something else', by_tokens => true)")
         left = conn.execute("select pgcombine_internal.handoff_compare_end(%s, '{b,c}')", (comparison,)).fetchall()
         assert left == [("c",)]
     assert repair(survivors["b"]).marked == []
@@ -291,9 +291,9 @@ def test_a_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clu
     """Nor is it by one that comes while a rebuild is under way, or after one that was killed."""
     queue.enqueue([("w0", 1)], level="ALL")
     with clusters["a"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_mark('c', 'updates that it refused were dropped')")
+        conn.execute("select pgcombine_internal.handoff_require_repair('c', 'updates that it refused were dropped')")
         conn.execute("select pgcombine_internal.handoff_repair_begin('c', 'host=c', %s)", (uuid.uuid4(),))
-        conn.execute("select pgcombine_internal.handoff_mark('c', 'hints were truncated', by_tokens => true)")
+        conn.execute("select pgcombine_internal.handoff_require_repair('c', 'hints were truncated', by_tokens => true)")
         assert one(conn, "select by_tokens from pgcombine.handoff_replica where name = 'c'") is False
     assert repair(clusters["a"]).marked == ["c"]
 
@@ -303,7 +303,7 @@ def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Cluster
     """What a server forgot, or refused, is in no comparison of tokens."""
     without(clusters, "a")
     with survivors["b"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_mark('c', 'it has forgotten writes')")
+        conn.execute("select pgcombine_internal.handoff_require_repair('c', 'it has forgotten writes')")
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert "c must be rebuilt" in done.stderr

@@ -168,7 +168,7 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
         partitions = "select count(*) from pg_inherits where inhparent = 'pgcombine.handoff_token'::regclass"
         old = f"{partitions} and inhrelid = 'pgcombine.handoff_token_20230630'::regclass"
         assert one(conn, old) == 1
-        conn.execute("select pgcombine_internal.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_clean_up()")
         assert one(conn, partitions) == 3  # today's and those of two days to come
         server, shape = conn.execute(
             "select id, pgcombine_internal.handoff_shape('wc') from pgcombine.handoff_server"
@@ -191,7 +191,7 @@ def test_totals_are_added_up(hinted: Clusters) -> None:
             "update pgcombine.handoff_delivery d set at = d.at - interval '1 minute' where d.at < "
             "(select max(l.at) from pgcombine.handoff_delivery l where l.destination = d.destination)"
         )
-        conn.execute("select pgcombine_internal.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_clean_up()")
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 2
     assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")] == before == [(2, 0)] * 2
 

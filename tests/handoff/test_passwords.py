@@ -73,7 +73,7 @@ def test_an_impostor_is_told_nothing(
 ) -> None:
     make_queue(conn)
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    conn.execute("select pgcombine_internal.handoff_hello('a')")
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     with impostor(asks) as (port, told):
         conn.execute(
             "select pgcombine_internal.handoff_register('b', %s)", (f"host=127.0.0.1 port={port} user=app dbname=app",)
@@ -96,7 +96,7 @@ def test_an_address_that_leads_elsewhere_is_not_opened(conn: psycopg.Connection,
     """Though somebody has written it into the table."""
     make_queue(conn)
     conn.execute(
-        "select pgcombine_internal.handoff_hello('a'), pgcombine_internal.handoff_register('b', 'host=b.example')"
+        "select pgcombine_internal.handoff_handshake('a'), pgcombine_internal.handoff_register('b', 'host=b.example')"
     )
     conn.execute("update pgcombine.handoff_replica set dsn = 'host=b.example hostaddr=192.0.2.1'")
     conn.execute(

@@ -346,7 +346,7 @@ def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
     """Of a write that one source had and another hadn't, the updates of the other's keys are applied, once."""
     digest = "01890a5d-ac96-774b-bcce-b302099a8057"
     with clusters["a"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_hello('a')")
+        conn.execute("select pgcombine_internal.handoff_handshake('a')")
         token = new_token()
         payload = '{"{fluo,spark,x,y}","{1,2,3,4}"}'
         query = one(conn, "select pgcombine_internal.handoff_slot_sql('wc')").replace("$1", "%s")

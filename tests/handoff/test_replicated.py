@@ -202,14 +202,14 @@ def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[s
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["a"].connect() as home:
-        home.execute("select pgcombine_internal.handoff_mark('c', 'a test')")
+        home.execute("select pgcombine_internal.handoff_require_repair('c', 'a test')")
     reading = queue.get(["fluo"], level="ALL")
     assert (reading.values, reading.complete, reading.needs_repair) == ({"fluo": 1}, True, ("c",))
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_register('a', 'host=a')")
-        conn.execute("select pgcombine_internal.handoff_mark('a', 'a test')")
+        conn.execute("select pgcombine_internal.handoff_require_repair('a', 'a test')")
         conn.execute("select pgcombine_internal.handoff_register('b', 'host=b')")
-        conn.execute("select pgcombine_internal.handoff_mark('b', 'a test')")
+        conn.execute("select pgcombine_internal.handoff_require_repair('b', 'a test')")
     reading = queue.get(["fluo"], level="ALL")
     assert (reading.complete, reading.needs_repair) == (False, ("a", "b", "c"))
 

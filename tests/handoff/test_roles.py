@@ -81,7 +81,7 @@ def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
         reading = queue.get(["fluo"], level="ALL")
         assert (reading.values, reading.complete) == ({"fluo": 20_001}, True)
     with psycopg.connect(as_role(roles["a"].direct), autocommit=True) as conn:
-        conn.execute("select pgcombine_internal.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_clean_up()")
         for forbidden in (
             "select pgcombine_internal.handoff_rebuild_end('{}')",
             "select pgcombine_internal.handoff_discard('c', 'a test', hints => true)",
@@ -100,7 +100,7 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
         queue.enqueue([("fluo", 1)])
     with psycopg.connect(as_role(roles["a"].direct), autocommit=True) as conn:
         for call, right in (
-            ("handoff_tidy()", "replay"),
+            ("handoff_clean_up()", "replay"),
             ("handoff_remembers('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')", "handoff"),
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:

@@ -23,7 +23,7 @@ def busy(conn: psycopg.Connection) -> None:
     add(conn, {"the first key": 1, "the second key": 1})
     combine_all(conn)
     add(conn, {"the first key": 1, "the second key": 2, "the third key": 3})
-    conn.execute("select pgcombine_internal.handoff_hello('here')")
+    conn.execute("select pgcombine_internal.handoff_handshake('here')")
     conn.execute("select pgcombine_internal.handoff_register('there', 'host=there user=app')")
     conn.execute(
         "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"

@@ -2,7 +2,7 @@
 
 ``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server of its own with two queues,
 ``own`` and ``other``, each with an export, an attached table, loads under way, writes that are handed on. A worker, a
-process, combines both. A role that may insert into ``own``, read it, and hand on writes of it calls all functions and
+process, combines both. A role that may insert into ``own``, read it, and replicate writes of it calls all functions and
 procedures of the schema that it may execute, over several connections: with arguments that fit and with rubbish, in
 autocommit and in transactions that are rolled back, committed or left open. It inserts and copies rubbish into
 ``own``, locks what it can, and puts pgcombine's trigger functions on tables of its own. Meanwhile the owner writes to
@@ -214,7 +214,7 @@ class World:
         self.pools = {name: list(pool) for name, pool in POOLS.items()}
         self.fitting = {name: list(pool) for name, pool in FITTING.items()}
         loads: list[UUID] = []
-        self.server = one(owner, "select id from pgcombine_internal.handoff_hello('a')")
+        self.server = one(owner, "select id from pgcombine_internal.handoff_handshake('a')")
         owner.execute(
             "select pgcombine_internal.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n"
         )
@@ -515,7 +515,7 @@ class Hostile:
         names = (
             "pgcombine",
             "pgcombine.migrate",
-            "pgcombine.gate.other",
+            "pgcombine.idle.other",
             "pgcombine.other",
             "other",
             "pgcombine.handoff",

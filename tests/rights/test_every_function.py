@@ -35,7 +35,12 @@ TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 OPEN = ["pgcombine_internal.queue_marks(text)"]
 # what anybody may call: it does only what rows say that a right was needed for, or returns rows of the caller's queues
 # alone
-FREE = [*OPEN, "pgcombine_internal.delete_marked()", "pgcombine_internal.failures()", "pgcombine_internal.sample(text)"]
+FREE = [
+    *OPEN,
+    "pgcombine_internal.delete_flagged()",
+    "pgcombine_internal.failures()",
+    "pgcombine_internal.sample(text)",
+]
 
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prorettype = 'trigger'::regtype,
@@ -65,7 +70,7 @@ def fill(conn: psycopg.Connection) -> Values:
     conn.execute("create schema app; grant usage on schema app to public; create table app.doc (body text)")
     conn.execute("select pgcombine.attach('wc', 'app.doc', 'select body as word, 1 as n')")
     attachment = one(conn, "select id from pgcombine.attachment")
-    conn.execute("select pgcombine_internal.handoff_hello('a')")
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
     return {
         "load uuid": loads,
@@ -361,7 +366,7 @@ def test_a_function_without_the_guard_is_found(sprung: Sprung) -> None:
     assert [problem.split(": ")[0] for problem in sprung.problems()] == ["pgcombine.door(text)"] * len(COMMANDS)
     sprung.owner.execute("drop function pgcombine.door")
     mutate_functions(sprung.owner, "perform pgcombine_internal.caller();", "")
-    assert "pgcombine_internal.delete_marked()" in {problem.split(": ")[0] for problem in sprung.problems()}
+    assert "pgcombine_internal.delete_flagged()" in {problem.split(": ")[0] for problem in sprung.problems()}
     mutate_functions(sprung.owner, "unlisten pgcombine_guard;", "")
     assert len(sprung.problems()) >= len(COMMANDS) * 30
 

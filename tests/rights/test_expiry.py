@@ -35,10 +35,10 @@ def test_a_worker_writes_no_place_of_another_queue(conn: psycopg.Connection, log
     conn.execute("insert into pgcombine.expiry (queue, bucket, page, due) values ('other', 0, 7, now())")
     role = login()
     conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role.info.user,))
-    role.execute("select pgcombine_internal.look_on('wc', 0, 0, 0)")
+    role.execute("select pgcombine_internal.schedule_expiry('wc', 0, 0, 0)")
     for statement in (
-        "select pgcombine_internal.look_on('other', 0, 0, 0)",
-        "select pgcombine_internal.look_on('other', 1, 0, 0)",
+        "select pgcombine_internal.schedule_expiry('other', 0, 0, 0)",
+        "select pgcombine_internal.schedule_expiry('other', 1, 0, 0)",
         "delete from pgcombine.expiry",
     ):
         with pytest.raises(errors.InsufficientPrivilege):

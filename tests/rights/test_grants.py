@@ -341,7 +341,7 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
         "delete from pgcombine.failure",
         *(f"do 'begin lock table pgcombine.{table} in share mode; end'" for table in ("bucket", "queue", "failure")),
     )
-    worker.execute("select pgcombine_internal.forget_failure('other', 0), pgcombine_internal.delete_marked()")
+    worker.execute("select pgcombine_internal.forget_failure('other', 0), pgcombine_internal.delete_flagged()")
     assert one(queues, "select count(*) from pgcombine.failure") == 1
     assert one(queues, "select count(*) from pgcombine.quarantined_key") == 1
 
@@ -356,7 +356,7 @@ def test_a_worker_that_may_make_no_temporary_tables(queues: psycopg.Connection, 
     assert values(queues) == {"good": 1}
     add(queues, [("poison", 2**62), ("poison", 2**62)])
     bucket = one(queues, "select bucket from pgcombine_internal.busy('wc')")
-    isolate = "select quarantined from pgcombine_internal.isolate('wc', %s, 1)"
+    isolate = "select quarantined from pgcombine_internal.bisect('wc', %s, 1)"
     with pytest.raises(errors.InsufficientPrivilege, match="may not create temporary tables"):
         worker.execute(isolate, (bucket,))
     queues.execute(sql.SQL("grant temporary on database {} to {}").format(database, user))

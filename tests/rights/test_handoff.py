@@ -35,7 +35,7 @@ class Roles:
 def roles(conn: psycopg.Connection, login: Login) -> Roles:
     make_queue(conn)
     make_queue(conn, "secret")
-    server = one(conn, "select id from pgcombine_internal.handoff_hello('a')")
+    server = one(conn, "select id from pgcombine_internal.handoff_handshake('a')")
     conn.execute(
         "select pgcombine_internal.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n"
     )
@@ -69,7 +69,7 @@ def test_a_writer_writes_and_acknowledges(roles: Roles) -> None:
     assert hinted(roles.owner) == {"wc": 2}
     assert accept(roles.writer, roles.id, token=token) == token  # again
     assert len(rows(roles.owner, "wc_pending")) == 1
-    assert one(roles.writer, "select lags from pgcombine_internal.handoff_survey('wc')") == {"b": 1, "c": 1}
+    assert one(roles.writer, "select lags from pgcombine_internal.handoff_status('wc')") == {"b": 1, "c": 1}
     assert (
         one(roles.writer, "select pgcombine_internal.handoff_known('wc', array[%s::uuid, %s])", token, new_token())
         == token
@@ -93,15 +93,15 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
     for call in (
         f"handoff_accept('{roles.id}', '{new_token()}', 'secret', {shape}, '{PAYLOAD}', '{{a,b,c}}', 3)",
         f"handoff_apply('{roles.id}', 'secret', {shape}, '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}', '{{null}}')",
-        f"handoff_claim('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
+        f"handoff_store_tokens('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
         f"handoff_put('secret', '{new_token()}', {shape}, '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
-        "handoff_note('secret', '{a}', 1)",
-        "handoff_survey('secret')",
+        "handoff_set_topology('secret', '{a}', 1)",
+        "handoff_status('secret')",
         f"handoff_known('secret', '{{{token}}}')",
-        f"handoff_kept_of('secret', '{{{DIGEST}}}', 1)",
+        f"handoff_retained_of('secret', '{{{DIGEST}}}', 1)",
         f"handoff_check('{roles.id}', 'secret', {shape})",
-        f"handoff_texts('secret', '{{{token}}}')",
-        f"handoff_hold('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
+        f"handoff_payloads('secret', '{{{token}}}')",
+        f"handoff_quarantine_updates('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
     ):
         refused(roles.writer, called(call))
     for table in ("hint", "kept", "token", "delivery", "quarantine", "partial"):
@@ -115,7 +115,7 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
 
 def test_a_writer_does_not_move_keys(roles: Roles) -> None:
     """All servers would need repair, for every queue. Whoever may replay as well may do so."""
-    note = "select pgcombine_internal.handoff_note('wc', %s, %s)"
+    note = "select pgcombine_internal.handoff_set_topology('wc', %s, %s)"
     roles.writer.execute(note, (list("abc"), 3))
     roles.writer.execute(note, (list("ab"), 2))  # a key is on each, as before
     roles.writer.execute(note, (list("abc"), 3))
@@ -133,7 +133,7 @@ def test_a_writer_does_not_move_keys(roles: Roles) -> None:
 @pytest.mark.parametrize(("named", "replicas"), [(None, None), (None, 3), ("abc", None), ([None, "a"], 2), ("", 1)])
 def test_unknown_servers_move_no_keys(roles: Roles, named: str | list[str | None] | None, replicas: int) -> None:
     """A comparison with null finds no difference, neither here nor when the next servers are named."""
-    note = "select pgcombine_internal.handoff_note('wc', %s::text[], %s::integer)"
+    note = "select pgcombine_internal.handoff_set_topology('wc', %s::text[], %s::integer)"
     roles.writer.execute(note, (list("abc"), 1))
     with pytest.raises(psycopg.errors.InvalidParameterValue, match='no servers of queue "wc"'):
         roles.writer.execute(note, (named if named is None else list(named), replicas))
@@ -154,10 +154,10 @@ def test_a_view_of_old_tokens_stops_no_upkeep(roles: Roles) -> None:
     )
     view = psycopg.sql.SQL("create temporary view v as select * from {}")
     roles.nobody.execute(view.format(psycopg.sql.Identifier("pgcombine", oldest)))
-    roles.replayer.execute("select pgcombine_internal.handoff_tidy()")
+    roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")
     assert one(roles.owner, count) == 4  # those of three days, and the one that can't be dropped
     roles.nobody.execute("drop view v")
-    roles.replayer.execute("select pgcombine_internal.handoff_tidy()")
+    roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")
     assert one(roles.owner, count) == 3
 
 
@@ -173,13 +173,15 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     for server in "bc":
         assert one(roles.owner, "select pgcombine_internal.handoff_last(%s)", server) is None
         assert one(roles.writer, "select pgcombine_internal.handoff_last(%s)", server) is None
-        roles.writer.execute("select pgcombine_internal.handoff_met(%s, gen_random_uuid(), 1000)", (server,))
+        roles.writer.execute(
+            "select pgcombine_internal.handoff_verify_identity(%s, gen_random_uuid(), 1000)", (server,)
+        )
     assert roles.owner.execute("select distinct id, epoch from pgcombine.handoff_replica").fetchall() == [(None, None)]
     for call in (
         "handoff_register('b', 'host=evil')",
         "handoff_register('d', 'host=d')",
         "handoff_unregister('b')",
-        "handoff_mark('b', 'for fun')",
+        "handoff_require_repair('b', 'for fun')",
         "handoff_forget('b')",
         f"handoff_compare_begin('{DIGEST}')",
         f"handoff_compare_end('{DIGEST}', '{{b}}')",
@@ -192,11 +194,11 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
         "report_destination('server', 'b')",
         "try_destination('server', 'b')",
         "add_destination('server', 'b')",
-        "handoff_tidy()",
+        "handoff_clean_up()",
         "handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')",
     ):
         refused(roles.writer, called(call))
-    roles.writer.execute("select pgcombine_internal.handoff_acquaint('{b,d}', '{host=evil,host=evil}')")
+    roles.writer.execute("select pgcombine_internal.handoff_register_missing('{b,d}', '{host=evil,host=evil}')")
     registered = roles.owner.execute("select name, dsn from pgcombine.handoff_replica order by 1").fetchall()
     assert registered == [("b", "host=b user=app"), ("c", "host=c user=app")]
     assert set(roles.owner.execute("select state from pgcombine.destination").fetchall()) == {("up",)}
@@ -215,8 +217,8 @@ def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
 def test_a_server_without_a_name_is_named_by_its_owner(roles: Roles) -> None:
     roles.owner.execute("delete from pgcombine.handoff_server")
     with pytest.raises(psycopg.Error, match="hasn't been named yet"):
-        roles.writer.execute("select pgcombine_internal.handoff_hello('evil')")
-    assert one(roles.owner, "select id from pgcombine_internal.handoff_hello('a')")
+        roles.writer.execute("select pgcombine_internal.handoff_handshake('evil')")
+    assert one(roles.owner, "select id from pgcombine_internal.handoff_handshake('a')")
 
 
 def test_row_security_and_columns_hold(roles: Roles) -> None:
@@ -241,12 +243,12 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     (ticket,) = replayer.execute("select pgcombine_internal.try_destination('server', 'b')").fetchone() or (None,)
     page = replayer.execute(query("handoff_page").encode(), ("b", "0" * 32, 0, 10, 10)).fetchall()
     assert [found for found, *_ in page] == [token]
-    replayer.execute("select pgcombine_internal.handoff_met('b', gen_random_uuid(), 1)")
+    replayer.execute("select pgcombine_internal.handoff_verify_identity('b', gen_random_uuid(), 1)")
     assert one(replayer, "select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", token) == 1
     assert one(replayer, "select pgcombine_internal.handoff_last('b')") == token
     replayer.execute("select pgcombine_internal.report_destination('server', 'b', %s)", (ticket,))
     replayer.execute("select pgcombine_internal.pause_destination('server', 'c', 'defined otherwise')")
-    replayer.execute("select pgcombine_internal.handoff_tidy()")
+    replayer.execute("select pgcombine_internal.handoff_clean_up()")
     for call in (
         "pause_destination('export', 'search')",
         "report_destination('export', 'search', null, 'for fun')",
@@ -255,7 +257,7 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
         "handoff_register('b', 'host=evil')",
         "handoff_unregister('b')",
         "handoff_discard('c', 'for fun', hints => true)",
-        "handoff_note('wc', '{a}', 1)",
+        "handoff_set_topology('wc', '{a}', 1)",
     ):
         refused(replayer, called(call))
     refused(replayer, "update pgcombine.handoff_replica set dsn = 'host=evil'")
@@ -265,10 +267,10 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
 
 def test_a_replayer_drops_and_hands_on_texts(roles: Roles) -> None:
     token = accept(roles.writer, roles.id)
-    texts = "select token from pgcombine_internal.handoff_texts('wc', array[%s::uuid])"
+    texts = "select token from pgcombine_internal.handoff_payloads('wc', array[%s::uuid])"
     assert one(roles.replayer, texts, token) == token
-    roles.replayer.execute("delete from pgcombine.handoff_kept where token = %s", (token,))
-    roles.replayer.execute("select pgcombine_internal.handoff_mark('b', 'a reason', by_tokens => true)")
+    roles.replayer.execute("delete from pgcombine.handoff_retained where token = %s", (token,))
+    roles.replayer.execute("select pgcombine_internal.handoff_require_repair('b', 'a reason', by_tokens => true)")
 
 
 def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
@@ -293,16 +295,16 @@ def test_without_a_grant_nothing_works(roles: Roles) -> None:
     token = accept(roles.owner, roles.id)
     make_export(roles.owner)
     for call in (
-        f"handoff_claim('wc', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
+        f"handoff_store_tokens('wc', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
         f"handoff_put('wc', '{new_token()}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
-        "handoff_note('wc', '{a}', 1)",
-        "handoff_survey('wc')",
+        "handoff_set_topology('wc', '{a}', 1)",
+        "handoff_status('wc')",
         f"handoff_known('wc', '{{{token}}}')",
-        f"handoff_kept_of('wc', '{{{DIGEST}}}', 1)",
+        f"handoff_retained_of('wc', '{{{DIGEST}}}', 1)",
         f"handoff_remembers('{token}')",
         f"handoff_acknowledge('b', '{{{token}}}', 0)",
-        "handoff_tidy()",
-        "handoff_hello('a')",
+        "handoff_clean_up()",
+        "handoff_handshake('a')",
         "try_destination('server', 'b')",
         "report_destination('export', 'search', null, 'for fun')",
         "report_destination('export', 'search')",
@@ -312,7 +314,7 @@ def test_without_a_grant_nothing_works(roles: Roles) -> None:
     # who may insert, but wasn't let in among the servers, makes no hints
     user = psycopg.sql.Identifier(roles.nobody.info.user)
     roles.owner.execute(psycopg.sql.SQL("grant insert on pgcombine.wc_updates to {}").format(user))
-    refused(roles.nobody, "select pgcombine_internal.handoff_note('wc', '{a}', 1)")
+    refused(roles.nobody, "select pgcombine_internal.handoff_set_topology('wc', '{a}', 1)")
     assert hinted(roles.owner) == {"wc": 2}
 
 
@@ -359,14 +361,14 @@ def test_addresses(conn: psycopg.Connection, address: str) -> None:
 
 def test_a_transaction_left_open_holds_up_no_other_queue(roles: Roles) -> None:
     """The first one of a day would hold that day's partition; any may hold the row of a server to which it hints."""
-    roles.replayer.execute("select pgcombine_internal.handoff_tidy()")  # makes partitions before anybody needs them
+    roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")  # makes partitions before anybody needs them
     roles.owner.execute("update pgcombine.handoff_replica set measured_at = measured_at - interval '1 minute'")
     roles.owner.execute(
         "insert into pgcombine.handoff_delivery select 'b', now() - n * interval '1 s', %s, 1, 0 "
         "from generate_series(1, 3) n",
         (new_token(),),
     )
-    claim = "select status from pgcombine_internal.handoff_claim(%s, %s, %s, '{null}')"
+    claim = "select status from pgcombine_internal.handoff_store_tokens(%s, %s, %s, '{null}')"
     tomorrow = uuid.UUID(int=new_token().int + (23 * 3_600_000 << 80))
     with roles.writer.transaction(force_rollback=True):
         assert one(roles.writer, claim, "wc", [tomorrow], [DIGEST]) == "applied"
@@ -375,8 +377,8 @@ def test_a_transaction_left_open_holds_up_no_other_queue(roles: Roles) -> None:
             conn.execute("set lock_timeout = '3s'")
         accept(roles.owner, roles.id, "secret")
         assert one(roles.owner, claim, "secret", [uuid.UUID(int=tomorrow.int + 1)], [DIGEST]) == "applied"
-        roles.replayer.execute("select pgcombine_internal.handoff_tidy()")
-    roles.replayer.execute("select pgcombine_internal.handoff_tidy()")
+        roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")
+    roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")
     assert one(roles.owner, "select count(*) from pgcombine.handoff_delivery where destination = 'b'") == 1
 
 
@@ -464,19 +466,19 @@ def test_a_replayer_forges_nothing(roles: Roles) -> None:
         "insert into pgcombine.handoff_quarantine (destination, queue) values ('b', 'secret')",
         "update pgcombine.handoff_quarantine set payload = '{}'",
         "insert into pgcombine.handoff_delivery (destination) values ('b')",
-        "insert into pgcombine.handoff_kept select * from pgcombine.handoff_kept",
+        "insert into pgcombine.handoff_retained select * from pgcombine.handoff_retained",
         "select * from pgcombine.handoff_refused",
     ):
         refused(replayer, statement)
     for call in (
         f"handoff_put('secret', '{token}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
-        f"handoff_claim('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
+        f"handoff_store_tokens('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
         f"handoff_refuse('secret', '{token}', '{{1}}', array['{PAYLOAD}'], '{{x}}', '{{x}}')",
         "handoff_retry('b', null)",
         f"handoff_retry_refused('{token}', 1)",
     ):
         refused(replayer, called(call))
-    replayer.execute("select pgcombine_internal.handoff_hold('b', %s, '{1}', '{x}', '{x}')", (token,))
+    replayer.execute("select pgcombine_internal.handoff_quarantine_updates('b', %s, '{1}', '{x}', '{x}')", (token,))
     held = "select payload from pgcombine.handoff_quarantine where queue = 'secret'"
     assert one(roles.owner, held) == PAYLOAD
     assert hinted(roles.owner) == {"secret": 2}

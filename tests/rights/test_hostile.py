@@ -99,7 +99,7 @@ def test_code_that_is_not_mine_attaches_none_of_my_tables(queues: psycopg.Connec
 def test_nobody_hides_a_backlog_by_feigning_sleep(queues: psycopg.Connection, login: Login) -> None:
     role = login()
     role.execute("set application_name = 'pgcombine worker x'")
-    assert one(role, "select pgcombine_internal.close_gate('pgcombine.wc_updates'::regclass)") == "closed"
+    assert one(role, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)") == "taken"
     add(queues, {"a": 1})
     assert one(queues, "select pending from pgcombine.queue_stat where queue = 'wc'") == 1
 

@@ -202,7 +202,7 @@ def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login
         load, table = begin(old, run)
         stage(old, table, ("a", 1))
         end(old, load, run)
-    hand_over = "select pgcombine_internal.hand_over_runs('wc', %s, %s)"
+    hand_over = "select pgcombine_internal.reassign_runs('wc', %s, %s)"
     assert one(new, hand_over, old.info.user, new.info.user) == 0  # it doesn't see them
     with pytest.raises(errors.InsufficientPrivilege):
         old.execute(hand_over, (old.info.user, new.info.user))
@@ -212,7 +212,7 @@ def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login
         assert (begin(new, run)[1] is None) == applied
     assert begin(old, "stream:q:7")[1] is None
     with pytest.raises(psycopg.Error, match='there is no queue "none"'):
-        conn.execute("select pgcombine_internal.hand_over_runs('none', 'a', 'b')")
+        conn.execute("select pgcombine_internal.reassign_runs('none', 'a', 'b')")
 
 
 def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -> None:

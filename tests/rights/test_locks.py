@@ -21,9 +21,9 @@ LOCKS = [
     *(f"hashtext('pgcombine.create_queue'), hashtext('{queue}')" for queue in ("wc", "own")),
     "hashtext('pgcombine.create_export'), hashtext('words')",
     *(f"hashtext('pgcombine.handoff_rebuild'), {number}" for number in (0, 1)),
-    "hashtext('pgcombine_internal.handoff_tidy'), 0",
+    "hashtext('pgcombine_internal.handoff_clean_up'), 0",
     "hashtext('pgcombine.tick'), 0",
-    *(f"hashtext('pgcombine.{lock}'), hashtext('wc')" for lock in ("gate", "sleeper")),
+    *(f"hashtext('pgcombine.{lock}'), hashtext('wc')" for lock in ("idle", "listener")),
     "hashtext('pgcombine.schema')",
     "hashtext('pgcombine.export')",
     "hashtextextended('pgcombine_internal.clean_loads', 0)",
@@ -76,7 +76,7 @@ def test_what_is_done_now_and_then_is_done(conn: psycopg.Connection, hostile: ps
         "insert into pgcombine.handoff_delivery (destination, token, at, delivered, deduplicated) "
         "select 'b', gen_random_uuid(), now() - i * interval '1 s', 1, 0 from generate_series(1, 3) i"
     )
-    conn.execute("select pgcombine_internal.handoff_tidy()")
+    conn.execute("select pgcombine_internal.handoff_clean_up()")
     assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 1
 
 
@@ -108,7 +108,7 @@ def test_workers_are_woken_or_look_themselves(conn: psycopg.Connection, dsn: str
     """Whoever holds the gate of a queue makes workers nap, or enqueues notify: what is enqueued is combined."""
     make_queue(conn)
     role = login()
-    for lock in ("gate", "sleeper"):
+    for lock in ("idle", "listener"):
         function = "pg_advisory_lock_shared" if shared else "pg_advisory_lock"
         role.execute(f"select {function}(hashtext('pgcombine.{lock}'), hashtext('wc'))".encode())
     with workers(dsn, "wc", poll=600):

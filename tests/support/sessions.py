@@ -44,7 +44,7 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
 def asleep(conn: psycopg.Connection, queue: str = "wc", *, gate: str | None = None) -> bool:
     """Whether a worker sleeps behind the queue's gate, or that of another table; ``conn`` is in autocommit."""
     row = conn.execute(
-        "select not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), %s::regclass::oid::integer)",
+        "select not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), %s::regclass::oid::integer)",
         (gate or f"pgcombine.{queue}_updates",),
     ).fetchone()
     assert row is not None

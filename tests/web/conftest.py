@@ -29,7 +29,7 @@ def busy(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.pause('resting')")
     add(conn, {"a": 1}, "resting")
     conn.execute("select pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'run <1>')")
-    conn.execute("select pgcombine_internal.handoff_hello('here')")
+    conn.execute("select pgcombine_internal.handoff_handshake('here')")
     conn.execute("select pgcombine_internal.handoff_register('there', 'host=there user=app')")
     conn.execute(
         "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"

@@ -183,7 +183,7 @@ def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
     steps: list[tuple[Any, ...]] = []
     while not steps or not steps[-1][-1]:
         steps += conn.execute(
-            "select updates, quarantined, settled from pgcombine_internal.isolate('wc', 0, 5, patience => '0 s')"
+            "select updates, quarantined, settled from pgcombine_internal.bisect('wc', 0, 5, time_limit => '0 s')"
         ).fetchall()
         assert steps[-1][0] + steps[-1][1] > 0 or steps[-1][-1]
     assert len(steps) > 10
@@ -198,7 +198,7 @@ def test_updates_that_come_between_the_steps(conn: psycopg.Connection) -> None:
     audit(conn)
     add(conn, list(innocents(200).items()) + overflowing(10))
     rounds = 1
-    while not one(conn, "select settled from pgcombine_internal.isolate('wc', 0, 5, patience => '0 s')"):
+    while not one(conn, "select settled from pgcombine_internal.bisect('wc', 0, 5, time_limit => '0 s')"):
         if rounds < 6:
             rounds += 1
             add(conn, innocents(200) | {"bad1": 1})
@@ -253,7 +253,7 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
     )
     add(conn, list(innocents(200).items()) + overflowing(20))
     while one(conn, "select count(*) from pgcombine.quarantine") < 5:
-        conn.execute("select pgcombine_internal.isolate('wc', 0, 1, patience => '0 s')")
+        conn.execute("select pgcombine_internal.bisect('wc', 0, 1, time_limit => '0 s')")
     before = held(conn)
     done = values(conn)
     add(conn, {"stop": 1})

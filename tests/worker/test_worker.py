@@ -198,7 +198,7 @@ def test_a_gate_of_a_paused_queue_opens(conn: psycopg.Connection, dsn: str) -> N
         conn.execute("select pgcombine.pause('wc')")
         add(conn, {"a": 1}, "other")
         with psycopg.connect(dsn, autocommit=True) as listener:
-            lock = "pg_try_advisory_lock_shared(hashtext('pgcombine.gate'), 'pgcombine.wc_updates'::regclass::integer)"
+            lock = "pg_try_advisory_lock_shared(hashtext('pgcombine.idle'), 'pgcombine.wc_updates'::regclass::integer)"
             eventually(lambda: one(listener, f"select {lock}"), what="its gate is open")
 
 

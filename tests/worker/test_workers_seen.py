@@ -151,7 +151,7 @@ def test_idle_loops_cost_nothing(conn: psycopg.Connection, dsn: str) -> None:
         def look() -> bool:
             found = conn.execute(
                 "select pid, query_start from pg_stat_activity where application_name = %s"
-                " and query ~* '([.]due|close_gate|advisory_unlock|listen|where notify)'",
+                " and query ~* '([.]due|take_idle_lock|advisory_unlock|listen|where notify)'",
                 (f"pgcombine worker {worker.name}",),
             )
             for pid, at in found:

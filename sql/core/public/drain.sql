@@ -3,11 +3,11 @@
 -- and in programs without workers. It is a procedure, called outside of a transaction: it commits after each pass.
 -- Other sessions may run passes at the same time.
 -- If a pass over a bucket fails, the call records the failure and leaves the bucket for the next call. After
--- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, isolate). When the
+-- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, bisect). When the
 -- other buckets are done, it raises the last error. It also leaves a bucket that another session has claimed for five
 -- seconds.
 -- At the end it reclaims the log and trims the journal.
--- Tables written: those of run_pass, fail_pass, isolate, reclaim and trim_journal.
+-- Tables written: those of run_pass, fail_pass, bisect, reclaim and trim_journal.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending
 -- updates; PC008 the queue has observers in Python; PC012 the database is a copy in which post_restore has not run yet;
 -- 42501 the caller may not run passes over the queue; those of observers and combiners.
@@ -60,9 +60,9 @@ begin
             select f.* into _failure from pgcombine_internal.fail_pass(drain.queue, _bucket, _sqlstate, _error) f;
             commit;
             set local transaction isolation level read committed;
-            if _failure.isolate then
+            if _failure.bisect then
                 begin
-                    select i.* into _done from pgcombine_internal.isolate(drain.queue, _bucket, _failure.attempts) i;
+                    select i.* into _done from pgcombine_internal.bisect(drain.queue, _bucket, _failure.attempts) i;
                     if _done.settled or _done.updates + _done.quarantined > 0 then
                         updates := updates + _done.updates;
                         _claimed := 0;

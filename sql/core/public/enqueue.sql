@@ -52,7 +52,7 @@ begin
     where c.queue = enqueue.queue;
     _insert := format('insert into %s (%s) select %s from %s', _table, _columns, _columns, _rows);
     if _queue.notify and has_table_privilege(_table, 'select')
-       and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), _table::oid::integer)
+       and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)
     then
         -- A worker sleeps (see wake). The inserted rows name their partitions, which the trigger can't know. The
         -- returning clause needs select.

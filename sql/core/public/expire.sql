@@ -53,7 +53,7 @@ begin
                 if not _failed then
                     _page := _done.next_page;
                 elsif not _done.more then -- without the pages it succeeds
-                    _page := pgcombine_internal.look_on(
+                    _page := pgcombine_internal.schedule_expiry(
                         expire.queue, _bucket, _page, _page + 1024, '0 s', _sqlstate, _error);
                     _failed := false;
                 end if;

@@ -11,7 +11,7 @@
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
 -- alone: it takes the lock before it looks for work a last time and sleeps, and releases it when this table has work.
 -- So no writer commits unnoticed after that last look. Any role can take the lock. While it does, inserts notify
--- although no worker sleeps, or workers nap instead of sleeping (see close_gate), and updates are combined a few tenths
+-- although no worker sleeps, or workers nap instead of sleeping (see take_idle_lock), and updates are combined a few tenths
 -- of a second later.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()
@@ -21,13 +21,13 @@ as $$
 begin
     -- it runs for every enqueue, so one expression decides
     if current_setting('pgcombine.cluster_identity', true) = pg_relation_filenode('pgcombine.cluster_identity')::text
-       and (tg_nargs = 0 or pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), tg_relid::integer))
+       and (tg_nargs = 0 or pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer))
     then
         return null;
     end if;
     perform pgcombine_internal.refuse_copied();
     perform set_config('pgcombine.cluster_identity', pg_relation_filenode('pgcombine.cluster_identity')::text, false);
-    if tg_nargs > 0 and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), tg_relid::integer)
+    if tg_nargs > 0 and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer)
        and current_setting('pgcombine.quiet', true) is distinct from 'on'
     then
         perform pg_notify('pgcombine.' || tg_argv[0], '');

@@ -15,7 +15,7 @@
 --   last_pass_at           when the last pass in the journal ended; null if there is none
 --   failing_buckets        number of buckets whose last pass failed
 --   quarantined_keys       number of quarantined keys
---   held_updates           number of their updates, which aren't pending
+--   quarantined_updates           number of their updates, which aren't pending
 --   pending_at             when pending was estimated; null if another session has always had the tables locked
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
@@ -27,7 +27,7 @@ select q.queue, q.buckets, q.paused, a.pending,
        m.passes as passes_1m, m.seconds[1] as pass_seconds_p50, m.seconds[2] as pass_seconds_p99,
        t.ended as last_pass_at,
        coalesce(f.buckets, 0) as failing_buckets, coalesce(k.keys, 0) as quarantined_keys,
-       coalesce(k.updates, 0) as held_updates, n.at as pending_at
+       coalesce(k.updates, 0) as quarantined_updates, n.at as pending_at
 from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (

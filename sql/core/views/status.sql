@@ -9,10 +9,10 @@
 --   backlog           exact number of pending updates
 --   lag_seconds       age of the oldest of them, to about a second, also in a paused queue; see bucket_status
 --   quarantined_keys  number of quarantined keys
---   held_updates      number of their updates, which aren't pending
+--   quarantined_updates      number of their updates, which aren't pending
 --   failing_buckets   number of buckets whose last pass failed
 create or replace view pgcombine.status with (security_barrier) as
-select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.held_updates,
+select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.quarantined_updates,
        (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets
 from pgcombine.queue q
 cross join lateral (
@@ -21,7 +21,7 @@ cross join lateral (
     where b.queue = q.queue
 ) s
 cross join lateral (
-    select count(*) as quarantined_keys, coalesce(sum(k.updates), 0)::bigint as held_updates
+    select count(*) as quarantined_keys, coalesce(sum(k.updates), 0)::bigint as quarantined_updates
     from pgcombine.quarantined_key k where k.queue = q.queue
 ) h
 where pgcombine_internal.has_right(q.queue, 'use');

@@ -16,7 +16,7 @@ declare
 begin
     perform pgcombine_internal.require_right(_export.queue, 'operate');
     for _entry in
-        update pgcombine.export_quarantine q set since = '-infinity' -- see delete_marked
+        update pgcombine.export_quarantine q set since = '-infinity' -- see delete_flagged
         where q.export = _export.export and (export_release.seq is null or q.seq = export_release.seq)
         returning q.entry
     loop
@@ -26,7 +26,7 @@ begin
                 using _entry.entry;
         end if;
     end loop;
-    perform pgcombine_internal.delete_marked();
+    perform pgcombine_internal.delete_flagged();
     perform pgcombine_internal.require(_count > 0 or export_release.seq is null, 'PC022',
         format('export "%s" has no quarantined entry %s', _export.export, export_release.seq),
         'pgcombine export quarantine ls lists them');

@@ -4,7 +4,7 @@
 -- this server holds, and a hint for each other server that holds some.
 -- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
 -- first home, and the hints there.
---   server        the id of this server (handoff_hello)
+--   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
 --   servers       names of all servers
 --   replicas      number of servers that hold a key
@@ -13,10 +13,11 @@
 --   hinted        the servers that have a hint now, a JSON array
 --   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must
 --                 be reached in each of them
--- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
+-- Tables written: <queue>_updates, with the caller's rights; those of handoff_store_tokens, handoff_put and
+-- handoff_set_topology.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
 -- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
--- server is being rebuilt; 42501 the caller may not hand on writes; those of an insert.
+-- server is being rebuilt; 42501 the caller may not replicate writes; those of an insert.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
     payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
     out replica_sets jsonb)
@@ -40,7 +41,8 @@ begin
             where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))
         from unnest(handoff_accept.servers) o (name) where o.name <> _me.name;
-        perform pgcombine_internal.handoff_note(handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas);
+        perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, handoff_accept.servers,
+            handoff_accept.replicas);
     end if;
     -- the other half of the retention is left for delivering the hints
     if pgcombine_internal.handoff_time(token) < now() - _me.retention

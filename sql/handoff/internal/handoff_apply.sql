@@ -6,24 +6,25 @@
 --   conflict   the token is known with another digest: nothing was done
 --   expired    the token is older than the retention, so it is unknown whether it was applied: nothing was done
 -- Parameters:
---   server            the id of this server, as the sender knows it (handoff_hello). Null: the caller has called
+--   server            the id of this server, as the sender knows it (handoff_handshake). Null: the caller has called
 --                     handoff_check
 --   shape             the queue's shape at the sender (handoff_shape)
 --   tokens            a token that comes twice is applied once, at its first place
 --   digests           of the whole writes, even if this server holds only part of their updates
 --   servers           the servers that hold updates of each write, as JSON arrays; null: all
 --   payloads          see handoff_insert_sql; null: the caller appends the updates itself, or this server holds none
---   home, homes       see handoff_claim
+--   home, homes       see handoff_store_tokens
 --   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. Only the
---                     updates of this server's keys are appended (handoff_own)
+--                     updates of this server's keys are appended (handoff_local_updates)
 --   details           for each write null, or a JSON object. refused: the updates that this server refuses, as objects
 --                     of number, sqlstate, error; they are stored instead (handoff_refused). retried and number: the
 --                     write is an update of another write that this server refused; it is appended only if the server
 --                     still lacks it
 -- If a write came in part with a rebuild (handoff_partial), only its other updates are appended. The insert runs with
 -- the caller's rights.
--- Tables written: <queue>_updates, those of handoff_claim, handoff_note, handoff_refuse and handoff_accepts.
--- Errors: those of handoff_check, handoff_claim, handoff_note, handoff_refuse and of an insert.
+-- Tables written: <queue>_updates, those of handoff_store_tokens, handoff_set_topology, handoff_refuse and
+-- handoff_accepts.
+-- Errors: those of handoff_check, handoff_store_tokens, handoff_set_topology, handoff_refuse and of an insert.
 create or replace function pgcombine_internal.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[],
     digests uuid[], servers jsonb[], payloads text[], home text default null, placed text[] default null,
     replicas integer default null, homes uuid[] default null, details jsonb[] default null,
@@ -42,17 +43,19 @@ begin
     if handoff_apply.placed is not null and handoff_apply.replicas is not null
        and not exists (select from pgcombine.handoff_queue q
                        where q.queue = handoff_apply.queue and q.servers is not null) then
-        perform pgcombine_internal.handoff_note(handoff_apply.queue, handoff_apply.placed, handoff_apply.replicas);
+        perform pgcombine_internal.handoff_set_topology(handoff_apply.queue, handoff_apply.placed,
+            handoff_apply.replicas);
     end if;
     select array_agg(c.status order by c.number),
            array_agg(case when w.details is not null then pgcombine_internal.handoff_fitting(handoff_apply.queue,
                               c.token, w.payload, w.details, handoff_apply.placed, handoff_apply.replicas, c.slots)
                           when c.slots is null and w.servers is null then w.payload
-                          else pgcombine_internal.handoff_own(handoff_apply.queue, w.payload, handoff_apply.placed,
+                          else pgcombine_internal.handoff_local_updates(handoff_apply.queue, w.payload,
+                              handoff_apply.placed,
                               handoff_apply.replicas, c.slots) end
                      order by c.token) filter (where c.status = 'applied')
     into _statuses, _payloads
-    from pgcombine_internal.handoff_claim(handoff_apply.queue, handoff_apply.tokens, handoff_apply.digests,
+    from pgcombine_internal.handoff_store_tokens(handoff_apply.queue, handoff_apply.tokens, handoff_apply.digests,
              handoff_apply.servers, handoff_apply.home, handoff_apply.homes, handoff_apply.payloads,
              handoff_apply.shape, handoff_apply.placed, handoff_apply.replicas)
          with ordinality c (token, status, slots, number)

@@ -1,13 +1,13 @@
 -- pgcombine_internal.handoff_check(server, queue, shape)
 -- Raises unless a write has come to the right server and the queue has the shape that the sender knows. Until the
 -- transaction ends no rebuild of this server can begin (see handoff_rebuild_begin).
---   server  the id that handoff_hello returned
+--   server  the id that handoff_handshake returned
 -- If no write has come to the queue yet, this server may have had no part in the queue of that name that the others
 -- dropped. Then a caller who may replay gives the queue the sender's later generation (handoff_generation).
 -- Runs with its owner's rights, for roles that may insert into the queue's updates: the lock takes a right to write.
 -- Tables written: handoff_queue.
 -- Errors: PC042 another server; PC043 the queue is missing, is defined otherwise, or was dropped and created again on
--- one side; PC046 this server is being rebuilt; 42501 the caller may not hand on writes.
+-- one side; PC046 this server is being rebuilt; 42501 the caller may not replicate writes.
 create or replace function pgcombine_internal.handoff_check(server uuid, queue text, shape uuid)
 returns void
 language plpgsql

@@ -46,7 +46,7 @@ begin
         't.placed, t.replicas, t.home
         from pgcombine.handoff_server s
         cross join pgcombine.handoff_token k
-        left join pgcombine_internal.handoff_texts(%1$L, null) t on t.token = k.token and t.digest = k.digest
+        left join pgcombine_internal.handoff_payloads(%1$L, null) t on t.token = k.token and t.digest = k.digest
         where k.queue = %1$L and (k.servers is null or k.servers @> array[%2$L])', handoff_copy_sql.queue,
             handoff_copy_sql.destination);
 end

@@ -35,7 +35,8 @@ begin
         format('server "%s" has refused no such update', handoff_discard.name),
         format('pgcombine replicas quarantine ls %s lists them', handoff_discard.name));
     if _updates > 0 then -- tokens don't tell what was refused
-        perform pgcombine_internal.handoff_mark(handoff_discard.name, case when hints then 'hints were truncated: '
+        perform pgcombine_internal.handoff_require_repair(handoff_discard.name, case when hints
+            then 'hints were truncated: '
             else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);
     end if;
     return _updates;

@@ -2,7 +2,7 @@
 -- Forgets the writes of a queue that is being dropped: their tokens, and the hints and texts for other servers, with a
 -- warning. A queue that is created by this name later is of the next generation (handoff_generation).
 -- Does nothing if other servers never had to do with the queue.
--- Tables written: handoff_hint, handoff_quarantine, handoff_kept, handoff_refused, handoff_token, handoff_delivery,
+-- Tables written: handoff_hint, handoff_quarantine, handoff_retained, handoff_refused, handoff_token, handoff_delivery,
 -- handoff_queue.
 create or replace function pgcombine_internal.handoff_drop_queue(queue text)
 returns void
@@ -23,7 +23,7 @@ begin
     get diagnostics _hints = row_count;
     delete from pgcombine.handoff_quarantine q where q.queue = handoff_drop_queue.queue;
     get diagnostics _refused = row_count;
-    delete from pgcombine.handoff_kept k where k.queue = handoff_drop_queue.queue;
+    delete from pgcombine.handoff_retained k where k.queue = handoff_drop_queue.queue;
     delete from pgcombine.handoff_refused f where f.queue = handoff_drop_queue.queue;
     delete from pgcombine.handoff_token k where k.queue = handoff_drop_queue.queue;
     get diagnostics _tokens = row_count;

@@ -2,9 +2,9 @@
 -- Returns the updates of a write that are to be appended here, where some were refused, or the write is such an update
 -- itself, tried again. Null: there are none.
 --   details                 see handoff_apply
---   placed, replicas, came  see handoff_own
+--   placed, replicas, came  see handoff_local_updates
 -- Tables written: those of handoff_refuse and handoff_accepts.
--- Errors: those of handoff_refuse, handoff_accepts and handoff_own.
+-- Errors: those of handoff_refuse, handoff_accepts and handoff_local_updates.
 create or replace function pgcombine_internal.handoff_fitting(queue text, token uuid, payload text, details jsonb,
     placed text[], replicas integer, came integer[])
 returns text
@@ -21,14 +21,15 @@ begin
     if _refused <> '{}' then
         perform pgcombine_internal.handoff_refuse(handoff_fitting.queue, handoff_fitting.token, array_agg(u.number),
             array_agg(u.part), array_agg(u.sqlstate), array_agg(u.error))
-        from (select r.*, pgcombine_internal.handoff_part(payload, array[r.number]) as part
+        from (select r.*, pgcombine_internal.handoff_subset(payload, array[r.number]) as part
               from jsonb_to_recordset(details -> 'refused') r (number integer, sqlstate text, error text)) u
-        where pgcombine_internal.handoff_own(handoff_fitting.queue, u.part, placed, handoff_fitting.replicas, came)
+        where pgcombine_internal.handoff_local_updates(handoff_fitting.queue, u.part, placed, handoff_fitting.replicas,
+            came)
               is not null;
     end if;
     return (
-        select pgcombine_internal.handoff_own(handoff_fitting.queue,
-            pgcombine_internal.handoff_part(payload, array_agg(n)),
+        select pgcombine_internal.handoff_local_updates(handoff_fitting.queue,
+            pgcombine_internal.handoff_subset(payload, array_agg(n)),
             placed, handoff_fitting.replicas, came)
         from generate_series(1, cardinality((payload::text[])[1]::text[])) n where n <> all (_refused)
         having count(*) > 0);

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_partition(token)
 -- Makes the partition of handoff_token for the day (UTC) of a token, unless it exists. It is called by the owner and by
--- handoff_claim.
+-- handoff_store_tokens.
 -- The partition is attached instead of created in place: attaching doesn't lock out writers of tokens.
 create or replace function pgcombine_internal.handoff_partition(token uuid)
 returns void

@@ -7,7 +7,7 @@
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.
--- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; 22023 the token isn't here with
+-- Errors: 42501 the caller may not replicate writes of the queue; PC001 unknown queue; 22023 the token isn't here with
 -- this digest, or the digest isn't the payload's; PC044
 -- the quota of a server with backpressure is reached; PC045 a server isn't registered; those of handoff_size.
 create or replace function pgcombine_internal.handoff_put(queue text, token uuid, shape uuid, digest uuid,
@@ -33,7 +33,7 @@ begin
         raise exception 'token % of queue "%" isn''t on this server with these updates',
                 coalesce(handoff_put.token::text, 'null'), handoff_put.queue
             using errcode = '22023',
-                hint = 'hand on writes by pgcombine_internal.handoff_accept, which stores the token first';
+                hint = 'replicate writes by pgcombine_internal.handoff_accept, which stores the token first';
     end if;
     foreach _destination in array handoff_put.destinations loop
         -- the lock waits for the end of a removal (handoff_unregister)
@@ -61,7 +61,8 @@ begin
                     hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
         end if;
         _full := _full || _destination;
-        perform pgcombine_internal.handoff_mark(_destination, 'the quota of its hints was reached', by_tokens => true);
+        perform pgcombine_internal.handoff_require_repair(_destination, 'the quota of its hints was reached',
+            by_tokens => true);
     end loop;
     insert into pgcombine.handoff_hint as h (destination, token, queue, shape, digest, servers, updates, payload)
     select d, handoff_put.token, handoff_put.queue, handoff_put.shape, handoff_put.digest, handoff_put.servers,

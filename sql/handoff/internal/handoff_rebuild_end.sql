@@ -6,7 +6,7 @@
 -- If only some of its sources have a write, the write has come in part: handoff_partial notes it, and only its updates
 -- of the other sources' slots are still accepted. Exports that this server delivers begin again with a full state.
 --   slots  JSON: for each queue and each of its sources the slots that came from there; null: all
--- Tables written: handoff_token, handoff_partial, handoff_kept, handoff_server, handoff_stage, those of own_export.
+-- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
     out tokens bigint)
 language plpgsql
@@ -44,7 +44,8 @@ begin
     insert into pgcombine.handoff_token (token, queue, digest, servers)
     select j.token, j.queue, j.digest, j.servers from judged j where j.whole;
     get diagnostics tokens = row_count;
-    insert into pgcombine.handoff_kept (token, queue, shape, digest, servers, placed, replicas, home, updates, payload)
+    insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, home, updates,
+        payload)
     select distinct on (t.token) t.token, t.queue, t.shape, t.digest, t.servers, t.placed, t.replicas, t.home,
         t.updates, t.payload
     from handoff_stage t join pgcombine.handoff_token k using (token) where t.payload is not null order by t.token;

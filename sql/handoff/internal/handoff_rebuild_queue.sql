@@ -4,7 +4,7 @@
 --   definition  the call that creates the queue (handoff_copy_sql at the source)
 --   shape       the shape that the queue must have (likewise)
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
--- quarantined_key, handoff_queue, handoff_kept, handoff_refused; those of create_queue.
+-- quarantined_key, handoff_queue, handoff_retained, handoff_refused; those of create_queue.
 -- Errors: PC043 the queue is defined otherwise; those of create_queue and claim_buckets.
 create or replace function pgcombine_internal.handoff_rebuild_queue(queue text, definition text, shape uuid)
 returns void
@@ -22,12 +22,12 @@ begin
     end if;
     perform set_config('pgcombine.initialize_' || handoff_rebuild_queue.queue, 'on', true); -- for refuse_values
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
-    delete from pgcombine.handoff_kept k where k.queue = handoff_rebuild_queue.queue;
+    delete from pgcombine.handoff_retained k where k.queue = handoff_rebuild_queue.queue;
     delete from pgcombine.handoff_refused f where f.queue = handoff_rebuild_queue.queue;
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
-    if not pgcombine_internal.portable_keys(handoff_rebuild_queue.queue) then
+    if not pgcombine_internal.stable_hash(handoff_rebuild_queue.queue) then
         execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     end if;
     -- only updates that this transaction writes are pending now

@@ -5,7 +5,7 @@
 --   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
 --                        password file or the replayer's environment (see handoff_check_address)
 --   max_rows, max_bytes  quota of waiting updates and their bytes, approximately
---   when_full            backpressure: writes are refused at the quota; mark_repair: writes are taken without a hint
+--   when_full            backpressure: writes are refused at the quota; require_repair: writes are taken without a hint
 --                        for the server, which is marked for repair
 --   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
 --                        It may lack what was delivered to the former one, so it is marked for repair
@@ -24,10 +24,10 @@ begin
         'give at most 63 letters, digits, _ . and -');
     perform pgcombine_internal.handoff_check_address(handoff_register.name, handoff_register.dsn);
     perform pgcombine_internal.require(
-        coalesce(max_rows > 0 and max_bytes > 0 and when_full in ('backpressure', 'mark_repair'), true),
+        coalesce(max_rows > 0 and max_bytes > 0 and when_full in ('backpressure', 'require_repair'), true),
         'PC045', format('invalid quota of server "%s": %s', handoff_register.name,
             concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)),
-        'give positive numbers, and backpressure or mark_repair');
+        'give positive numbers, and backpressure or require_repair');
     perform pgcombine_internal.require(
         not exists (select from pgcombine.handoff_server s where s.name = handoff_register.name),
         'PC045', format('"%s" is this server itself', handoff_register.name),
@@ -42,12 +42,12 @@ begin
         when_full = coalesce(handoff_register.when_full, r.when_full), measured_at = '-infinity',
         id = case when not adopt then r.id end, epoch = case when not adopt then r.epoch end;
     if _new and exists (select from pgcombine.handoff_queue q where handoff_register.name <> all (q.servers)) then
-        perform pgcombine_internal.handoff_mark(handoff_register.name,
+        perform pgcombine_internal.handoff_require_repair(handoff_register.name,
             'it may lack the writes from before it was named (pgcombine replicas rebuild)');
     end if;
     if adopt then
         perform pgcombine_internal.handoff_forget(handoff_register.name);
-        perform pgcombine_internal.handoff_mark(handoff_register.name, 'another server took its place')
+        perform pgcombine_internal.handoff_require_repair(handoff_register.name, 'another server took its place')
         from pgcombine.handoff_replica r where r.name = handoff_register.name and r.delivered + r.deduplicated > 0;
     end if;
 end

@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_require([queue, reads])
--- Raises unless the caller may hand on writes (the right handoff) and, if a queue is named, insert into all the queue's
--- columns of <queue>_updates. It is the first statement of the functions that run with their owner's rights for writers
--- or readers. These pin the search path.
+-- Raises unless the caller may replicate writes (the right handoff) and, if a queue is named, insert into all the
+-- queue's columns of <queue>_updates. It is the first statement of the functions that run with their owner's rights for
+-- writers or readers. These pin the search path.
 --   reads  whether the right to read the queue's current values is enough
--- Errors: 42501 the caller may not hand on writes; PC001 unknown queue.
+-- Errors: 42501 the caller may not replicate writes; PC001 unknown queue.
 create or replace function pgcombine_internal.handoff_require(queue text default null, reads boolean default false)
 returns void
 language plpgsql stable
@@ -19,7 +19,7 @@ begin
         return;
     end if;
     perform pgcombine_internal.require(has_table_privilege(_role, 'pgcombine.handoff_server', 'select'), '42501',
-        format('permission denied: role "%s" may not hand on writes', _role),
+        format('permission denied: role "%s" may not replicate writes', _role),
         format('select pgcombine.grant_right(''handoff'', %L)', _role));
     perform pgcombine_internal.require(
         handoff_require.queue is null or pgcombine_internal.has_right(handoff_require.queue, 'write', _role), '42501',

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_unfit(queue, payload [, placed, replicas]) → (number, state, error)
 -- Finds the updates of a payload that the queue refuses for their data, by bisection: a part that fails is halved.
--- Updates of keys that this server doesn't hold are left out (handoff_own).
+-- Updates of keys that this server doesn't hold are left out (handoff_local_updates).
 -- Writes nothing, since accepted parts are rolled back.
 -- Errors: those of an insert that don't concern the data. HT000 undoes an accepted part and is caught here.
 create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null,
@@ -23,7 +23,7 @@ begin
         _from := trim_array(_from, 1);
         _until := trim_array(_until, 1);
         begin
-            execute _insert using array[pgcombine_internal.handoff_part(payload,
+            execute _insert using array[pgcombine_internal.handoff_subset(payload,
                 array(select generate_series(_first, _last)))];
             raise exception 'it fits' using errcode = 'HT000',
                 hint = 'handoff_unfit catches it: it only undoes the part that fits';
@@ -33,8 +33,8 @@ begin
             when data_exception or integrity_constraint_violation or program_limit_exceeded or raise_exception
                 or sqlstate 'PC004' then
                 if _first = _last then
-                    continue when pgcombine_internal.handoff_own(handoff_unfit.queue,
-                        pgcombine_internal.handoff_part(payload, array[_first]), placed, replicas) is null;
+                    continue when pgcombine_internal.handoff_local_updates(handoff_unfit.queue,
+                        pgcombine_internal.handoff_subset(payload, array[_first]), placed, replicas) is null;
                     get stacked diagnostics state = returned_sqlstate, error = message_text;
                     number := _first;
                     return next;

@@ -27,7 +27,8 @@ begin
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
     if not empty and exists (select from pgcombine.handoff_queue q
                              where q.servers is null or handoff_unregister.name = any (q.former || q.servers)) then
-        perform pgcombine_internal.handoff_mark(r.name, _reason, by_tokens => true) from pgcombine.handoff_replica r;
+        perform pgcombine_internal.handoff_require_repair(r.name, _reason, by_tokens => true)
+            from pgcombine.handoff_replica r;
         update pgcombine.handoff_server s set needs_repair = _reason, repairing = null;
     end if;
     update pgcombine.handoff_queue q

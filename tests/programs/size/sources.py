@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOTS = (
     *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "pass_parts"),
-    *("due", "busy", "tick", "close_gate", "reclaim", "trim_journal", "bloated"),
+    *("due", "busy", "tick", "take_idle_lock", "reclaim", "trim_journal", "bloated"),
 )
 BESIDE = {"__init__", "drain", "quarantine", "rights", "python_pass"}  # failures, start, Python, expiry
 FLAT = {"worker", "passes", "janitor", "tidying", "snapshots", "wakeup", "model"}  # before there were folders

@@ -51,8 +51,8 @@ def token_of(tx: psycopg.Connection, age: str) -> UUID:
 
 def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
-    claim = "select status from pgcombine_internal.handoff_claim('wc', %s, %s, '{null}')"
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+    claim = "select status from pgcombine_internal.handoff_store_tokens('wc', %s, %s, '{null}')"
     for ahead in range(2, 302):
         with pytest.raises(psycopg.Error, match="check the clocks") as refused, tx.transaction():
             tx.execute(claim, ([token_of(tx, f"-{ahead} days")], [uuid4()]))
@@ -68,8 +68,8 @@ def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> No
 def test_empty_partitions_of_days_to_come_are_dropped(tx: psycopg.Connection) -> None:
     """Such as a clock leaves that was ahead; what has tokens stays, since they tell writes apart."""
     make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
-    tx.execute("select pgcombine_internal.handoff_tidy()")
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+    tx.execute("select pgcombine_internal.handoff_clean_up()")
     near = one(tx, PARTITIONS)
     assert len(near) == 3  # today's, and ahead of those who write
     used = token_of(tx, "-10 days")
@@ -79,10 +79,10 @@ def test_empty_partitions_of_days_to_come_are_dropped(tx: psycopg.Connection) ->
     for ahead in (3, 4, 300):
         tx.execute("select pgcombine_internal.handoff_partition(%s)", (token_of(tx, f"-{ahead} days"),))
     assert len(one(tx, PARTITIONS)) == 7
-    tx.execute("select pgcombine_internal.handoff_tidy()")
+    tx.execute("select pgcombine_internal.handoff_clean_up()")
     assert sorted(one(tx, PARTITIONS)) == sorted(kept)
     tx.execute("delete from pgcombine.handoff_token where token = %s", (used,))
-    tx.execute("select pgcombine_internal.handoff_tidy()")
+    tx.execute("select pgcombine_internal.handoff_clean_up()")
     assert sorted(one(tx, PARTITIONS)) == sorted(near)
 
 
@@ -102,7 +102,7 @@ def test_placement_is_stable(tx: psycopg.Connection) -> None:
 
 def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
     holders = tx.execute(
         "select number, holders "
         "from pgcombine_internal.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
@@ -111,23 +111,24 @@ def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     for server in "abcd":
         tx.execute("update pgcombine.handoff_server set name = %s", (server,))
         expected = [{"word": words[number - 1], "n": str(number)} for number, names in holders if server in names]
-        own = one(tx, "select pgcombine_internal.handoff_own('wc', %s, '{a,b,c,d}', 2)", PAYLOAD)
+        own = one(tx, "select pgcombine_internal.handoff_local_updates('wc', %s, '{a,b,c,d}', 2)", PAYLOAD)
         assert (own is None) == (not expected)
         assert one(tx, "select coalesce(pgcombine_internal.handoff_content('wc', %s), '[]')", own) == expected
-    assert one(tx, "select pgcombine_internal.handoff_own('wc', %s, '{a,b}', 2)", PAYLOAD) == PAYLOAD
+    assert one(tx, "select pgcombine_internal.handoff_local_updates('wc', %s, '{a,b}', 2)", PAYLOAD) == PAYLOAD
     all_slots = list(range(256))
-    assert one(tx, "select pgcombine_internal.handoff_own('wc', %s, null, null, %s)", PAYLOAD, all_slots) is None
+    local = "select pgcombine_internal.handoff_local_updates('wc', %s, null, null, %s)"
+    assert one(tx, local, PAYLOAD, all_slots) is None
 
 
 def test_part_of_a_payload(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_part(%s, %s))"
+    content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_subset(%s, %s))"
     assert one(tx, content, PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
 
 
 def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
     token, digest, other = new_token(), uuid4(), uuid4()
     statuses = tx.execute(
         "select status from pgcombine_internal.handoff_apply(null, 'wc', null, %s, %s, '{null,null,null}', %s)",
@@ -140,7 +141,7 @@ def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> Non
 @pytest.mark.parametrize("name", ["number", "c", "t", "u", "slot"])
 def test_keys_of_any_name_have_slots(tx: psycopg.Connection, name: str) -> None:
     make_queue(tx, key=[f"{name} text"])
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
     holders = tx.execute(
         "select * from pgcombine_internal.handoff_holders('wc', '{\"{x,y}\"}', '{a,b,c}', 2)"
     ).fetchall()
@@ -198,7 +199,7 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
         ("handoff_check(gen_random_uuid(), 'wc', null)", "PC042", "this is not server"),
         ("handoff_register('a b', '')", "PC045", "invalid name of a server: 'a b'"),
         ("handoff_register('a', '', max_rows => 0)", "PC045", "invalid quota"),
-        ("handoff_met('x', gen_random_uuid(), 1)", "PC045", "not registered"),
+        ("handoff_verify_identity('x', gen_random_uuid(), 1)", "PC045", "not registered"),
         ("handoff_unregister('x')", "PC045", "not registered"),
         ("handoff_discard('x', 'y')", "PC045", "not registered"),
     ],
@@ -210,19 +211,19 @@ def test_refused(tx: psycopg.Connection, call: str, state: str, message: str) ->
 
 
 def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
-    first = one(tx, "select id from pgcombine_internal.handoff_hello('a')")
-    assert one(tx, "select id from pgcombine_internal.handoff_hello('a')") == first
+    first = one(tx, "select id from pgcombine_internal.handoff_handshake('a')")
+    assert one(tx, "select id from pgcombine_internal.handoff_handshake('a')") == first
     with pytest.raises(psycopg.Error, match='this server is "a", not "b"'), tx.transaction():
-        tx.execute("select pgcombine_internal.handoff_hello('b')")
+        tx.execute("select pgcombine_internal.handoff_handshake('b')")
     tx.execute("select pgcombine_internal.handoff_identify('b')")
-    assert tx.execute("select epoch, id <> %s from pgcombine_internal.handoff_hello('b')", (first,)).fetchone() == (
+    assert tx.execute("select epoch, id <> %s from pgcombine_internal.handoff_handshake('b')", (first,)).fetchone() == (
         2,
         True,
     )
 
 
 def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
     with pytest.raises(psycopg.Error, match='"a" is this server itself'):
         tx.execute("select pgcombine_internal.handoff_register('a', 'host=a')")
 
@@ -251,12 +252,12 @@ def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
 def test_a_mark_takes_the_name_of_a_rebuild_off(tx: psycopg.Connection) -> None:
     tx.execute("select pgcombine_internal.handoff_register('b', 'host=b')")
     repair = uuid4()
-    tx.execute("select pgcombine_internal.handoff_mark('b', 'first')")
-    tx.execute("select pgcombine_internal.handoff_mark('b', 'second')")
+    tx.execute("select pgcombine_internal.handoff_require_repair('b', 'first')")
+    tx.execute("select pgcombine_internal.handoff_require_repair('b', 'second')")
     tx.execute("select pgcombine_internal.handoff_repair_begin('b', 'host=b', %s)", (repair,))
     state = "select needs_repair, repairing from pgcombine.handoff_replica"
     assert tx.execute(state).fetchall() == [("first", repair)]
-    tx.execute("select pgcombine_internal.handoff_mark('b', 'third')")
+    tx.execute("select pgcombine_internal.handoff_require_repair('b', 'third')")
     assert tx.execute(state).fetchall() == [("third", None)]
     ended = "select pgcombine_internal.handoff_repair_end('b', %s, 2, %s, '{c}', '{}')"
     assert one(tx, ended, uuid4(), repair) is False

@@ -9,7 +9,7 @@ returns text
 language sql stable
 as $$
     select case when count(*) = 0 then updates else format('(select *, %s from %s) as marked', string_agg(
-        format('row_number() over (partition by %s order by %s) operator(pg_catalog.=) 1 as pgcombine_mark_%s',
+        format('row_number() over (partition by %s order by %s) operator(pg_catalog.=) 1 as pgcombine_chosen_%s',
             pgcombine_internal.column_list($1, 'key'), pgcombine_internal.order_expression(o.queue, o.name),
             o.position), ', ' order by o.position), updates) end
     from pgcombine.queue_column o

@@ -28,7 +28,7 @@ begin
         condition := 'false';
         return;
     end if;
-    if not _own and not pgcombine_internal.portable_keys(_queue.queue) then -- see queue_marks
+    if not _own and not pgcombine_internal.stable_hash(_queue.queue) then -- see queue_marks
         mask := 0;
         marks := array['1:1:'];
     end if;
@@ -88,7 +88,7 @@ begin
             marks, pgcombine_internal.key_hash(_queue.queue), mask);
     end if;
     if _queue.partitions < _queue.buckets then
-        condition := pgcombine_internal.bucket_slice(_queue.queue, bucket_log.bucket::text) || ' and ' || condition;
+        condition := pgcombine_internal.bucket_condition(_queue.queue, bucket_log.bucket::text) || ' and ' || condition;
     end if;
 end
 $$;

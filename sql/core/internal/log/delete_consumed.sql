@@ -24,7 +24,7 @@ begin
     execute format('lock table only %s in row exclusive mode nowait', relation);
     -- What all marks of an update's bucket see is combined. A rebucket may have exchanged the segment before the lock,
     -- so everything is read after it.
-    select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_slice(b.queue, b.bucket::text), ''),
+    select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_condition(b.queue, b.bucket::text), ''),
                format('pgcombine_tx < %s and pgcombine_tx <> all (%L::bigint[])', m.below, m.open)), ' or ')
     into _combined
     from pgcombine.bucket b

@@ -18,7 +18,7 @@ declare
     _segment text;
 begin
     execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
-        case when pgcombine_internal.portable_keys(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
+        case when pgcombine_internal.stable_hash(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
              else pgcombine_internal.log_sql(_queue.queue, _segments, 'true') end);
     foreach _segment in array _segments loop
         if pg_relation_size(_segment::regclass) > 0 then

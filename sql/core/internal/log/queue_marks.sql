@@ -1,7 +1,7 @@
 -- pgcombine_internal.queue_marks(queue) → (bucket, mask, marks)
 -- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal. None: there is no such
 -- queue. In a copied database in which post_restore has not run yet, keys that aren't portable may be in other buckets
--- (see portable_keys). All their updates are pending there, so the marks see none. Runs with its owner's rights, for
+-- (see stable_hash). All their updates are pending there, so the marks see none. Runs with its owner's rights, for
 -- every role: whoever may read <queue>_pending or <queue>_current reads the marks, too, also in REFRESH MATERIALIZED
 -- VIEW, where caller() raises. A mark is a snapshot of transaction ids, and tells nothing about updates.
 create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out mask bigint,
@@ -12,7 +12,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if not pgcombine_internal.own_cluster() and not pgcombine_internal.portable_keys(queue_marks.queue) then
+    if not pgcombine_internal.own_cluster() and not pgcombine_internal.stable_hash(queue_marks.queue) then
         return query select b.bucket, 0::bigint, array['1:1:'::txid_snapshot] from pgcombine.bucket b
             where b.queue = queue_marks.queue;
         return;

@@ -1,6 +1,6 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys that took
--- nothing writes nothing, but for uncounted buckets. If the queue's keys aren't portable (see portable_keys), the
+-- nothing writes nothing, but for uncounted buckets. If the queue's keys aren't portable (see stable_hash), the
 -- updates taken are deleted.
 -- Returns the page where the look for expired keys goes on; null: it has ended.
 --   queue    the queue's row
@@ -38,7 +38,7 @@ begin
             raise serialization_failure using hint = 'run the pass again', message = format(
                 'another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue);
         end if;
-        if not (_queue.pass ->> 'portable')::boolean then
+        if not (_queue.pass ->> 'stable_hash')::boolean then
             _segments := pgcombine_internal.segment_tables(_plan.queue, _plan.bucket % _queue.partitions);
             for _place in 0 .. _queue.segments - 1 loop
                 execute format('delete from %s where %s', _segments[_place + 1],
@@ -57,7 +57,7 @@ begin
     if _plan.first_page is not null then
         _next := _plan.first_page + case when end_pass.expired < 10000 then 1024 else 0 end;
         -- beside updates the look takes half of the time
-        return pgcombine_internal.look_on(_plan.queue, _plan.bucket, _plan.first_page, _next,
+        return pgcombine_internal.schedule_expiry(_plan.queue, _plan.bucket, _plan.first_page, _next,
             case when end_pass.updates > 0 then clock_timestamp() - _plan.began else interval '0 s' end);
     end if;
     return null;

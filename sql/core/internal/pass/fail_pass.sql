@@ -1,4 +1,4 @@
--- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, isolate, smaller)
+-- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, bisect, smaller)
 -- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a while
 -- that grows from a fifth of a second to a minute (see due). A pass that takes all deletes the record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
@@ -7,13 +7,13 @@
 -- If the pass removed expired keys as well, the next ones don't until one has taken all updates (see forget_failure).
 -- It removed none if the look for them wasn't due, or more updates were pending than a pass takes (see plan_pass).
 --   attempts  number of passes that failed in a row
---   isolate   whether to search for the keys at fault: after quarantine_after attempts, if a key can cause the error
+--   bisect   whether to search for the keys at fault: after quarantine_after attempts, if a key can cause the error
 --   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. No longer
 --             once eight passes in a row failed over as few updates as possible
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine_internal.fail_pass(queue text, bucket integer, sqlstate text, error text,
-    out attempts integer, out isolate boolean, out smaller boolean)
+    out attempts integer, out bisect boolean, out smaller boolean)
 language plpgsql
 as $$
 declare
@@ -60,7 +60,7 @@ begin
             else least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) end * interval '1 s',
         pass_limit = excluded.pass_limit, page = null -- after a failure passes remove no expired keys
     returning f.attempts into fail_pass.attempts;
-    isolate := fail_pass.attempts >= _queue.quarantine_after
+    bisect := fail_pass.attempts >= _queue.quarantine_after
         and not pgcombine_internal.is_transient(fail_pass.sqlstate);
 exception when foreign_key_violation then
     perform pgcombine_internal.require_queue(fail_pass.queue); -- raises PC001 if the queue was dropped during the pass

@@ -3,10 +3,10 @@
 -- pgcombine.queue.
 --   digest              of the statement (see pass_template): whether the definition has changed
 --   keys, new_values    names of the columns
---   held_key            condition: pgcombine_held has the key of a row
+--   held_key            condition: pgcombine_quarantined has the key of a row
 --   quarantine, held_keys  the tables of held updates and of their keys
 --   python              the observers in Python, in the order in which they run
---   portable            see portable_keys
+--   portable            see stable_hash
 --   hash, bytes         the key's hash (see key_hash); the size of the values that a pass collects (see takes_bytes)
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pass_parts(queue text)
@@ -23,7 +23,7 @@ as $$
         'python', array(
             select o.observer from pgcombine.observer o where o.queue = $1 and o.language = 'python'
             order by o.position),
-        'portable', pgcombine_internal.portable_keys($1),
+        'stable_hash', pgcombine_internal.stable_hash($1),
         'hash', pgcombine_internal.key_hash($1),
         'bytes', (
             select string_agg(format('coalesce(pg_catalog.pg_column_size(array[%I]), 0)', c.name), ' + '

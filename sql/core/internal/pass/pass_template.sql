@@ -64,7 +64,7 @@ begin
         'gone', coalesce(nullif(concat_ws(' or ',
             '(' || _queue.delete_when || ')', '(' || _queue.expire_when || ')'), ''), 'false'),
         'expired', format('coalesce((%s), false)', _queue.expire_when)
-            || coalesce(' and ' || nullif(pgcombine_internal.bucket_slice(_name, _bucket), ''), ''),
+            || coalesce(' and ' || nullif(pgcombine_internal.bucket_condition(_name, _bucket), ''), ''),
         'differs', string_agg(pgcombine_internal.differ_expression(c.type, format('c.%I', 'old_' || c.name),
             format('c.%I', c.name)), ' or ' order by c.position),
         'assign', pgcombine_internal.column_list(_name, 'value', '{name} = c.{name}'),
@@ -97,8 +97,8 @@ $pass$with pgcombine_updates as not materialized (
     {log}
 ), pgcombine_holding as (
     insert into {quarantine} (pgcombine_key, {keys}, {new_values})
-    select pgcombine_held.pgcombine_key, {keys}, {new_values}
-    from pgcombine_updates as updates join {held_keys} as pgcombine_held on {held_key}
+    select pgcombine_quarantined.pgcombine_key, {keys}, {new_values}
+    from pgcombine_updates as updates join {held_keys} as pgcombine_quarantined on {held_key}
     where $1
     returning pgcombine_key
 ), pgcombine_counted as (
@@ -108,7 +108,7 @@ $pass$with pgcombine_updates as not materialized (
 ), pgcombine_folded as (
     select {keys}, {folds}, count(*) as pgcombine_updates
     from {source}
-    where not ($1 and exists (select from {held_keys} as pgcombine_held where {held_key}))
+    where not ($1 and exists (select from {held_keys} as pgcombine_quarantined where {held_key}))
     group by {keys}
 ), pgcombine_combined as (
     select new.*, ({gone}) is true as pgcombine_gone
@@ -124,7 +124,7 @@ $expired$    union all
     from {values} v
     where v.ctid >= $2 and v.ctid < $3 and {expired}
       and not exists (select from pgcombine_folded u where {same_key})
-      and not exists (select from {held_keys} as pgcombine_held where {held_key})
+      and not exists (select from {held_keys} as pgcombine_quarantined where {held_key})
     limit 10000)
 $expired$ end || $pass$), pgcombine_removed as (
     delete from {values} v using pgcombine_combined c

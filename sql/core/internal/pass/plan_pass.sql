@@ -92,7 +92,7 @@ begin
                or _plan.pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
                 select s.mask, s.slice, s.updates, s.updates < s.pending
                 into _plan.mask, _plan.slice, _plan.pending, _plan.more
-                from pgcombine_internal.next_slice(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
+                from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
             end if;
         elsif _size > 131072 then
             -- A count would scan all that is combined. Whether updates are few shows in the last pages: the newest ones

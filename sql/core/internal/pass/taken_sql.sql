@@ -14,6 +14,6 @@ as $$
       and txid_visible_in_snapshot(pgcombine_tx, $6)',
         format('not txid_visible_in_snapshot(pgcombine_tx, ($4)[case when $5 = 0 then 1 else 1 + (%s & $5) end])
       and ($8 = 0 or %s & $8 = $9)', h.hash, h.hash),
-        nullif(pgcombine_internal.bucket_slice(queue, bucket), ''))
+        nullif(pgcombine_internal.bucket_condition(queue, bucket), ''))
     from pgcombine_internal.key_hash(queue) h (hash)
 $$;

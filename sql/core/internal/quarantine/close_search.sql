@@ -21,7 +21,7 @@ declare
     _queue pgcombine.queue;
     _all boolean; -- all keys were tried
     _common boolean; -- all keys may fail for a common reason
-    _suspect record;
+    _candidate record;
     _held bigint;
     _slice record;
 begin
@@ -34,15 +34,15 @@ begin
     end if;
     _all := not exists (select from pg_temp.pgcombine_search s where s.pgcombine_key > _state.until);
     _common := _state.changes = 0 and (
-        not _all or jsonb_array_length(_state.suspects) <> 1
+        not _all or jsonb_array_length(_state.candidates) <> 1
         or exists (select from pgcombine.failure f where f.queue = _plan.queue and f.bucket <> _plan.bucket)
         or exists (select from pgcombine.quarantined_key k where k.queue = _plan.queue));
     changes := _state.changes;
     tries := _state.tries;
     quarantined := 0;
-    for _suspect in
+    for _candidate in
         select s.*
-        from jsonb_to_recordset(_state.suspects) s (key integer, sqlstate text, error text, proven boolean)
+        from jsonb_to_recordset(_state.candidates) s (key integer, sqlstate text, error text, proven boolean)
         where s.proven or not _common
     loop
         execute format(
@@ -50,10 +50,11 @@ begin
                   key as (insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
                           select $2, jsonb_build_object(%s), 0, $3, $4, $5 from one returning id as pgcombine_id),
                   held as (insert into pgcombine.%I select %s, pgcombine_id from one, key)
-             update pg_temp.pgcombine_search set pgcombine_held = pgcombine_id from key where pgcombine_key = $1',
+             update pg_temp.pgcombine_search set pgcombine_quarantined = pgcombine_id from key
+                 where pgcombine_key = $1',
             pgcombine_internal.column_list(_plan.queue, 'key', '{literal}, {name}'),
             _plan.queue || '_quarantine_keys', _queue.pass ->> 'keys')
-        using _suspect.key, _plan.queue, _state.attempts, _suspect.sqlstate, _suspect.error;
+        using _candidate.key, _plan.queue, _state.attempts, _candidate.sqlstate, _candidate.error;
         quarantined := quarantined + 1;
     end loop;
 
@@ -61,12 +62,13 @@ begin
     where s.pgcombine_key > _state.until
        or s.pgcombine_slice in (
            select o.pgcombine_slice from pg_temp.pgcombine_search o
-           where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(_state.suspects) u)
-             and o.pgcombine_held is null);
+           where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(_state.candidates) u)
+             and o.pgcombine_quarantined is null);
     execute pgcombine_internal.fill(
         'with held as (
              insert into {quarantine} (pgcombine_key, {keys}, {new_values})
-             select pgcombine_held, {keys}, {new_values} from pg_temp.pgcombine_search where pgcombine_held is not null
+             select pgcombine_quarantined, {keys}, {new_values} from pg_temp.pgcombine_search
+                 where pgcombine_quarantined is not null
              returning pgcombine_key
          ), counted as (
              update pgcombine.quarantined_key k set updates = k.updates + h.updates
@@ -76,9 +78,9 @@ begin
          select count(*) from held', _queue.pass)
     into _held;
     select count(*), count(distinct s.pgcombine_key) into updates, keys
-    from pg_temp.pgcombine_search s where s.pgcombine_held is null;
+    from pg_temp.pgcombine_search s where s.pgcombine_quarantined is null;
 
-    settled := _all and quarantined = jsonb_array_length(_state.suspects);
+    settled := _all and quarantined = jsonb_array_length(_state.candidates);
     if settled then
         perform pgcombine_internal.end_pass(_queue, _plan, updates + _held, keys, changes);
     else

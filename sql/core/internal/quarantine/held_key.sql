@@ -1,10 +1,10 @@
 -- pgcombine_internal.held_key(queue) → text
--- Returns the condition that a row of <queue>_quarantine_keys, as pgcombine_held, has the key of a row with the queue's
--- columns.
+-- Returns the condition that a row of <queue>_quarantine_keys, as pgcombine_quarantined, has the key of a row with the
+-- queue's columns.
 create or replace function pgcombine_internal.held_key(queue text)
 returns text
 language sql stable
 as $$
     select pgcombine_internal.column_list(held_key.queue, 'key',
-        'pgcombine_held.pgcombine_{position} {equals} {name}', ' and ')
+        'pgcombine_quarantined.pgcombine_{position} {equals} {name}', ' and ')
 $$;

@@ -7,7 +7,7 @@
 -- A try takes twice as many keys as the try before, or half as many if that failed. So k keys at fault among n cost
 -- about k log n tries. A key that fails by itself is suspect. It is at fault in any case if combining it without
 -- observers raises an error of data, such as an overflow, and no combiner is a function of a user's. The search stops
--- only at the end of a slice, and not before some keys have passed or one has failed: after its patience, or after a
+-- only at the end of a slice, and not before some keys have passed or one has failed: after its time_limit, or after a
 -- quarter of that if no value has changed.
 create or replace function pgcombine_internal.next_try(changes bigint default 0, sqlstate text default null,
     error text default null, stop boolean default false, out first integer, out last integer)
@@ -43,14 +43,14 @@ begin
                     _proven := true;
             end;
         end if;
-        _state.suspects := _state.suspects
+        _state.candidates := _state.candidates
             || jsonb_build_object('key', first, 'sqlstate', next_try.sqlstate, 'error', next_try.error,
                 'proven', _proven);
         first := first + 1;
     end if;
     if not _state.ended and first > 1 and (stop or clock_timestamp() > _state.began
-            + _state.patience
-              / case when _state.changes > 0 or _state.suspects @> '[{"proven": true}]' then 1 else 4 end)
+            + _state.time_limit
+              / case when _state.changes > 0 or _state.candidates @> '[{"proven": true}]' then 1 else 4 end)
     then
         _state.ended := true;
         select max(s.pgcombine_key) into _state.until from pg_temp.pgcombine_search s
@@ -60,9 +60,9 @@ begin
     end if;
     last := least(_state.until, first + _state.size - 1);
     update pg_temp.pgcombine_search_state s
-    set (first, last, until, size, ended, changes, tries, suspects)
+    set (first, last, until, size, ended, changes, tries, candidates)
         = (next_try.first, next_try.last, _state.until, _state.size, _state.ended, _state.changes,
-           s.tries + case when next_try.first > _state.until then 0 else 1 end, _state.suspects);
+           s.tries + case when next_try.first > _state.until then 0 else 1 end, _state.candidates);
     if first > _state.until then
         select null, null into first, last;
     end if;

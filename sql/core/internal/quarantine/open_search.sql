@@ -1,22 +1,22 @@
--- pgcombine_internal.open_search(queue, bucket, attempts [, patience, observers]) → boolean
+-- pgcombine_internal.open_search(queue, bucket, attempts [, time_limit, observers]) → boolean
 -- Begins a search for keys at fault in a bucket whose passes fail, in the caller's transaction: claims the bucket,
 -- plans a pass, copies its updates and numbers their keys. next_try tells which keys to try, try_keys combines them,
 -- and close_search ends the search. Returns false if the bucket is claimed already, or if the queue is paused.
 --   attempts   number of passes that failed in a row. The first try takes 1024 keys, and half as many for each attempt
 --              beyond quarantine_after: if the server cancels a search because a few keys take too long together, the
 --              next one begins with fewer keys
---   patience   duration of the search, at most half of statement_timeout (see next_try)
+--   time_limit   duration of the search, at most half of statement_timeout (see next_try)
 --   observers  see plan_pass
 -- It makes the temporary table pgcombine_search_state with a row, and pgcombine_search. That has the queue's columns
 -- and
 --   pgcombine_key    the number of the key, from 1
 --   pgcombine_slice  the slice of the key's hash, by pgcombine_mask. The keys of a slice have consecutive numbers; the
 --                    order of the slices differs in each search
---   pgcombine_held   the number of the key in quarantine; null: it isn't quarantined
+--   pgcombine_quarantined   the number of the key in quarantine; null: it isn't quarantined
 -- The search is written to the journal by slices (see close_search), so they are small.
 -- Errors: those of claim_bucket and plan_pass; 42501 the caller may not make temporary tables.
 create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
-    patience interval default '10 s', observers text[] default '{}')
+    time_limit interval default '10 s', observers text[] default '{}')
 returns boolean
 language plpgsql
 as $$
@@ -52,22 +52,22 @@ begin
     -- numbered by key as well as by hash: keys may share a hash if their type's hash function is poor
     execute pgcombine_internal.fill(
         'create temporary table pgcombine_search on commit drop as
-         select {keys}, {new_values}, pgcombine_held, pgcombine_hash & {mask} as pgcombine_slice,
+         select {keys}, {new_values}, pgcombine_quarantined, pgcombine_hash & {mask} as pgcombine_slice,
                 {mask}::bigint as pgcombine_mask,
                 (dense_rank() over (order by pgcombine_hash & {mask} # {order}, pgcombine_hash, {keys}))::integer
                     as pgcombine_key
-         from (select updates.*, {hash} as pgcombine_hash, pgcombine_held.pgcombine_key as pgcombine_held
-               from {updates} left join {held_keys} as pgcombine_held on {held_key}) as updates',
+         from (select updates.*, {hash} as pgcombine_hash, pgcombine_quarantined.pgcombine_key as pgcombine_quarantined
+               from {updates} left join {held_keys} as pgcombine_quarantined on {held_key}) as updates',
         _queue.pass || jsonb_build_object(
             'mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'updates', _updates));
     create index on pg_temp.pgcombine_search (pgcombine_key);
     create temporary table pgcombine_search_state on commit drop as
         select to_jsonb(_plan) as plan, _queue.pass as definition, open_search.attempts, clock_timestamp() as began,
-               least(open_search.patience, _timeout / 2) as patience,
+               least(open_search.time_limit, _timeout / 2) as time_limit,
                1 as first, null::integer as last,
                coalesce((select max(s.pgcombine_key) from pg_temp.pgcombine_search s), 0) as until,
                1024 >> least(10, greatest(0, open_search.attempts - _queue.quarantine_after)) as size,
-               false as ended, 0::bigint as changes, 0::bigint as tries, '[]'::jsonb as suspects;
+               false as ended, 0::bigint as changes, 0::bigint as tries, '[]'::jsonb as candidates;
     return true;
 end
 $$;

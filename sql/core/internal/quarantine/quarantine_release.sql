@@ -27,8 +27,8 @@ begin
             format('%s is no key of queue "%s"', key, _queue.queue),
             format('give a JSON object with: %s', array_to_string(_keys, ', ')));
         begin
-            execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
-                            join pgcombine.%I as pgcombine_held on %s',
+            execute format('select pgcombine_quarantined.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
+                            join pgcombine.%I as pgcombine_quarantined on %s',
                 _held, _queue.queue || '_quarantine_keys', pgcombine_internal.held_key(_queue.queue))
             into _id using key;
         exception when data_exception then
@@ -42,7 +42,7 @@ begin
         'select * from pgcombine.quarantine lists the quarantined ones');
     update pgcombine.quarantined_key k set updates = -1
     where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
-    perform pgcombine_internal.delete_marked();
+    perform pgcombine_internal.delete_flagged();
     execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)',
         _queue.queue || '_quarantine_keys')
     using _id;

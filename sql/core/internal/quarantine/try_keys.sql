@@ -14,7 +14,7 @@ declare
         select jsonb_populate_record(null::pgcombine.plan, s.plan) from pg_temp.pgcombine_search_state s);
     _queue pgcombine.queue := pgcombine_internal.require_queue(_plan.queue);
     _source constant text := format(
-        'select %s, %s from pg_temp.pgcombine_search where pgcombine_held is null and pgcombine_key between ',
+        'select %s, %s from pg_temp.pgcombine_search where pgcombine_quarantined is null and pgcombine_key between ',
         _queue.pass ->> 'keys', _queue.pass ->> 'new_values');
     _page constant tid := '(0,0)'; -- no expired keys
     _changes refcursor := 'pgcombine_changes';

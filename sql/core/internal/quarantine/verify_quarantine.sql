@@ -15,7 +15,8 @@ begin
         from {held} q where not exists (select from quarantined k where k.id = q.pgcombine_key) having count(*) > 0
         union all
         select format('%s updates in %s belong to another key than the one for which they are held', count(*), $2)
-        from {held} q join {keys} as pgcombine_held using (pgcombine_key) where not ({held_key}) having count(*) > 0
+        from {held} q join {keys} as pgcombine_quarantined using (pgcombine_key)
+            where not ({held_key}) having count(*) > 0
         union all
         select format('quarantined key %s is missing in %s: passes combine its updates', k.key, $3)
         from quarantined k where not exists (select from {keys} h where h.pgcombine_key = k.id)

@@ -15,7 +15,7 @@ begin
         cross join lateral format('pgcombine.%I', bound_values.queue || t.suffix) r (name)
         cross join lateral (
             select string_agg(format(case
-                       when c.combiner = 'jsonb_merge' then 'pgcombine_internal.sound_document(%I, %s)'
+                       when c.combiner = 'jsonb_merge' then 'pgcombine_internal.valid_document(%I, %s)'
                        when b.typcategory = 'S' then 'pg_catalog.octet_length(%I::text) <= %s'
                        when b.typname = 'bytea' then 'pg_catalog.octet_length(%I) <= %s'
                        -- array[…] makes a value whole

@@ -27,7 +27,7 @@ begin
                 jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'),
                     'pending', quote_ident(_queue.queue || '_pending'),
                     'not_held', format(
-                        'not exists (select from pgcombine.%I as pgcombine_held where %s)',
+                        'not exists (select from pgcombine.%I as pgcombine_quarantined where %s)',
                         _queue.queue || '_quarantine_keys', pgcombine_internal.held_key(_queue.queue)))))));
 end
 $$;

@@ -18,7 +18,7 @@ begin
     cross join unnest(pgcombine_internal.segment_tables(_queue.queue, b % _queue.partitions)) t (name);
     _marked := format('join b on b.segment = u.tableoid%s', case when _queue.partitions < _queue.buckets then (
         select ' and b.bucket = case '
-            || string_agg(format('when %s then %s', pgcombine_internal.bucket_slice(_queue.queue, n::text), n), ' ')
+            || string_agg(format('when %s then %s', pgcombine_internal.bucket_condition(_queue.queue, n::text), n), ' ')
             || ' end'
         from generate_series(0, _queue.buckets - 1) n) else '' end);
     return format('with b as materialized (

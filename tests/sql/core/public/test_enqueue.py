@@ -191,7 +191,7 @@ def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: 
             if state == "asleep":
                 make_queue(tx, "other")
                 gate = one(tx, "select 'pgcombine.other_updates'::regclass::oid")
-                assert one(sleeper, "select pgcombine_internal.close_gate(%s)", gate) == "closed"
+                assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s)", gate) == "taken"
                 tx.execute(f"grant insert on pgcombine.other_updates to {role}")
             tx.execute(f"set role {role}")
             queue = "wc" if state == "awake" else "other"

@@ -141,7 +141,7 @@ def test_held_updates_have_no_lag(tx: psycopg.Connection) -> None:
     hold(tx, word="bad")
     found = queue_stat(tx)
     figures = [
-        found[name] for name in ("pending", "lag_seconds", "quarantined_keys", "held_updates", "failing_buckets")
+        found[name] for name in ("pending", "lag_seconds", "quarantined_keys", "quarantined_updates", "failing_buckets")
     ]
     assert figures == [0, 0, 1, 2, 0]
 
@@ -231,7 +231,7 @@ def test_exports(tx: psycopg.Connection) -> None:
 
 def test_hints(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
     for server in ("b", "c"):
         tx.execute("select pgcombine_internal.handoff_register(%s, 'host=b user=app')", (server,))
     tx.execute(

@@ -72,7 +72,9 @@ def test_status_counts_by_queue(tx: psycopg.Connection) -> None:
 def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection, role: str) -> None:
     make_queue(tx, buckets=1)
     make_queue(tx, "well")
-    figures = "select queue, backlog, quarantined_keys, held_updates, failing_buckets from pgcombine.status order by 1"
+    figures = (
+        "select queue, backlog, quarantined_keys, quarantined_updates, failing_buckets from pgcombine.status order by 1"
+    )
     assert tx.execute(figures).fetchall() == [("wc", 0, 0, 0, 0), ("well", 0, 0, 0, 0)]
     add(tx, [("bad", 1), ("bad", 1)])
     hold(tx, word="bad")

@@ -113,7 +113,7 @@ def test_a_value_that_has_grown_too_large(tx: psycopg.Connection) -> None:
     put(tx, document, 17, word="b")
     with pytest.raises(psycopg.errors.CheckViolation, match="value_has_at_most_16_megabytes_and_64_levels"):
         combine_all(tx)
-    assert one(tx, "select quarantined from pgcombine_internal.isolate('wc', 0, 5)") == 1
+    assert one(tx, "select quarantined from pgcombine_internal.bisect('wc', 0, 5)") == 1
     held = tx.execute("select key, updates, error from pgcombine.quarantine").fetchall()
     assert [(key, updates) for key, updates, _ in held] == [({"word": "a"}, 1)]
     assert "value_has_at_most_16_megabytes_and_64_levels" in held[0][2]
@@ -150,7 +150,7 @@ def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value:
         tx.execute(sql.SQL(insert).format(sql.SQL(word), sql.SQL(document), count))
     with pytest.raises(psycopg.errors.ProgramLimitExceeded, match=r"of a key of queue .* more than 256 megabytes"):
         combine_all(tx)
-    while not one(tx, "select quarantined from pgcombine_internal.isolate('wc', 0, 5)"):
+    while not one(tx, "select quarantined from pgcombine_internal.bisect('wc', 0, 5)"):
         pass  # the slice of another key, which is combined
     combine_all(tx)
     held = tx.execute("select key, updates, sqlstate from pgcombine.quarantine").fetchall()

@@ -1,8 +1,9 @@
--- pgcombine_internal.handoff_texts(queue, tokens) → writes
+-- pgcombine_internal.handoff_payloads(queue, tokens) → writes
 -- Returns the texts of writes that this server has as hints or keeps, for handing them on to any server that lacks
 -- them.
 --   tokens  null: all of the queue
-create or replace function pgcombine_internal.handoff_texts(queue text, tokens uuid[], out token uuid, out shape uuid,
+create or replace function pgcombine_internal.handoff_payloads(queue text, tokens uuid[], out token uuid,
+    out shape uuid,
     out digest uuid,
     out servers text[], out updates integer, out payload text, out placed text[], out replicas integer, out home uuid)
 returns setof record
@@ -12,15 +13,15 @@ as $$
         w.replicas, w.home
     from (
         select k.token, k.shape, k.digest, k.servers, k.updates, k.payload, k.placed, k.replicas, k.home
-        from pgcombine.handoff_kept k
-        where k.queue = handoff_texts.queue and (tokens is null or k.token = any (tokens))
+        from pgcombine.handoff_retained k
+        where k.queue = handoff_payloads.queue and (tokens is null or k.token = any (tokens))
         union all
         select h.token, h.shape, h.digest, h.servers, h.updates, h.payload, q.servers, q.replicas, s.id
         from pgcombine.handoff_replica r
         join pgcombine.handoff_hint h on h.destination = r.name -- the primary key begins with it
         cross join pgcombine.handoff_server s
         left join pgcombine.handoff_queue q on q.queue = h.queue
-        where h.queue = handoff_texts.queue and h.origin is null and (tokens is null or h.token = any (tokens))
+        where h.queue = handoff_payloads.queue and h.origin is null and (tokens is null or h.token = any (tokens))
     ) w
     order by w.token
 $$;

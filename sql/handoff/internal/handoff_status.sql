@@ -1,4 +1,4 @@
--- pgcombine_internal.handoff_survey(queue) → (id, ids, lags, refused, seen, broken, named, homes, known, generation)
+-- pgcombine_internal.handoff_status(queue) → (id, ids, lags, refused, seen, broken, named, homes, known, generation)
 -- Returns what this server knows about the completeness of the servers that hold a queue:
 --   id      of this server
 --   ids     JSON: the ids of other servers, as this one knows them
@@ -11,11 +11,11 @@
 --   broken  the servers, this one perhaps among them, that lack writes for which no hint waits
 --   named   the registered servers that writers name as holders of the queue, or named before; and this one
 --   known   the servers that are registered or that writers name: others may lack writes. Null: there are none yet
---   homes   ids of the servers from whose hints this one has writes that others may lack (handoff_kept)
+--   homes   ids of the servers from whose hints this one has writes that others may lack (handoff_retained)
 --   generation  of the queue here (handoff_generation)
--- Runs with its owner's rights, for roles that may read the queue's current values or hand on its writes.
+-- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
-create or replace function pgcombine_internal.handoff_survey(queue text, out id uuid, out ids jsonb, out lags jsonb,
+create or replace function pgcombine_internal.handoff_status(queue text, out id uuid, out ids jsonb, out lags jsonb,
     out refused jsonb, out seen jsonb, out broken text[], out named text[], out homes uuid[], out known text[],
     out generation integer)
 language plpgsql stable
@@ -25,61 +25,62 @@ as $$
 declare
     _me pgcombine.handoff_server;
 begin
-    perform pgcombine_internal.handoff_require(handoff_survey.queue, reads => true);
+    perform pgcombine_internal.handoff_require(handoff_status.queue, reads => true);
     select s.* into _me from pgcombine.handoff_server s;
     id := _me.id;
     generation := coalesce((select q.generation from pgcombine.handoff_queue q
-        where q.queue = handoff_survey.queue), 0);
+        where q.queue = handoff_status.queue), 0);
     select coalesce(jsonb_object_agg(r.name, r.id) filter (where r.id is not null), '{}') into ids
         from pgcombine.handoff_replica r;
     select coalesce(jsonb_object_agg(w.destination, w.writes), '{}') into lags
     from (select l.destination, count(*) as writes
           from (select h.destination, h.token from pgcombine.handoff_hint h
-                where h.queue = handoff_survey.queue and h.number is null
+                where h.queue = handoff_status.queue and h.number is null
                 union
                 select q.destination, q.token from pgcombine.handoff_quarantine q
-                where q.queue = handoff_survey.queue and q.number = 0) l
+                where q.queue = handoff_status.queue and q.number = 0) l
           group by l.destination) w;
     select coalesce(jsonb_object_agg(w.server, w.writes), '{}') into refused
     from (select p.destination as server, count(*) as writes
           from (select q.destination, q.token from pgcombine.handoff_quarantine q
-                where q.queue = handoff_survey.queue and q.number > 0
+                where q.queue = handoff_status.queue and q.number > 0
                 union
                 select h.destination, h.origin from pgcombine.handoff_hint h
-                where h.queue = handoff_survey.queue and h.number is not null) p
+                where h.queue = handoff_status.queue and h.number is not null) p
           group by p.destination
           union all
           select _me.name, count(distinct f.token) from pgcombine.handoff_refused f
-          where f.queue = handoff_survey.queue having count(*) > 0) w
+          where f.queue = handoff_status.queue having count(*) > 0) w
     where w.server is not null;
     select coalesce(jsonb_object_agg(r.name, s.tokens) filter (where s.tokens is not null), '{}') into seen
     from pgcombine.handoff_replica r
     cross join lateral ( -- more than one: two that were noted in turn may have been committed there the other way round
         select array_agg(distinct l.witness) as tokens
         from (select d.witness from pgcombine.handoff_delivery d
-              where d.destination = r.name and d.queue = handoff_survey.queue and d.witness is not null
+              where d.destination = r.name and d.queue = handoff_status.queue and d.witness is not null
               order by d.at desc limit 50) l
     ) s;
     broken := array(select r.name from pgcombine.handoff_replica r where r.needs_repair is not null
                     union all select _me.name where _me.needs_repair is not null);
     named := array(select r.name from pgcombine.handoff_replica r, pgcombine.handoff_queue q
-                   where q.queue = handoff_survey.queue and r.name = any (q.former || q.servers)
+                   where q.queue = handoff_status.queue and r.name = any (q.former || q.servers)
                    union all select _me.name);
     known := (select array(select _me.name union select unnest(q.servers) union select r.name
         from pgcombine.handoff_replica r)
-              from pgcombine.handoff_queue q where q.queue = handoff_survey.queue and q.servers is not null);
+              from pgcombine.handoff_queue q where q.queue = handoff_status.queue and q.servers is not null);
     homes := array( -- one step of the index for each home, however many writes are kept
         with recursive found (home) as (
-            (select k.home from pgcombine.handoff_kept k where k.queue = handoff_survey.queue order by k.home limit 1)
+            (select k.home from pgcombine.handoff_retained k where k.queue = handoff_status.queue
+                order by k.home limit 1)
             union all
-            select (select k.home from pgcombine.handoff_kept k
-                    where k.queue = handoff_survey.queue and k.home > f.home order by k.home limit 1)
+            select (select k.home from pgcombine.handoff_retained k
+                    where k.queue = handoff_status.queue and k.home > f.home order by k.home limit 1)
             from found f where f.home is not null
         )
         select f.home from found f where f.home is not null);
     seen := seen || coalesce((
-        select jsonb_object_agg(h.home, array(select k.token from pgcombine.handoff_kept k
-                                              where k.queue = handoff_survey.queue and k.home = h.home
+        select jsonb_object_agg(h.home, array(select k.token from pgcombine.handoff_retained k
+                                              where k.queue = handoff_status.queue and k.home = h.home
                                               order by k.since desc limit 50))
         from unnest(homes) h (home)), '{}');
 end

@@ -1,22 +1,23 @@
--- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home] [, homes, payloads, shape, placed,
+-- pgcombine_internal.handoff_store_tokens(queue, tokens, digests, servers [, home] [, homes, payloads, shape, placed,
 --   replicas]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the tokens given; handoff_apply explains the status.
 --   home   the server whose hints these are. If it is registered, a token among these that it must have itself is noted
---          for readers of the queue (handoff_survey), and as one that the server must remember (handoff_last) only if
+--          for readers of the queue (handoff_status), and as one that the server must remember (handoff_last) only if
 --          the caller may replay: the home is paused if it hasn't the token
 --   homes  the id of each write's home; null: the text needn't be kept. The texts of the others (payloads) are kept, so
 --          that this server can hand the writes on if their homes are lost. The replayer drops a text when all servers
 --          that hold the write have its token. A part of a write isn't kept, and nothing is beyond the quota
---          (max_kept_bytes of handoff_server, by the size of the table): unkept_at tells when that was. Readers go by
---          the texts, so where all are kept, a token of home is noted once a second only
+--          (max_retained_bytes of handoff_server, by the size of the table): not_retained_at tells when that was.
+--          Readers go by the texts, so where all are kept, a token of home is noted once a second only
 --   shape, placed, replicas  see handoff_apply; they are kept with the text
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
--- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_kept, handoff_server.
--- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
+-- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server.
+-- Errors: 42501 the caller may not replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
 -- version 7, or is more than a day ahead; those of handoff_size.
-create or replace function pgcombine_internal.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[],
+create or replace function pgcombine_internal.handoff_store_tokens(queue text, tokens uuid[], digests uuid[],
+    servers jsonb[],
     home text default null, homes uuid[] default null, payloads text[] default null, shape uuid default null,
     placed text[] default null, replicas integer default null, out token uuid, out status text, out slots integer[])
 returns setof record
@@ -29,9 +30,9 @@ declare
     _new uuid[];
     _wrong uuid;
 begin
-    perform pgcombine_internal.handoff_require(handoff_claim.queue);
+    perform pgcombine_internal.handoff_require(handoff_store_tokens.queue);
     _oldest := now() - (select s.retention from pgcombine.handoff_server s);
-    select t into _wrong from unnest(handoff_claim.tokens) t
+    select t into _wrong from unnest(handoff_store_tokens.tokens) t
     where pgcombine_internal.handoff_time(t) > now() + interval '1 day' or pgcombine_internal.handoff_time(t) is null;
     if found then
         raise exception 'token % %', _wrong, case when pgcombine_internal.handoff_time(_wrong) is null
@@ -40,32 +41,34 @@ begin
             using errcode = 'PC041', hint = 'check the clocks: it is ' || now() || ' on this server';
     end if;
     perform pgcombine_internal.handoff_partition(min(t::text)::uuid)
-    from unnest(handoff_claim.tokens) t where pgcombine_internal.handoff_time(t) > _oldest
+    from unnest(handoff_store_tokens.tokens) t where pgcombine_internal.handoff_time(t) > _oldest
     group by floor(extract(epoch from pgcombine_internal.handoff_time(t)) / 86400);
-    if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_claim.queue) then
-        insert into pgcombine.handoff_queue (queue) values (handoff_claim.queue) on conflict do nothing;
+    if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_store_tokens.queue) then
+        insert into pgcombine.handoff_queue (queue) values (handoff_store_tokens.queue) on conflict do nothing;
     end if;
     if home is not null then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_claim.home, case when pgcombine_internal.has_right('',
+        select handoff_store_tokens.home, case when pgcombine_internal.has_right('',
             'replay', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
-               0, 0, handoff_claim.queue, m.token
+               0, 0, handoff_store_tokens.queue, m.token
         from (select max(w.token::text)::uuid as token
-            from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
-              where w.servers is null or w.servers ? handoff_claim.home) m
-        where m.token is not null and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
+            from unnest(handoff_store_tokens.tokens, handoff_store_tokens.servers) w (token, servers)
+              where w.servers is null or w.servers ? handoff_store_tokens.home) m
+        where m.token is not null and exists (select from pgcombine.handoff_replica r
+            where r.name = handoff_store_tokens.home)
           and (array_position(coalesce(homes, '{null}'), null) > 0
                or not exists (select from pgcombine.handoff_delivery d
-                               where d.destination = handoff_claim.home and d.queue = handoff_claim.queue
+                               where d.destination = handoff_store_tokens.home and d.queue = handoff_store_tokens.queue
                                  and d.at > clock_timestamp() - interval '1 second'));
     end if;
 
     -- in token order, so that two transactions with the same tokens can't deadlock
     with fresh as (
         insert into pgcombine.handoff_token as k (token, queue, digest, servers)
-        select distinct on (w.token) w.token, handoff_claim.queue, w.digest,
+        select distinct on (w.token) w.token, handoff_store_tokens.queue, w.digest,
                (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
-        from unnest(handoff_claim.tokens, handoff_claim.digests, handoff_claim.servers) with ordinality w (token,
+        from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests,
+            handoff_store_tokens.servers) with ordinality w (token,
             digest, servers, number)
         where pgcombine_internal.handoff_time(w.token) > _oldest
         order by w.token, w.number
@@ -74,17 +77,20 @@ begin
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
     if array_remove(homes, null) <> '{}' and _new <> '{}' then
-        if pg_table_size('pgcombine.handoff_kept') >= (select s.max_kept_bytes from pgcombine.handoff_server s) then
-            update pgcombine.handoff_server s set unkept_at = clock_timestamp()
+        if pg_table_size('pgcombine.handoff_retained') >= (select s.max_retained_bytes
+            from pgcombine.handoff_server s) then
+            update pgcombine.handoff_server s set not_retained_at = clock_timestamp()
             from (select from pgcombine.handoff_server l
-                  where coalesce(l.unkept_at < clock_timestamp() - interval '1 second', true)
+                  where coalesce(l.not_retained_at < clock_timestamp() - interval '1 second', true)
                   for no key update skip locked) free;
         else
-            insert into pgcombine.handoff_kept (token, queue, shape, digest, servers, placed, replicas, home, updates,
+            insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, home,
+                updates,
                 payload)
-            select w.token, k.queue, handoff_claim.shape, w.digest, k.servers, handoff_claim.placed,
-                handoff_claim.replicas, w.home, pgcombine_internal.handoff_size(k.queue, w.payload), w.payload
-            from unnest(handoff_claim.tokens, handoff_claim.digests, homes, payloads) w (token, digest, home, payload)
+            select w.token, k.queue, handoff_store_tokens.shape, w.digest, k.servers, handoff_store_tokens.placed,
+                handoff_store_tokens.replicas, w.home, pgcombine_internal.handoff_size(k.queue, w.payload), w.payload
+            from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests, homes, payloads) w (token, digest,
+                home, payload)
             join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
             where w.token = any (_new) and w.home is not null
               and pgcombine_internal.handoff_digest(w.payload) = w.digest
@@ -98,9 +104,9 @@ begin
     select w.token, case when w.token = any (_new)
         and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
                          when pgcombine_internal.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
-                         when (k.digest, k.queue) = (w.digest, handoff_claim.queue) then 'duplicate'
+                         when (k.digest, k.queue) = (w.digest, handoff_store_tokens.queue) then 'duplicate'
                          else 'conflict' end, g.slots
-    from unnest(handoff_claim.tokens, handoff_claim.digests) with ordinality w (token, digest, number)
+    from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests) with ordinality w (token, digest, number)
     left join pgcombine.handoff_token k on k.token = w.token
     left join gone g on g.token = w.token
     order by w.number;

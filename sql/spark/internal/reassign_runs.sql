@@ -1,20 +1,20 @@
--- pgcombine_internal.hand_over_runs(queue, from_role, to_role) → bigint
+-- pgcombine_internal.reassign_runs(queue, from_role, to_role) → bigint
 -- Copies the run ids of one role to another, for a Spark job that runs as that role from now on. Runs that were applied
 -- for the first role then count as applied for the second, too. Returns the number of run ids copied.
 -- Tables written: pgcombine.spark_run.
 -- Errors: PC001 unknown queue; 42501 the caller is neither the owner nor a member of both roles.
-create or replace function pgcombine_internal.hand_over_runs(queue text, from_role name, to_role name)
+create or replace function pgcombine_internal.reassign_runs(queue text, from_role name, to_role name)
 returns bigint
 language plpgsql
 as $$
 declare
     _runs bigint;
 begin
-    perform pgcombine_internal.require_queue(hand_over_runs.queue);
+    perform pgcombine_internal.require_queue(reassign_runs.queue);
     insert into pgcombine.spark_run (queue, role, run_id, updates)
-    select r.queue, hand_over_runs.to_role, r.run_id, r.updates
+    select r.queue, reassign_runs.to_role, r.run_id, r.updates
     from pgcombine.spark_run r
-    where r.queue = hand_over_runs.queue and r.role = hand_over_runs.from_role
+    where r.queue = reassign_runs.queue and r.role = reassign_runs.from_role
     on conflict do nothing;
     get diagnostics _runs = row_count;
     return _runs;

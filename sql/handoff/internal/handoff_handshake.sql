@@ -1,11 +1,11 @@
--- pgcombine_internal.handoff_hello(name) → (id, epoch, retention, replay_rate)
+-- pgcombine_internal.handoff_handshake(name) → (id, epoch, retention, replay_rate)
 -- Returns this server's identity: a random id beside its name. Writers and replayers call it once a connection.
 -- The first caller with the right to name the server gives it its name; that right is the owner's.
 -- Raises if the server can't take writes for good: if it is in recovery, or if its identity comes from another cluster
 -- (a restored dump, a copy). handoff_identify gives a copy an identity of its own.
 -- Tables written: handoff_server, once.
 -- Errors: PC042 the server has another name, or none, is in recovery, or is a copy.
-create or replace function pgcombine_internal.handoff_hello(name text, out id uuid, out epoch integer,
+create or replace function pgcombine_internal.handoff_handshake(name text, out id uuid, out epoch integer,
     out retention interval, out replay_rate integer)
 language plpgsql
 as $$
@@ -13,7 +13,7 @@ declare
     _server pgcombine.handoff_server;
 begin
     if pg_is_in_recovery() then
-        raise exception 'server "%" is in recovery: it is a standby, not the server itself', handoff_hello.name
+        raise exception 'server "%" is in recovery: it is a standby, not the server itself', handoff_handshake.name
             using errcode = 'PC042', hint = 'give the address of the primary';
     end if;
     select s.* into _server from pgcombine.handoff_server s;
@@ -22,15 +22,15 @@ begin
             raise exception 'this server hasn''t been named yet'
                 using errcode = 'PC042',
                     hint = format('let its owner name it: select pgcombine_internal.handoff_identify(%L)',
-                    handoff_hello.name);
+                    handoff_handshake.name);
         end if;
         insert into pgcombine.handoff_server (name, system_identifier)
-        select handoff_hello.name, c.system_identifier from pg_control_system() c
+        select handoff_handshake.name, c.system_identifier from pg_control_system() c
         on conflict do nothing;
         select s.* into strict _server from pgcombine.handoff_server s;
     end if;
-    if _server.name <> handoff_hello.name then
-        raise exception 'this server is "%", not "%"', _server.name, handoff_hello.name
+    if _server.name <> handoff_handshake.name then
+        raise exception 'this server is "%", not "%"', _server.name, handoff_handshake.name
             using errcode = 'PC042',
                 hint = 'check the address; pgcombine_internal.handoff_identify gives a server another name';
     end if;

@@ -1,9 +1,9 @@
--- pgcombine_internal.delete_marked()
+-- pgcombine_internal.delete_flagged()
 -- Deletes rows that roles have marked because they may update them but not delete them: failures without an attempt,
 -- quarantined keys with a negative number of updates, and those of components (see component_table).
 -- Runs with its owner's rights. Every role may call it, since marking a row took the right.
 -- Tables written: those that component_table says how to mark.
-create or replace function pgcombine_internal.delete_marked()
+create or replace function pgcombine_internal.delete_flagged()
 returns void
 language plpgsql
 security definer

@@ -1,4 +1,4 @@
--- pgcombine_internal.isolate(queue, bucket, attempts [, patience])
+-- pgcombine_internal.bisect(queue, bucket, attempts [, time_limit])
 --     → (updates, keys, changes, tries, quarantined, settled)
 -- Searches for the keys at fault in a bucket whose passes fail, and quarantines them; all other keys are combined. For
 -- queues without Python observers; for the others a worker calls open_search, next_try, try_keys and close_search
@@ -7,8 +7,8 @@
 -- Tables written: those of try_keys and close_search.
 -- Errors: those of open_search and close_search; errors from the state of the server (see is_transient), after which
 -- nothing is done.
-create or replace function pgcombine_internal.isolate(queue text, bucket integer, attempts integer,
-    patience interval default '10 s', out updates bigint, out keys bigint, out changes bigint, out tries bigint,
+create or replace function pgcombine_internal.bisect(queue text, bucket integer, attempts integer,
+    time_limit interval default '10 s', out updates bigint, out keys bigint, out changes bigint, out tries bigint,
     out quarantined bigint, out settled boolean)
 returns setof record
 language plpgsql
@@ -21,18 +21,18 @@ declare
     _detail text;
     _hint text;
 begin
-    if not pgcombine_internal.open_search(isolate.queue, isolate.bucket, isolate.attempts, isolate.patience) then
+    if not pgcombine_internal.open_search(bisect.queue, bisect.bucket, bisect.attempts, bisect.time_limit) then
         return;
     end if;
     loop
         select t.first, t.last into _first, _last
-        from pgcombine_internal.next_try(isolate.changes, _sqlstate, _error) t;
+        from pgcombine_internal.next_try(bisect.changes, _sqlstate, _error) t;
         exit when _first is null;
         _sqlstate := null;
         _error := null;
         begin
             set constraints all deferred; -- as at the beginning of a transaction of its own
-            select t.changes into isolate.changes from pgcombine_internal.try_keys(_first, _last) t;
+            select t.changes into bisect.changes from pgcombine_internal.try_keys(_first, _last) t;
             set constraints all immediate;
         exception when query_canceled or assert_failure or others then
             get stacked diagnostics _sqlstate = returned_sqlstate, _error = message_text,

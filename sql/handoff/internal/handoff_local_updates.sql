@@ -1,9 +1,10 @@
--- pgcombine_internal.handoff_own(queue, payload, servers, replicas [, came]) → text
+-- pgcombine_internal.handoff_local_updates(queue, payload, servers, replicas [, came]) → text
 -- Returns the updates of a payload whose keys this server holds (handoff_placement). Null: there are none.
 --   servers, replicas  the placement; null: this server holds all keys
 --   came               slots of keys whose updates are here already, and are left out
 -- Errors: PC043 the keys are placed on other servers.
-create or replace function pgcombine_internal.handoff_own(queue text, payload text, servers text[], replicas integer,
+create or replace function pgcombine_internal.handoff_local_updates(queue text, payload text, servers text[],
+    replicas integer,
     came integer[] default null)
 returns text
 language plpgsql stable
@@ -12,7 +13,8 @@ declare
     _numbers integer[];
 begin
     if replicas < cardinality(servers) and not (select s.name from pgcombine.handoff_server s) = any (servers) then
-        raise exception 'the keys of queue "%" are placed on other servers than this one: %', handoff_own.queue,
+        raise exception 'the keys of queue "%" are placed on other servers than this one: %',
+            handoff_local_updates.queue,
             array_to_string(servers, ', ')
             using errcode = 'PC043', hint = 'let all writers name the same servers';
     end if;
@@ -27,7 +29,8 @@ begin
          )
          select array_agg(number order by number) from numbered join mine using (slot)
              where (slot = any ($4)) is not true',
-        pgcombine_internal.handoff_slot_sql(handoff_own.queue)) into _numbers using payload, servers, replicas, came;
-    return case when cardinality(_numbers) > 0 then pgcombine_internal.handoff_part(payload, _numbers) end;
+        pgcombine_internal.handoff_slot_sql(handoff_local_updates.queue)) into _numbers using payload, servers,
+            replicas, came;
+    return case when cardinality(_numbers) > 0 then pgcombine_internal.handoff_subset(payload, _numbers) end;
 end
 $$;

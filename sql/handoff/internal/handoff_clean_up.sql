@@ -1,4 +1,4 @@
--- pgcombine_internal.handoff_tidy()
+-- pgcombine_internal.handoff_clean_up()
 -- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one and the last writes to
 -- each queue that a server is known to have. It makes the partitions
 -- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
@@ -9,9 +9,9 @@
 -- partition on which another object depends.
 -- One session works at a time; others return at once.
 -- Runs with its owner's rights, for roles that may delete hints.
--- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_kept.
+-- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
 -- Errors: 42501 the caller may not delete hints.
-create or replace function pgcombine_internal.handoff_tidy()
+create or replace function pgcombine_internal.handoff_clean_up()
 returns void
 language plpgsql
 security definer
@@ -62,18 +62,19 @@ begin
     from totals t where r.name = t.destination;
     delete from pgcombine.handoff_partial p
     where pgcombine_internal.handoff_time(p.token) < now() - (select s.retention from pgcombine.handoff_server s);
-    delete from pgcombine.handoff_kept k
+    delete from pgcombine.handoff_retained k
     where pgcombine_internal.handoff_time(k.token) < now() - (select s.retention from pgcombine.handoff_server s);
     if found then
-        perform pgcombine_internal.handoff_mark(d.name, 'it was away for longer than writes are kept for it')
+        perform pgcombine_internal.handoff_require_repair(d.name, 'it was away for longer than writes are kept for it')
         from pgcombine.destination d where d.kind = 'server' and d.state <> 'up';
     end if;
     begin
         perform set_config('lock_timeout', '200ms', true);
-        if pg_table_size('pgcombine.handoff_kept') > 1048576 and not exists (select from pgcombine.handoff_kept) then
-            lock table pgcombine.handoff_kept in access exclusive mode;
-            if not exists (select from pgcombine.handoff_kept) then
-                truncate pgcombine.handoff_kept; -- the quota goes by the table's size
+        if pg_table_size('pgcombine.handoff_retained') > 1048576 and not exists (select
+            from pgcombine.handoff_retained) then
+            lock table pgcombine.handoff_retained in access exclusive mode;
+            if not exists (select from pgcombine.handoff_retained) then
+                truncate pgcombine.handoff_retained; -- the quota goes by the table's size
             end if;
         end if;
     exception when lock_not_available then

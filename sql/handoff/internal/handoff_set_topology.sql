@@ -1,4 +1,4 @@
--- pgcombine_internal.handoff_note(queue, servers, replicas)
+-- pgcombine_internal.handoff_set_topology(queue, servers, replicas)
 -- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if that is stored
 -- already. Servers that were stored before and aren't named any more become former ones: hints may be on them. A server
 -- that was removed may be named again: no key moves by that.
@@ -6,41 +6,46 @@
 -- repair then, which is for all queues: so the caller must be a replayer.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
--- Errors: 42501 the caller may not hand on writes of the queue, or may not move its keys; PC001 unknown queue; 22023 no
--- servers, or an unknown one, or no replicas.
-create or replace function pgcombine_internal.handoff_note(queue text, servers text[], replicas integer)
+-- Errors: 42501 the caller may not replicate writes of the queue, or may not move its keys; PC001 unknown queue; 22023
+-- no servers, or an unknown one, or no replicas.
+create or replace function pgcombine_internal.handoff_set_topology(queue text, servers text[], replicas integer)
 returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require(handoff_note.queue);
+    perform pgcombine_internal.handoff_require(handoff_set_topology.queue);
     -- with a null the comparison below would find no difference
-    if not coalesce(handoff_note.replicas > 0 and cardinality(handoff_note.servers) > 0, false)
-        or array_position(handoff_note.servers, null) > 0 then
-        raise exception 'these are no servers of queue "%": %, with % replicas', handoff_note.queue,
-                coalesce(handoff_note.servers::text, 'null'), coalesce(handoff_note.replicas::text, 'null')
+    if not coalesce(handoff_set_topology.replicas > 0 and cardinality(handoff_set_topology.servers) > 0, false)
+        or array_position(handoff_set_topology.servers, null) > 0 then
+        raise exception 'these are no servers of queue "%": %, with % replicas', handoff_set_topology.queue,
+                coalesce(handoff_set_topology.servers::text, 'null'), coalesce(handoff_set_topology.replicas::text,
+                    'null')
             using errcode = '22023', hint = 'name the servers that hold the queue, and how many of them hold a key';
     end if;
     if exists (select from pgcombine.handoff_queue q
-               where q.queue = handoff_note.queue
-                   and (coalesce(q.placed, q.servers), q.replicas) <> (handoff_note.servers, handoff_note.replicas)
+               where q.queue = handoff_set_topology.queue
+                   and (coalesce(q.placed, q.servers), q.replicas) <> (handoff_set_topology.servers,
+                       handoff_set_topology.replicas)
                  and (q.replicas < cardinality(coalesce(q.placed, q.servers))
-                     or handoff_note.replicas < cardinality(handoff_note.servers))) then
+                     or handoff_set_topology.replicas < cardinality(handoff_set_topology.servers))) then
         perform pgcombine_internal.require(pgcombine_internal.has_right('',
             'replay', pgcombine_internal.caller()), '42501',
-            format('permission denied: these servers or replicas would move keys of queue "%s"', handoff_note.queue),
+            format('permission denied: these servers or replicas would move keys of queue "%s"',
+                handoff_set_topology.queue),
             format('name the servers of the queue, %s; they change with a write of a role that may also replay '
                 '(pgcombine.grant_right)',
                    (select format('{%s} with %s replicas', array_to_string(coalesce(q.placed, q.servers), ', '),
-                       q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_note.queue)));
-        perform pgcombine_internal.handoff_mark(s,
-            format('the servers of queue "%s" have changed, and so has the placement of its keys', handoff_note.queue))
-        from unnest(handoff_note.servers) s;
+                       q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_set_topology.queue)));
+        perform pgcombine_internal.handoff_require_repair(s,
+            format('the servers of queue "%s" have changed, and so has the placement of its keys',
+                handoff_set_topology.queue))
+        from unnest(handoff_set_topology.servers) s;
     end if;
     insert into pgcombine.handoff_queue as q (queue, servers, replicas, placed)
-    values (handoff_note.queue, handoff_note.servers, handoff_note.replicas, handoff_note.servers)
+    values (handoff_set_topology.queue, handoff_set_topology.servers, handoff_set_topology.replicas,
+        handoff_set_topology.servers)
     on conflict on constraint handoff_queue_pkey do update
     set servers = excluded.servers, replicas = excluded.replicas, placed = excluded.placed,
         former = array(select unnest(q.former || q.servers) except select unnest(excluded.servers) order by 1)

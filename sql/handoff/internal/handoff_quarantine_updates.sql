@@ -1,11 +1,12 @@
--- pgcombine_internal.handoff_hold(destination, token, numbers, sqlstates, errors)
+-- pgcombine_internal.handoff_quarantine_updates(destination, token, numbers, sqlstates, errors)
 -- Quarantines updates of a hint that its server refuses for their data. Call it before the rest is delivered: if the
 -- replayer dies in between, the next attempt finds the same updates. The hint stays.
 --   numbers  places of the updates in the write, from 1; 0: the whole write, whose hint is deleted then
 -- Runs with its owner's rights, for roles that may replay: what is quarantined comes from a hint.
 -- Tables written: handoff_quarantine, handoff_hint.
 -- Errors: 42501 the caller may not replay.
-create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[],
+create or replace function pgcombine_internal.handoff_quarantine_updates(destination text, token uuid,
+    numbers integer[],
     sqlstates text[], errors text[])
 returns void
 language plpgsql
@@ -18,13 +19,15 @@ begin
         format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     insert into pgcombine.handoff_quarantine (destination, token, number, queue, shape, payload, sqlstate, error)
     select h.destination, h.token, u.number, h.queue, h.shape,
-           case u.number when 0 then h.payload else pgcombine_internal.handoff_part(h.payload, array[u.number]) end,
+           case u.number when 0 then h.payload else pgcombine_internal.handoff_subset(h.payload, array[u.number]) end,
            u.sqlstate, u.error
     from pgcombine.handoff_hint h,
-         unnest(handoff_hold.numbers, handoff_hold.sqlstates, handoff_hold.errors) u (number, sqlstate, error)
-    where h.destination = handoff_hold.destination and h.token = handoff_hold.token
+         unnest(handoff_quarantine_updates.numbers, handoff_quarantine_updates.sqlstates,
+             handoff_quarantine_updates.errors) u (number, sqlstate, error)
+    where h.destination = handoff_quarantine_updates.destination and h.token = handoff_quarantine_updates.token
     on conflict do nothing;
     delete from pgcombine.handoff_hint h
-    where 0 = any (handoff_hold.numbers) and h.destination = handoff_hold.destination and h.token = handoff_hold.token;
+    where 0 = any (handoff_quarantine_updates.numbers) and h.destination = handoff_quarantine_updates.destination
+        and h.token = handoff_quarantine_updates.token;
 end
 $$;

@@ -1,10 +1,10 @@
--- pgcombine_internal.handoff_settle(queue, tokens) → bigint
+-- pgcombine_internal.handoff_drop_retained(queue, tokens) → bigint
 -- Drops the texts of writes that all servers which hold them have said to have, and returns their number. One of the
--- writes is noted for each of these servers, which has to have it from now on (handoff_survey).
+-- writes is noted for each of these servers, which has to have it from now on (handoff_status).
 -- Runs with its owner's rights, for roles that may replay.
--- Tables written: handoff_kept, handoff_delivery.
+-- Tables written: handoff_retained, handoff_delivery.
 -- Errors: 42501 the caller may not replay.
-create or replace function pgcombine_internal.handoff_settle(queue text, tokens uuid[])
+create or replace function pgcombine_internal.handoff_drop_retained(queue text, tokens uuid[])
 returns bigint
 language plpgsql
 security definer
@@ -17,14 +17,15 @@ begin
         format('permission denied: role "%s" may not drop kept writes', pgcombine_internal.caller()),
         format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     with gone as (
-        delete from pgcombine.handoff_kept k where k.queue = handoff_settle.queue
-            and k.token = any (handoff_settle.tokens)
+        delete from pgcombine.handoff_retained k where k.queue = handoff_drop_retained.queue
+            and k.token = any (handoff_drop_retained.tokens)
         returning k.token, k.servers
     ), noted as (
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select r.name, '00000000-0000-0000-0000-000000000000', 0, 0, handoff_settle.queue, max(g.token::text)::uuid
+        select r.name, '00000000-0000-0000-0000-000000000000', 0, 0, handoff_drop_retained.queue,
+            max(g.token::text)::uuid
         from gone g
-        join pgcombine.handoff_queue q on q.queue = handoff_settle.queue
+        join pgcombine.handoff_queue q on q.queue = handoff_drop_retained.queue
         join pgcombine.handoff_replica r on r.name = any (q.servers) and coalesce(r.name = any (g.servers), true)
         group by r.name
     )

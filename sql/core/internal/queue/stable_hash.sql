@@ -1,9 +1,9 @@
--- pgcombine_internal.portable_keys(queue) → boolean
+-- pgcombine_internal.stable_hash(queue) → boolean
 -- Returns whether the queue's keys keep their hash, and so their bucket, when a dump is restored.
 -- Enum labels and object names (regclass and the like) are hashed by their OID, which a restore changes. So are arrays,
 -- composites, ranges and domains of them. After a restore it would be unknown which bucket's mark covers an update of
 -- such a key. So passes delete the updates of such queues (see end_pass), and all updates in a dump are pending.
-create or replace function pgcombine_internal.portable_keys(queue text)
+create or replace function pgcombine_internal.stable_hash(queue text)
 returns boolean
 language plpgsql stable -- every pass calls it, and plpgsql keeps the plan
 as $$
@@ -12,7 +12,7 @@ begin
         with recursive part as ( -- types that the keys are made of, except plain base types
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
             from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
-            where c.queue = portable_keys.queue and c.role = 'key'
+            where c.queue = stable_hash.queue and c.role = 'key'
                 and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')
             union
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname

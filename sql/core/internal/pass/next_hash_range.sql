@@ -1,4 +1,4 @@
--- pgcombine_internal.next_slice(queue, source, marks_mask, marks, most [, turn]) → (mask, slice, updates, pending)
+-- pgcombine_internal.next_hash_range(queue, source, marks_mask, marks, most [, turn]) → (mask, slice, updates, pending)
 -- Finds the largest slice of keys that a pass may take: its pending updates are most at the most, and what the pass
 -- collects in memory takes 64 megabytes at the most. A slice of mask 4095 isn't cut further.
 --   queue              the queue's row
@@ -9,16 +9,16 @@
 --                      that fails doesn't keep the others waiting
 --   mask, slice        keys with hash & mask = slice (see key_hash)
 --   updates, pending   numbers of pending updates of the slice and of all keys
-create or replace function pgcombine_internal.next_slice(queue pgcombine.queue, source text, marks_mask bigint,
+create or replace function pgcombine_internal.next_hash_range(queue pgcombine.queue, source text, marks_mask bigint,
     marks txid_snapshot[], most bigint, turn bigint default null, out mask bigint, out slice bigint,
     out updates bigint, out pending bigint)
 language plpgsql
 as $$
 declare
-    _hash constant text := (next_slice.queue).pass ->> 'hash';
+    _hash constant text := (next_hash_range.queue).pass ->> 'hash';
     _places bigint[]; -- slices of mask 4095 that have pending updates
     _counts bigint[]; -- numbers of these updates
-    _most bigint := next_slice.most;
+    _most bigint := next_hash_range.most;
 begin
     execute format('select array_agg(p.place), array_agg(p.updates), coalesce(sum(p.updates), 0)
                     from (select %s & 4095 as place, count(*) as updates from %s group by 1) p', _hash, source)
@@ -27,12 +27,13 @@ begin
         _most := greatest(_most, pending / 32);
     end if;
     loop
-        select f.mask, f.slice, f.updates into next_slice.mask, next_slice.slice, next_slice.updates
+        select f.mask, f.slice, f.updates into next_hash_range.mask, next_hash_range.slice, next_hash_range.updates
         from (
             select c.*, row_number() over (order by c.slice, c.mask) - 1 as number, count(*) over () as count
             from (
                 select s.mask, s.place & s.mask as slice, min(s.updates) as updates,
-                       min(txid_snapshot_xmax(next_slice.marks[1 + (s.place & next_slice.marks_mask)])) as mark
+                       min(txid_snapshot_xmax(
+                           next_hash_range.marks[1 + (s.place & next_hash_range.marks_mask)])) as mark
                 from ( -- of each place the largest slice that fits
                     select distinct on (a.place) a.place, a.mask, a.updates
                     from (select p.place, m.mask,
@@ -42,13 +43,14 @@ begin
                     where a.updates <= _most or a.mask = 4095
                     order by a.place, a.mask) s
                 group by 1, 2) c) f
-        order by case when next_slice.turn is null then f.mark
-                      else (f.number + f.count - next_slice.turn % f.count) % f.count end, random()
+        order by case when next_hash_range.turn is null then f.mark
+                      else (f.number + f.count - next_hash_range.turn % f.count) % f.count end, random()
         limit 1;
-        exit when coalesce(next_slice.mask, 4095) = 4095 or not pgcombine_internal.takes_bytes(next_slice.queue,
-            67108864, format('(select * from %s where %s & %s = %s) as updates', source, _hash, next_slice.mask,
-                next_slice.slice));
-        _most := greatest(1, least(_most, next_slice.updates) / 8);
+        exit when coalesce(next_hash_range.mask, 4095) = 4095
+            or not pgcombine_internal.takes_bytes(next_hash_range.queue,
+            67108864, format('(select * from %s where %s & %s = %s) as updates', source, _hash, next_hash_range.mask,
+                next_hash_range.slice));
+        _most := greatest(1, least(_most, next_hash_range.updates) / 8);
     end loop;
 end
 $$;

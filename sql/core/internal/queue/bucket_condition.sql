@@ -1,17 +1,18 @@
--- pgcombine_internal.bucket_slice(queue, bucket) → text
+-- pgcombine_internal.bucket_condition(queue, bucket) → text
 -- Returns the condition that selects a bucket's keys among those of the other buckets in its partition; empty if the
 -- bucket has the partition for itself.
 -- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of partitions
 -- divides that of buckets, so the keys of a bucket are all in partition bucket % partitions.
-create or replace function pgcombine_internal.bucket_slice(queue text, bucket text)
+create or replace function pgcombine_internal.bucket_condition(queue text, bucket text)
 returns text
 language sql stable
 as $$
     select case when q.partitions = q.buckets then '' else
         format('satisfies_hash_partition(%s::oid, %s, %s, %s)',
-            quote_literal(format('pgcombine.%I', q.queue || '_values')) || '::regclass', q.buckets, bucket_slice.bucket,
+            quote_literal(format('pgcombine.%I', q.queue || '_values')) || '::regclass', q.buckets,
+                bucket_condition.bucket,
             pgcombine_internal.column_list(q.queue, 'key'))
         end
     from pgcombine.queue q
-    where q.queue = bucket_slice.queue
+    where q.queue = bucket_condition.queue
 $$;

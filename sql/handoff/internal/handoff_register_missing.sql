@@ -1,9 +1,9 @@
--- pgcombine_internal.handoff_acquaint(names, dsns)
+-- pgcombine_internal.handoff_register_missing(names, dsns)
 -- Registers the servers that aren't registered yet and leaves the others as they are. Does nothing if the caller may
 -- not register servers: then the owner registers them.
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.
-create or replace function pgcombine_internal.handoff_acquaint(names text[], dsns text[])
+create or replace function pgcombine_internal.handoff_register_missing(names text[], dsns text[])
 returns void
 language sql
 as $$

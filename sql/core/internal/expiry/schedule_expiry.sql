@@ -1,0 +1,32 @@
+-- pgcombine_internal.schedule_expiry(queue, bucket, first, next [, pause, sqlstate, error]) → next page
+-- Notes that the look for expired keys of a bucket goes on with the page next after a pause. Behind the last page the
+-- next look begins after expire_every, and the result is null. A failure of pages is forgotten when they have been
+-- looked through, or are gone.
+--   first            the first page that the pass has looked through
+--   sqlstate, error  why it removed none of the expired keys from first on
+-- Tables written: expiry.
+create or replace function pgcombine_internal.schedule_expiry(queue text, bucket integer, first bigint, next bigint,
+    pause interval default '0 s', sqlstate text default null, error text default null)
+returns bigint
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(schedule_expiry.queue);
+    _values constant regclass :=
+        pgcombine_internal.values_table(_queue.queue, schedule_expiry.bucket % _queue.partitions);
+    _ends constant boolean := schedule_expiry.next * current_setting('block_size')::bigint >= pg_relation_size(_values);
+    _failed constant boolean := schedule_expiry.error is not null;
+begin
+    insert into pgcombine.expiry as r (queue, bucket, page, due)
+    values (_queue.queue, schedule_expiry.bucket, case when _ends then 0 else schedule_expiry.next end,
+            clock_timestamp() + case when _ends then _queue.expire_every else schedule_expiry.pause end)
+    on conflict on constraint expiry_pkey do update set page = excluded.page, due = excluded.due;
+    update pgcombine.expiry r
+    set sqlstate = schedule_expiry.sqlstate, error = schedule_expiry.error,
+        failed_at = case when _failed then clock_timestamp() end, failed_page = case when _failed
+            then schedule_expiry.first end
+    where (r.queue, r.bucket) = (_queue.queue, schedule_expiry.bucket)
+      and (_failed or r.failed_page >= schedule_expiry.first and (r.failed_page < schedule_expiry.next or _ends));
+    return case when not _ends then schedule_expiry.next end;
+end
+$$;

@@ -1,0 +1,21 @@
+-- pgcombine_internal.take_idle_lock(relation) → 'taken' | 'writers' | 'other'
+-- Takes the idle lock of a table for this session, which is about to listen (see wake).
+--   taken    from now on every enqueue notifies. The session polls once more, listens, and then releases the lock
+--   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session naps
+--   other    another session has the lock: enqueues notify until that session releases it
+-- It takes session locks, which don't work through a pooler in transaction mode.
+create or replace function pgcombine_internal.take_idle_lock(relation oid)
+returns text
+language plpgsql
+as $$
+begin
+    if not pg_try_advisory_lock(hashtext('pgcombine.listener'), take_idle_lock.relation::integer) then
+        return 'other';
+    end if;
+    if not pg_try_advisory_lock(hashtext('pgcombine.idle'), take_idle_lock.relation::integer) then
+        perform pg_advisory_unlock(hashtext('pgcombine.listener'), take_idle_lock.relation::integer);
+        return 'writers';
+    end if;
+    return 'taken';
+end
+$$;

@@ -1,0 +1,39 @@
+-- pgcombine_internal.handoff_verify_identity(name, id, epoch) → uuid
+-- Checks, before a delivery to a server, that the server is still the one that this home knows. If the home knows none
+-- yet, or the server has a later epoch, the identity is stored, provided that the caller may replay.
+-- Returns the token that the server acknowledged last, which it must remember (handoff_remembers). Null: there is none,
+-- the server's data were replaced, or the caller may not replay.
+--   id, epoch  the server's answer to handoff_handshake
+-- Tables written: handoff_replica.
+-- Errors: PC042 another server, or an earlier epoch; PC045 the server isn't registered.
+create or replace function pgcombine_internal.handoff_verify_identity(name text, id uuid, epoch integer)
+returns uuid
+language plpgsql
+as $$
+declare
+    _replica record;
+begin
+    select r.id, r.epoch into _replica from pgcombine.handoff_replica r where r.name = handoff_verify_identity.name;
+    if not found then
+        raise exception 'server "%" is not registered here', handoff_verify_identity.name
+            using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', handoff_verify_identity.name);
+    end if;
+    if _replica.id <> handoff_verify_identity.id or _replica.epoch > handoff_verify_identity.epoch then
+        raise exception 'server "%" is not the server that was known by this name: %', handoff_verify_identity.name,
+            case when _replica.id <> handoff_verify_identity.id then 'it has another id'
+                else 'it has an earlier epoch' end
+            using errcode = 'PC042',
+                hint = format('check its address; if it replaces the former server: pgcombine replicas add %s DSN '
+                '--adopt', handoff_verify_identity.name);
+    end if;
+    if _replica.id is null or _replica.epoch < handoff_verify_identity.epoch then
+        if has_column_privilege('pgcombine.handoff_replica', 'epoch', 'update') then
+            update pgcombine.handoff_replica r set id = handoff_verify_identity.id,
+                epoch = handoff_verify_identity.epoch
+                where r.name = handoff_verify_identity.name;
+        end if;
+        return null;
+    end if;
+    return pgcombine_internal.handoff_last(handoff_verify_identity.name);
+end
+$$;
