@@ -78,7 +78,7 @@ comment on table pgcombine.queue is
     'One row a combine queue; pass and statements have what its passes need of its definition.';
 comment on column pgcombine.queue.statements is 'The statements of its passes: for few updates, and for many.';
 comment on column pgcombine.queue.partitions is
-    'Pairs of tables; bucket b is in number b modulo this, as a slice of it where there are more buckets.';
+    'Pairs of tables; bucket b is in number b modulo this, as a hash range of it where there are more buckets.';
 comment on column pgcombine.queue.segments is
     'A bucket''s updates are in so many tables, in turn: those of 2 ^ segment_bits transaction ids in one.';
 comment on column pgcombine.queue.expire_when is 'Keys for which this condition is true are removed.';
@@ -128,8 +128,8 @@ create table pgcombine.pass (
     bucket   integer not null,
     pass     bigint not null,
     mark     txid_snapshot not null,
-    mask     bigint,
-    slice    bigint,
+    range_mask bigint,
+    hash_range bigint,
     tx       bigint not null default txid_current(),
     began    timestamptz not null,
     ended    timestamptz not null default clock_timestamp(),
@@ -139,10 +139,11 @@ create table pgcombine.pass (
     inserted bigint,
     primary key (queue, bucket, pass),
     foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
-    check ((mask is null) = (slice is null)),
+    check ((range_mask is null) = (hash_range is null)),
     constraint pass_sane check (
         pass between 0 and 4000000000000000000 and isfinite(began) and isfinite(ended)
-        and (mask between 1 and 65535 and mask & (mask + 1) = 0 and slice between 0 and mask) is not false
+        and (range_mask between 1 and 65535 and range_mask & (range_mask + 1) = 0
+             and hash_range between 0 and range_mask) is not false
         and updates between 0 and 1000000000000000 and keys between 0 and 1000000000000000
         and changes between 0 and 1000000000000000
         and (inserted between -4000000000000000 and 4000000000000000) is not false)
@@ -150,8 +151,9 @@ create table pgcombine.pass (
 create index pass_ended on pgcombine.pass (queue, ended);
 alter table pgcombine.pass enable row level security;
 comment on table pgcombine.pass is
-    'The journal of passes. What the mark of a key''s last pass sees is combined; a pass is over all keys or a slice.';
-comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.';
+    'The journal of passes. The mark of the last pass over a key sees the key''s combined updates.';
+comment on column pgcombine.pass.range_mask is
+    'The pass covered the keys with hash & range_mask = hash_range. Null: all keys.';
 comment on column pgcombine.pass.inserted is
     'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.';
 
@@ -170,8 +172,8 @@ comment on table pgcombine.pass_minute is
 
 create type pgcombine.plan as (
     queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, marks txid_snapshot[],
-    marks_mask bigint, reads boolean[], mask bigint, slice bigint, pending bigint, more boolean, held boolean,
-    first_page bigint
+    marks_mask bigint, reads boolean[], range_mask bigint, hash_range bigint, pending bigint, more boolean,
+    has_quarantined boolean, first_page bigint
 );
 comment on type pgcombine.plan is 'What a pass is to do: see pgcombine_internal.plan_pass.';
 
@@ -463,7 +465,7 @@ create table pgcombine.handoff_replica (
     deduplicated bigint not null default 0
 );
 comment on table pgcombine.handoff_replica is
-    'The other servers as this one, as a home, knows them: where (no password), who, quota, totals.';
+    'The other servers as this one, as a coordinator, knows them: where (no password), who, quota, totals.';
 comment on column pgcombine.handoff_replica.rows is 'Updates in hints, as of measured_at; so are bytes.';
 comment on column pgcombine.handoff_replica.needs_repair is 'Why hints alone can''t make it complete.';
 comment on column pgcombine.handoff_replica.repairing is 'A rebuild that began after what needs_repair tells of.';
@@ -499,17 +501,17 @@ create table pgcombine.handoff_retained (
     servers  text[],
     placed   text[],
     replicas integer,
-    home     uuid not null,
+    coordinator uuid not null,
     updates  integer not null,
     payload  text not null,
     since    timestamptz not null default now()
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_insert_threshold = -1);
-create index handoff_retained_coordinator on pgcombine.handoff_retained (queue, home, since);
+create index handoff_retained_coordinator on pgcombine.handoff_retained (queue, coordinator, since);
 comment on table pgcombine.handoff_retained is
     'Writes that came from another server, until all servers that hold them are known to have them.';
 comment on column pgcombine.handoff_retained.placed is 'All servers; replicas of them hold a key.';
-comment on column pgcombine.handoff_retained.home is 'The id of the server whose hint this was.';
+comment on column pgcombine.handoff_retained.coordinator is 'The id of the server whose hint this was.';
 
 create table pgcombine.handoff_partial (
     token uuid primary key,
@@ -711,7 +713,7 @@ begin
         ('{observer}', '{statement}', 'The statement in SQL; null: a Python function.'),
         ('{pass}', '{pass}', 'Number of the pass in its bucket.'),
         ('{pass}', '{mark}', 'Snapshot that tells combined updates from pending ones.'),
-        ('{pass}', '{slice}', 'See mask.'),
+        ('{pass}', '{hash_range}', 'See range_mask.'),
         ('{pass}', '{tx}', 'Id of the pass''s transaction.'),
         ('{pass}', '{began}', 'When the pass began.'),
         ('{pass}', '{ended}', 'When the pass ended.'),

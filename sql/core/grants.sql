@@ -42,7 +42,7 @@ drop policy if exists claimed on pgcombine.bucket;
 create policy claimed on pgcombine.bucket for update
     using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'))
     with check (false);
-grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted)
+grant select, insert (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes, inserted)
     on pgcombine.pass to public;
 drop policy if exists seen on pgcombine.pass;
 create policy seen on pgcombine.pass for select using (pgcombine_internal.has_right(queue, 'use'));
@@ -79,8 +79,8 @@ grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlsta
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;
 create policy seen on pgcombine.quarantined_key for select using (true);
-drop policy if exists held on pgcombine.quarantined_key;
-create policy held on pgcombine.quarantined_key for insert
+drop policy if exists quarantined on pgcombine.quarantined_key;
+create policy quarantined on pgcombine.quarantined_key for insert
     with check (pgcombine_internal.has_right(queue, 'work') and not jsonb_path_exists(key, 'strict $.**{501}'));
 drop policy if exists counted on pgcombine.quarantined_key;
 create policy counted on pgcombine.quarantined_key for update

@@ -192,7 +192,7 @@ class Chaos:
                     time.sleep(chance.random() * 0.05)
                 try:
                     found = conn.execute(
-                        "select updates from pgcombine_internal.run_pass('wc', %s, mask => %s, slice => %s)",
+                        "select updates from pgcombine_internal.run_pass('wc', %s, range_mask => %s, hash_range => %s)",
                         (bucket, mask, part),
                     ).fetchall()
                     if chance.random() < 0.1:

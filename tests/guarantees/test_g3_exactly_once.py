@@ -195,7 +195,7 @@ def slices_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
         "select 'w' || i from generate_series(1, 99) i where hash_record_extended(row('w' || i), 0) & 1 = %s limit 1"
     )
     words = [one(conn, word_of, number) for number in (0, 1)]
-    combine_slice = "select pgcombine_internal.run_pass('wc', 0, mask => 1, slice => %s)"
+    combine_slice = "select pgcombine_internal.run_pass('wc', 0, range_mask => 1, hash_range => %s)"
     for slices in ((0, 1), (1, 0)):
         before = values(conn)
         with session(dsn) as first, session(dsn) as second:

@@ -190,7 +190,7 @@ class Machine(RuleBasedStateMachine):
         before = self.audited()
         done = self.attempt(
             lambda: self.conn.execute(
-                "select * from pgcombine_internal.run_pass('wc', %s, mask => %s, slice => %s)",
+                "select * from pgcombine_internal.run_pass('wc', %s, range_mask => %s, hash_range => %s)",
                 (bucket % self.buckets, mask, slice_),
             ).fetchall()
         )

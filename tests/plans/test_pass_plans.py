@@ -132,7 +132,10 @@ def test_few_updates_by_old_statistics_read_few_values(conn: psycopg.Connection)
     combine_all(conn)
     words = [word_in(conn, 1, start=1000 * i) for i in range(50)]
     scans = "select coalesce(seq_tup_read, 0) from pg_stat_xact_user_tables where relname = 'wc_values_b0001'"
-    for call in ("pgcombine.combine('wc', 1)", "pgcombine_internal.run_pass('wc', 1, mask => 0, slice => 0)"):
+    for call in (
+        "pgcombine.combine('wc', 1)",
+        "pgcombine_internal.run_pass('wc', 1, range_mask => 0, hash_range => 0)",
+    ):
         add(conn, dict.fromkeys(words, 1))
         conn.execute("select pg_stat_force_next_flush()")  # else what was read before is counted below
         with conn.transaction():

@@ -124,7 +124,7 @@ def test_slices_do_not_fool_it(conn: psycopg.Connection, dsn: str) -> None:
                 eventually(lambda: looks(conn))
             assert not outcome
             conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 50) i")
-            conn.execute("select pgcombine_internal.run_pass('wc', 0, mask => 7, slice => %s)", (part,))
+            conn.execute("select pgcombine_internal.run_pass('wc', 0, range_mask => 7, hash_range => %s)", (part,))
     assert outcome == ["done"]
     assert WC.backlog(conn) > 100
 

@@ -168,7 +168,7 @@ FITTING: dict[str, tuple[str, ...]] = {  # by name and type
     "queue text": ("own", "own", "other"),
     "export text": ("own_words", "other_words"),
     "destination text": ("b", "c"),
-    "home text": ("b", "c"),
+    "coordinator text": ("b", "c"),
     "server text": ("a", "b"),
     "other text": ("b",),
     "bucket integer": ("0", "1"),

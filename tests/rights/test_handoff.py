@@ -167,7 +167,7 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     roles.writer.execute("select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", (token,))
     roles.writer.execute(
         "select pgcombine_internal.handoff_apply(%s, 'wc', pgcombine_internal.handoff_shape('wc'), %s, "
-        "%s, '{null}', %s, home => 'c')",
+        "%s, '{null}', %s, coordinator => 'c')",
         (roles.id, [new_token()], [DIGEST], [PAYLOAD]),
     )
     for server in "bc":

@@ -192,7 +192,8 @@ def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login:
         *(
             (
                 *("work", "wc"),
-                "insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes) "
+                "insert into pgcombine.pass"
+                " (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes) "
                 "values ('wc', 0, " + row + ")",
             )
             for row in (

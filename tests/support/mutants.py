@@ -35,7 +35,7 @@ def without_claim(conn: psycopg.Connection) -> None:
 
 def without_mark(conn: psycopg.Connection) -> None:
     """A pass that doesn't write down what it took."""
-    mutate_functions(conn, "if end_pass.updates > 0 or _plan.mask > 0", "if false")
+    mutate_functions(conn, "if end_pass.updates > 0 or _plan.range_mask > 0", "if false")
 
 
 def late_mark(conn: psycopg.Connection) -> None:
@@ -70,7 +70,7 @@ def own_is_seen(conn: psycopg.Connection) -> None:
 
 def one_mark_for_all_slices(conn: psycopg.Connection) -> None:
     """A pass over a slice counts as one over all keys."""
-    mutate_functions(conn, "if _last.mask is null then", "if true then")
+    mutate_functions(conn, "if _last.range_mask is null then", "if true then")
 
 
 def rivals_in_the_journal(conn: psycopg.Connection) -> None:

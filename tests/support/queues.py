@@ -101,9 +101,9 @@ def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> s
     statement, *parameters = conn.execute(
         """
         select pgcombine_internal.pass_sql(q, p.bucket, (p.pending >= 1000) is not true),
-               p.held, format('(%%s,0)', coalesce(p.first_page, 0)),
+               p.has_quarantined, format('(%%s,0)', coalesce(p.first_page, 0)),
                format('(%%s,0)', coalesce(p.first_page + 1024, 0)),
-               p.marks::text, p.marks_mask, p.mark::text, p.reads::text, p.mask, p.slice
+               p.marks::text, p.marks_mask, p.mark::text, p.reads::text, p.range_mask, p.hash_range
         from pgcombine.queue q cross join lateral pgcombine_internal.plan_pass(q, %s, from_page => %s) p
         where q.queue = 'wc'
         """,

@@ -94,7 +94,7 @@ def test_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     assert "key updates attempts since error bad 1 5" in page.text
     assert "bigint out of range 22003" in page.text
     ended = one(conn, "select max(ended) from pgcombine.pass_recent where queue = 'wc'").astimezone(UTC)
-    assert f"slices {ended:%Y-%m-%d %H:%M:%S} UTC" in page.text
+    assert f"hash ranges {ended:%Y-%m-%d %H:%M:%S} UTC" in page.text
     assert "wc_updates" in page.text
     assert "word text (key), n bigint (value)" in page.text
     assert len(page.all("svg")) == 4

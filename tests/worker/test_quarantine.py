@@ -215,7 +215,9 @@ def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
     failed = 0
     for part in range(2):
         try:
-            conn.execute("select * from pgcombine_internal.run_pass('wc', 0, mask => 1, slice => %s)", (part,))
+            conn.execute(
+                "select * from pgcombine_internal.run_pass('wc', 0, range_mask => 1, hash_range => %s)", (part,)
+            )
         except pg.RaiseException:
             failed += 1
     assert failed == 1

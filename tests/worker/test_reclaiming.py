@@ -303,13 +303,13 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
     last = one(queue, "select max(pass) from pgcombine.pass")
     assert one(queue, trim) == 0
     add(queue, [(f"w{i}", 1) for i in range(10)])
-    queue.execute("select pgcombine_internal.run_pass('wc', 0, mask => 1, slice => 0)")
+    queue.execute("select pgcombine_internal.run_pass('wc', 0, range_mask => 1, hash_range => 0)")
     queue.execute(age)
     assert one(queue, trim) == last
     assert one(queue, kept) == [last, last + 1]
     pending = one(queue, "select pgcombine.backlog('wc')")
     assert 0 < pending < 10
-    queue.execute("select pgcombine_internal.run_pass('wc', 0, mask => 1, slice => 1)")
+    queue.execute("select pgcombine_internal.run_pass('wc', 0, range_mask => 1, hash_range => 1)")
     assert one(queue, "select pgcombine.backlog('wc')") == 0
     add(queue, {"w0": 1})
     combine_all(queue)
@@ -324,8 +324,8 @@ def test_the_journal_of_many_slices_is_trimmed(queue: psycopg.Connection) -> Non
     combine_all(queue)
     first = one(queue, "select max(pass) from pgcombine.pass")
     queue.execute(
-        "insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, ended, updates, keys, changes)"
-        " select p.queue, p.bucket, p.pass + i, p.mark, 1, i & 1, p.began, p.ended, 0, 0, 0"
+        "insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, ended, updates, keys,"
+        " changes) select p.queue, p.bucket, p.pass + i, p.mark, 1, i & 1, p.began, p.ended, 0, 0, 0"
         " from pgcombine.pass p, generate_series(1, 20000) i where p.pass = %s",
         (first,),
     )

@@ -1,6 +1,6 @@
 -- pgcombine.drop_quarantined(queue [, key]) → bigint
--- Deletes the held updates of a quarantined key and ends its quarantine, so that later updates are combined. Returns
--- the number of deleted updates.
+-- Deletes the quarantined updates of a quarantined key and ends its quarantine, so that later updates are combined.
+-- Returns the number of deleted updates.
 --   key  JSON object of the key's columns; null: all keys of the queue
 -- Tables written: those of quarantine_release.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;

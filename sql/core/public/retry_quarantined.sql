@@ -1,5 +1,5 @@
 -- pgcombine.retry_quarantined(queue [, key]) → bigint
--- Ends the quarantine of a key and makes its held updates pending again. Returns their number.
+-- Ends the quarantine of a key and makes its quarantined updates pending again. Returns their number.
 --   key  JSON object of the key's columns; null: all keys of the queue
 -- Tables written: those of quarantine_release.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;

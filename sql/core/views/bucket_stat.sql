@@ -19,7 +19,7 @@ select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
        -- a pass: see queue_stat
        case when q.paused or a.since is null then 0
             else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at
-                and l.mask is null then l.began end))) end as lag_seconds,
+                and l.range_mask is null then l.began end))) end as lag_seconds,
        l.pass as last_pass, l.ended as last_pass_at, date_part('epoch', l.ended - l.began) as last_pass_seconds,
        l.updates as last_pass_updates, coalesce(f.attempts, 0) as failures, f.since as failing_since,
        f.retry_at, f.sqlstate,
@@ -32,7 +32,7 @@ left join lateral (
         where a.bucket = b.bucket
 ) a on true
 left join lateral (
-    select p.pass, p.began, p.ended, p.updates, p.mask
+    select p.pass, p.began, p.ended, p.updates, p.range_mask
     from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1
 ) l on l.pass > 0
 left join pgcombine.failure f on f.queue = b.queue and f.bucket = b.bucket;

@@ -10,10 +10,10 @@
 --   updates  number of updates that it took
 --   keys     number of their keys
 --   changes  number of values that it changed
---   slices   1 if it took all keys; otherwise it took one in so many
+--   hash_ranges   1 if it took all keys; otherwise it took one in so many
 create or replace view pgcombine.pass_recent with (security_barrier) as
 select q.queue, p.bucket, p.pass, p.began, p.ended, date_part('epoch', p.ended - p.began) as seconds,
-       p.updates, p.keys, p.changes, coalesce(p.mask, 0) + 1 as slices
+       p.updates, p.keys, p.changes, coalesce(p.range_mask, 0) + 1 as hash_ranges
 from pgcombine.queue q
 cross join lateral (
     select * from pgcombine.pass p where p.queue = q.queue and p.updates > 0 order by p.ended desc limit 10

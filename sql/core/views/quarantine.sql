@@ -1,11 +1,11 @@
 -- pgcombine.quarantine
--- One row for each quarantined key of the queues that the reader may operate: its held updates, and why it is
+-- One row for each quarantined key of the queues that the reader may operate: its quarantined updates, and why it is
 -- quarantined.
 -- Held updates aren't pending: backlog doesn't count them, drain and wait don't wait for them, and <queue>_current
 -- shows the key as it was last combined.
 --   queue     name of the queue
 --   key       the key, as a JSON object
---   updates   number of held updates
+--   updates   number of quarantined updates
 --   attempts  number of passes that failed before
 --   sqlstate  SQLSTATE of the last error
 --   error     text of the last error

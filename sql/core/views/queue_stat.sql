@@ -39,9 +39,9 @@ cross join lateral (
     -- what was pending at the look is combined if a pass over all keys has ended since: what is pending now came after
     -- its begin
     left join lateral (
-        select p.began, p.ended, p.mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket
+        select p.began, p.ended, p.range_mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket
             order by p.pass desc limit 1
-    ) l on l.ended > n.at and l.mask is null
+    ) l on l.ended > n.at and l.range_mask is null
 ) a
 -- a pass without updates is only a new mark
 left join lateral (

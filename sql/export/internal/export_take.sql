@@ -32,10 +32,10 @@ begin
         _superseded := format(', superseded as (
     update pgcombine.export_quarantine q set since = ''-infinity''  -- see delete_flagged
     where q.export = %1$L and q.seq in (
-        select held.seq
-        from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) held
+        select e.seq
+        from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) e
             join taken using (%3$s)
-        where h.export = %1$L and held.seq < taken.seq)
+        where h.export = %1$L and e.seq < taken.seq)
 )', _export.export, _export.export || '_exports', pgcombine_internal.column_list(_export.queue, 'key'));
     end if;
     return pgcombine_internal.fill(case when export_take.raw and _superseded = '' then

@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest,
 --   hinted, replica_sets)
--- Accepts a write at this server, which becomes the write's home. One transaction stores the token, the updates that
--- this server holds, and a hint for each other server that holds some.
+-- Accepts a write at this server, which becomes the write's coordinator. One transaction stores the token, the updates
+-- that this server holds, and a hint for each other server that holds some.
 -- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
--- first home, and the hints there.
+-- first coordinator, and the hints there.
 --   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
 --   servers       names of all servers

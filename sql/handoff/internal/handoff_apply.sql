@@ -1,5 +1,5 @@
--- pgcombine_internal.handoff_apply(server, queue, shape, tokens, digests, servers, payloads [, home] [, placed,
---   replicas] [, homes] [, details]) → (token, status)
+-- pgcombine_internal.handoff_apply(server, queue, shape, tokens, digests, servers, payloads [, coordinator] [, placed,
+--   replicas] [, coordinators] [, details]) → (token, status)
 -- Applies writes in one transaction: appends the updates of those whose token is new. Returns a status for each write:
 --   applied    the token was new
 --   duplicate  the token is known with the same digest: nothing was done
@@ -13,7 +13,7 @@
 --   digests           of the whole writes, even if this server holds only part of their updates
 --   servers           the servers that hold updates of each write, as JSON arrays; null: all
 --   payloads          see handoff_insert_sql; null: the caller appends the updates itself, or this server holds none
---   home, homes       see handoff_store_tokens
+--   coordinator, coordinators       see handoff_store_tokens
 --   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. Only the
 --                     updates of this server's keys are appended (handoff_local_updates)
 --   details           for each write null, or a JSON object. refused: the updates that this server refuses, as objects
@@ -26,8 +26,8 @@
 -- handoff_accepts.
 -- Errors: those of handoff_check, handoff_store_tokens, handoff_set_topology, handoff_refuse and of an insert.
 create or replace function pgcombine_internal.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[],
-    digests uuid[], servers jsonb[], payloads text[], home text default null, placed text[] default null,
-    replicas integer default null, homes uuid[] default null, details jsonb[] default null,
+    digests uuid[], servers jsonb[], payloads text[], coordinator text default null, placed text[] default null,
+    replicas integer default null, coordinators uuid[] default null, details jsonb[] default null,
     out token uuid, out status text)
 returns setof record
 language plpgsql
@@ -56,7 +56,7 @@ begin
                      order by c.token) filter (where c.status = 'applied')
     into _statuses, _payloads
     from pgcombine_internal.handoff_store_tokens(handoff_apply.queue, handoff_apply.tokens, handoff_apply.digests,
-             handoff_apply.servers, handoff_apply.home, handoff_apply.homes, handoff_apply.payloads,
+             handoff_apply.servers, handoff_apply.coordinator, handoff_apply.coordinators, handoff_apply.payloads,
              handoff_apply.shape, handoff_apply.placed, handoff_apply.replicas)
          with ordinality c (token, status, slots, number)
     join unnest(handoff_apply.payloads, handoff_apply.servers, handoff_apply.details)

@@ -35,15 +35,15 @@ begin
     columns := pgcombine_internal.column_list(handoff_copy_sql.queue);
     values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
     updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select '
-        '{columns} from pgcombine.{held}{where}',
+        '{columns} from pgcombine.{quarantine}{where}',
         jsonb_build_object('columns', columns, 'pending', quote_ident(handoff_copy_sql.queue || '_pending'),
-            'held', quote_ident(handoff_copy_sql.queue || '_quarantine'), 'where', _where));
+            'quarantine', quote_ident(handoff_copy_sql.queue || '_quarantine'), 'where', _where));
     refused_sql := format('select f.* from pgcombine.handoff_refused f where f.queue = %L', handoff_copy_sql.queue)
         || case when slots is null then ''
             else format(' and exists (select from (%s) n where n.slot = any (%L::integer[]))',
             replace(pgcombine_internal.handoff_slot_sql(handoff_copy_sql.queue), '$1', 'f.payload'), slots) end;
     tokens_sql := format('select s.name, k.token, k.queue, k.digest, k.servers, t.shape, t.updates, t.payload, '
-        't.placed, t.replicas, t.home
+        't.placed, t.replicas, t.coordinator
         from pgcombine.handoff_server s
         cross join pgcombine.handoff_token k
         left join pgcombine_internal.handoff_payloads(%1$L, null) t on t.token = k.token and t.digest = k.digest

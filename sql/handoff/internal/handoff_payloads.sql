@@ -5,14 +5,15 @@
 create or replace function pgcombine_internal.handoff_payloads(queue text, tokens uuid[], out token uuid,
     out shape uuid,
     out digest uuid,
-    out servers text[], out updates integer, out payload text, out placed text[], out replicas integer, out home uuid)
+    out servers text[], out updates integer, out payload text, out placed text[], out replicas integer,
+        out coordinator uuid)
 returns setof record
 language sql stable
 as $$
     select distinct on (w.token) w.token, w.shape, w.digest, w.servers, w.updates, w.payload, w.placed,
-        w.replicas, w.home
+        w.replicas, w.coordinator
     from (
-        select k.token, k.shape, k.digest, k.servers, k.updates, k.payload, k.placed, k.replicas, k.home
+        select k.token, k.shape, k.digest, k.servers, k.updates, k.payload, k.placed, k.replicas, k.coordinator
         from pgcombine.handoff_retained k
         where k.queue = handoff_payloads.queue and (tokens is null or k.token = any (tokens))
         union all

@@ -39,7 +39,7 @@ begin
     end;
     create temporary table handoff_stage (
         source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[],
-        shape uuid, updates integer, payload text, placed text[], replicas integer, home uuid
+        shape uuid, updates integer, payload text, placed text[], replicas integer, coordinator uuid
     ) on commit drop;
 end
 $$;

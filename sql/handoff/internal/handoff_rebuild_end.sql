@@ -31,7 +31,7 @@ begin
                array_agg(t.source) as sources
         from handoff_stage t group by t.token
     ), judged as (
-        -- a home that holds none of the keys has the token, too, but no updates
+        -- a coordinator that holds none of the keys has the token, too, but no updates
         select f.*, not exists (select from jsonb_object_keys(slots -> f.queue) s
                                 where coalesce(s = any (f.servers), true) and s <> all (f.sources)) as whole
         from found f
@@ -44,9 +44,10 @@ begin
     insert into pgcombine.handoff_token (token, queue, digest, servers)
     select j.token, j.queue, j.digest, j.servers from judged j where j.whole;
     get diagnostics tokens = row_count;
-    insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, home, updates,
+    insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, coordinator,
+        updates,
         payload)
-    select distinct on (t.token) t.token, t.queue, t.shape, t.digest, t.servers, t.placed, t.replicas, t.home,
+    select distinct on (t.token) t.token, t.queue, t.shape, t.digest, t.servers, t.placed, t.replicas, t.coordinator,
         t.updates, t.payload
     from handoff_stage t join pgcombine.handoff_token k using (token) where t.payload is not null order by t.token;
     for _queue in select jsonb_object_keys(slots) loop

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_repair_begin(name, dsn, repair)
--- Notes at a home that a rebuild of a server begins. The server is registered if it wasn't, and is marked for repair
--- until handoff_repair_end.
+-- Notes at a coordinator that a rebuild of a server begins. The server is registered if it wasn't, and is marked for
+-- repair until handoff_repair_end.
 -- If a later event makes another rebuild necessary, handoff_require_repair removes this rebuild's id from the server's
 -- row, and the end of this rebuild doesn't clear the mark.
 --   repair  the id of the rebuild

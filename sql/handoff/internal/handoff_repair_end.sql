@@ -1,15 +1,15 @@
--- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, held, reason) → boolean
--- Notes at a home that a rebuild of a server has ended: stores the server's new identity and resumes deliveries, unless
--- they were paused by hand. Returns whether the server needs no other repair.
+-- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, quarantined, reason) → boolean
+-- Notes at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes deliveries,
+-- unless they were paused by hand. Returns whether the server needs no other repair.
 -- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
 -- by copies of its sources' rows, and its hints of retried updates are deleted.
 --   sources  the servers it was copied from
---   held     tokens: the writes with quarantined updates for the sources that came with the copy
+--   quarantined     tokens: the writes with quarantined updates for the sources that came with the copy
 --   reason   why the sources themselves need repair, so that the server needs it, too; null: they don't
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid,
     sources text[],
-    held uuid[], reason text default null)
+    quarantined uuid[], reason text default null)
 returns boolean
 language plpgsql
 as $$
@@ -21,7 +21,7 @@ begin
     insert into pgcombine.handoff_quarantine (destination, token, number, queue, shape, payload, sqlstate, error, since)
     select handoff_repair_end.name, q.token, q.number, q.queue, q.shape, q.payload, q.sqlstate, q.error, q.since
     from pgcombine.handoff_quarantine q
-    where q.destination = any (sources) and q.token = any (held)
+    where q.destination = any (sources) and q.token = any (quarantined)
     on conflict do nothing;
     perform pgcombine_internal.handoff_forget(handoff_repair_end.name);
     update pgcombine.handoff_replica r

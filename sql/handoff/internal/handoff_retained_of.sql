@@ -1,10 +1,10 @@
--- pgcombine_internal.handoff_retained_of(queue, homes, max_writes) → (token, servers)
--- Returns the writes to a queue that are kept here and came from some homes, in token order.
+-- pgcombine_internal.handoff_retained_of(queue, coordinators, max_writes) → (token, servers)
+-- Returns the writes to a queue that are kept here and came from some coordinators, in token order.
 --   servers  the servers that hold updates of the write; null: all
 -- A token isn't secret: whoever may write to the queue could spoil its counts anyhow.
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
-create or replace function pgcombine_internal.handoff_retained_of(queue text, homes uuid[], max_writes integer,
+create or replace function pgcombine_internal.handoff_retained_of(queue text, coordinators uuid[], max_writes integer,
     out token uuid, out servers text[])
 returns setof record
 language plpgsql stable
@@ -15,7 +15,7 @@ begin
     perform pgcombine_internal.handoff_require(handoff_retained_of.queue, reads => true);
     return query
     select k.token, k.servers from pgcombine.handoff_retained k
-    where k.queue = handoff_retained_of.queue and k.home = any (handoff_retained_of.homes)
+    where k.queue = handoff_retained_of.queue and k.coordinator = any (handoff_retained_of.coordinators)
     order by k.token limit max_writes;
 end
 $$;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
 -- Makes hints again of updates that a server refused; returns the number of updates. Each hint is a write with a token
 -- of its own, a new UUID of version 7 (RFC 9562), for that server alone. Updates that are refused again return to the
--- quarantine. The server appends an update only if it still lacks it (handoff_refused): another home may have retried
--- it, too.
+-- quarantine. The server appends an update only if it still lacks it (handoff_refused): another coordinator may have
+-- retried it, too.
 --   token   the write; null: all writes
 --   number  the update in the write; null: all of it
 -- Tables written: handoff_quarantine, handoff_hint.

@@ -1,4 +1,5 @@
--- pgcombine_internal.handoff_status(queue) → (id, ids, lags, refused, seen, broken, named, homes, known, generation)
+-- pgcombine_internal.handoff_status(queue) → (id, ids, lags, refused, seen, broken, named, coordinators, known,
+-- generation)
 -- Returns what this server knows about the completeness of the servers that hold a queue:
 --   id      of this server
 --   ids     JSON: the ids of other servers, as this one knows them
@@ -6,17 +7,17 @@
 --   refused JSON: for each server, this one included, the number of writes that it has without some of their updates,
 --           which it refused
 --   seen    JSON: for each other server writes to the queue that it is known to have, those that were noted last; and
---           for the id of each of the homes the last that came from there. A server that hasn't one of them has lost
---           commits
+--           for the id of each of the coordinators the last that came from there. A server that hasn't one of them has
+--           lost commits
 --   broken  the servers, this one perhaps among them, that lack writes for which no hint waits
 --   named   the registered servers that writers name as holders of the queue, or named before; and this one
 --   known   the servers that are registered or that writers name: others may lack writes. Null: there are none yet
---   homes   ids of the servers from whose hints this one has writes that others may lack (handoff_retained)
+--   coordinators   ids of the servers from whose hints this one has writes that others may lack (handoff_retained)
 --   generation  of the queue here (handoff_generation)
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_status(queue text, out id uuid, out ids jsonb, out lags jsonb,
-    out refused jsonb, out seen jsonb, out broken text[], out named text[], out homes uuid[], out known text[],
+    out refused jsonb, out seen jsonb, out broken text[], out named text[], out coordinators uuid[], out known text[],
     out generation integer)
 language plpgsql stable
 security definer
@@ -68,20 +69,21 @@ begin
     known := (select array(select _me.name union select unnest(q.servers) union select r.name
         from pgcombine.handoff_replica r)
               from pgcombine.handoff_queue q where q.queue = handoff_status.queue and q.servers is not null);
-    homes := array( -- one step of the index for each home, however many writes are kept
-        with recursive found (home) as (
-            (select k.home from pgcombine.handoff_retained k where k.queue = handoff_status.queue
-                order by k.home limit 1)
+    coordinators := array( -- one step of the index for each coordinator, however many writes are kept
+        with recursive found (coordinator) as (
+            (select k.coordinator from pgcombine.handoff_retained k where k.queue = handoff_status.queue
+                order by k.coordinator limit 1)
             union all
-            select (select k.home from pgcombine.handoff_retained k
-                    where k.queue = handoff_status.queue and k.home > f.home order by k.home limit 1)
-            from found f where f.home is not null
+            select (select k.coordinator from pgcombine.handoff_retained k
+                    where k.queue = handoff_status.queue and k.coordinator > f.coordinator
+                        order by k.coordinator limit 1)
+            from found f where f.coordinator is not null
         )
-        select f.home from found f where f.home is not null);
+        select f.coordinator from found f where f.coordinator is not null);
     seen := seen || coalesce((
-        select jsonb_object_agg(h.home, array(select k.token from pgcombine.handoff_retained k
-                                              where k.queue = handoff_status.queue and k.home = h.home
+        select jsonb_object_agg(h.coordinator, array(select k.token from pgcombine.handoff_retained k
+                                              where k.queue = handoff_status.queue and k.coordinator = h.coordinator
                                               order by k.since desc limit 50))
-        from unnest(homes) h (home)), '{}');
+        from unnest(coordinators) h (coordinator)), '{}');
 end
 $$;

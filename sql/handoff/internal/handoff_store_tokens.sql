@@ -1,15 +1,18 @@
--- pgcombine_internal.handoff_store_tokens(queue, tokens, digests, servers [, home] [, homes, payloads, shape, placed,
+-- pgcombine_internal.handoff_store_tokens(queue, tokens, digests, servers [, coordinator] [, coordinators, payloads,
+-- shape, placed,
 --   replicas]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the tokens given; handoff_apply explains the status.
---   home   the server whose hints these are. If it is registered, a token among these that it must have itself is noted
+--   coordinator   the server whose hints these are. If it is registered, a token among these that it must have itself
+--                 is noted
 --          for readers of the queue (handoff_status), and as one that the server must remember (handoff_last) only if
---          the caller may replay: the home is paused if it hasn't the token
---   homes  the id of each write's home; null: the text needn't be kept. The texts of the others (payloads) are kept, so
---          that this server can hand the writes on if their homes are lost. The replayer drops a text when all servers
---          that hold the write have its token. A part of a write isn't kept, and nothing is beyond the quota
+--          the caller may replay: the coordinator is paused if it hasn't the token
+--   coordinators  the id of each write's coordinator; null: the text needn't be kept. The texts of the others
+--                 (payloads) are kept, so
+--          that this server can hand the writes on if their coordinators are lost. The replayer drops a text when all
+--          servers that hold the write have its token. A part of a write isn't kept, and nothing is beyond the quota
 --          (max_retained_bytes of handoff_server, by the size of the table): not_retained_at tells when that was.
---          Readers go by the texts, so where all are kept, a token of home is noted once a second only
+--          Readers go by the texts, so where all are kept, a token of coordinator is noted once a second only
 --   shape, placed, replicas  see handoff_apply; they are kept with the text
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
@@ -18,7 +21,8 @@
 -- version 7, or is more than a day ahead; those of handoff_size.
 create or replace function pgcombine_internal.handoff_store_tokens(queue text, tokens uuid[], digests uuid[],
     servers jsonb[],
-    home text default null, homes uuid[] default null, payloads text[] default null, shape uuid default null,
+    coordinator text default null, coordinators uuid[] default null, payloads text[] default null,
+        shape uuid default null,
     placed text[] default null, replicas integer default null, out token uuid, out status text, out slots integer[])
 returns setof record
 language plpgsql
@@ -46,19 +50,20 @@ begin
     if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_store_tokens.queue) then
         insert into pgcombine.handoff_queue (queue) values (handoff_store_tokens.queue) on conflict do nothing;
     end if;
-    if home is not null then
+    if coordinator is not null then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_store_tokens.home, case when pgcombine_internal.has_right('',
+        select handoff_store_tokens.coordinator, case when pgcombine_internal.has_right('',
             'replay', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
                0, 0, handoff_store_tokens.queue, m.token
         from (select max(w.token::text)::uuid as token
             from unnest(handoff_store_tokens.tokens, handoff_store_tokens.servers) w (token, servers)
-              where w.servers is null or w.servers ? handoff_store_tokens.home) m
+              where w.servers is null or w.servers ? handoff_store_tokens.coordinator) m
         where m.token is not null and exists (select from pgcombine.handoff_replica r
-            where r.name = handoff_store_tokens.home)
-          and (array_position(coalesce(homes, '{null}'), null) > 0
+            where r.name = handoff_store_tokens.coordinator)
+          and (array_position(coalesce(coordinators, '{null}'), null) > 0
                or not exists (select from pgcombine.handoff_delivery d
-                               where d.destination = handoff_store_tokens.home and d.queue = handoff_store_tokens.queue
+                               where d.destination = handoff_store_tokens.coordinator
+                                   and d.queue = handoff_store_tokens.queue
                                  and d.at > clock_timestamp() - interval '1 second'));
     end if;
 
@@ -76,7 +81,7 @@ begin
         returning k.token
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
-    if array_remove(homes, null) <> '{}' and _new <> '{}' then
+    if array_remove(coordinators, null) <> '{}' and _new <> '{}' then
         if pg_table_size('pgcombine.handoff_retained') >= (select s.max_retained_bytes
             from pgcombine.handoff_server s) then
             update pgcombine.handoff_server s set not_retained_at = clock_timestamp()
@@ -84,15 +89,17 @@ begin
                   where coalesce(l.not_retained_at < clock_timestamp() - interval '1 second', true)
                   for no key update skip locked) free;
         else
-            insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, home,
+            insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, coordinator,
                 updates,
                 payload)
             select w.token, k.queue, handoff_store_tokens.shape, w.digest, k.servers, handoff_store_tokens.placed,
-                handoff_store_tokens.replicas, w.home, pgcombine_internal.handoff_size(k.queue, w.payload), w.payload
-            from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests, homes, payloads) w (token, digest,
-                home, payload)
+                handoff_store_tokens.replicas, w.coordinator, pgcombine_internal.handoff_size(k.queue, w.payload),
+                    w.payload
+            from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests, coordinators, payloads) w (token,
+                digest,
+                coordinator, payload)
             join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
-            where w.token = any (_new) and w.home is not null
+            where w.token = any (_new) and w.coordinator is not null
               and pgcombine_internal.handoff_digest(w.payload) = w.digest
             on conflict do nothing;
         end if;

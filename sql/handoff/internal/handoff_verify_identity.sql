@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_verify_identity(name, id, epoch) → uuid
--- Checks, before a delivery to a server, that the server is still the one that this home knows. If the home knows none
--- yet, or the server has a later epoch, the identity is stored, provided that the caller may replay.
+-- Checks, before a delivery to a server, that the server is still the one that this coordinator knows. If the
+-- coordinator knows none yet, or the server has a later epoch, the identity is stored, provided that the caller may
+-- replay.
 -- Returns the token that the server acknowledged last, which it must remember (handoff_remembers). Null: there is none,
 -- the server's data were replaced, or the caller may not replay.
 --   id, epoch  the server's answer to handoff_handshake

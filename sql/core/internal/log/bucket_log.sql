@@ -1,12 +1,12 @@
--- pgcombine_internal.bucket_log(queue, bucket [, new]) → (pass, mask, marks, tables, condition)
+-- pgcombine_internal.bucket_log(queue, bucket [, new]) → (pass, range_mask, marks, tables, condition)
 -- Returns the tables that may hold a bucket's pending updates, and the condition that selects them.
 --   new        a mark: only updates that a pass with this mark takes; null: all visible ones
---   pass, mask, marks  see bucket_marks
+--   pass, range_mask, marks  see bucket_marks
 --   tables     the segments, unless empty, of ids since the marks and of ids in progress in a mark
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
 -- Every look at a bucket calls it, so it is one function with few queries.
 create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,
-    out pass bigint, out mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
+    out pass bigint, out range_mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
 language plpgsql stable
 as $$
 declare
@@ -21,7 +21,7 @@ declare
     _own constant boolean := pgcombine_internal.own_cluster(); -- otherwise marks and ids come from another database
 begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
-    select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
+    select m.pass, m.range_mask, m.marks into bucket_log.pass, bucket_log.range_mask, bucket_log.marks
     from pgcombine_internal.bucket_marks(bucket_log.queue, bucket_log.bucket) m;
     if bucket_log.pass is null then -- the bucket was dropped
         tables := '{}';
@@ -29,7 +29,7 @@ begin
         return;
     end if;
     if not _own and not pgcombine_internal.stable_hash(_queue.queue) then -- see queue_marks
-        mask := 0;
+        range_mask := 0;
         marks := array['1:1:'];
     end if;
     _end := txid_snapshot_xmax(marks[1]);
@@ -38,8 +38,8 @@ begin
             _end := txid_snapshot_xmax(marks[_number]);
         end if;
     end loop;
-    -- An id in progress in one slice's mark may be visible in another's. So all these ids are read, and the condition
-    -- below checks each key's own mark.
+    -- An id in progress in one hash range's mark may be visible in another's. So all these ids are read, and the
+    -- condition below checks each key's own mark.
     if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then
         _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end
             order by x);
@@ -82,10 +82,10 @@ begin
             condition := condition || format(' and pgcombine_tx <> all (%L)', array(select txid_snapshot_xip(new)));
         end if;
     end if;
-    if mask > 0 then
+    if range_mask > 0 then
         condition := condition
             || format(' and not txid_visible_in_snapshot(pgcombine_tx, (%L::txid_snapshot[])[1 + (%s & %s)])',
-            marks, pgcombine_internal.key_hash(_queue.queue), mask);
+            marks, pgcombine_internal.key_hash(_queue.queue), range_mask);
     end if;
     if _queue.partitions < _queue.buckets then
         condition := pgcombine_internal.bucket_condition(_queue.queue, bucket_log.bucket::text) || ' and ' || condition;

@@ -18,7 +18,7 @@ begin
     loop
         if txid_snapshot_xmin(_pass.mark) <= consumed.last then
             return false;
-        elsif _pass.mask is null and _pass.tx < consumed.horizon
+        elsif _pass.range_mask is null and _pass.tx < consumed.horizon
             and txid_visible_in_snapshot(_pass.tx, consumed.seen) then
             return true;
         end if;

@@ -35,11 +35,11 @@ begin
     end if;
     for _partition in 0 .. _queue.partitions - 1 loop
         partition := _partition;
-        for _place in 0 .. _queue.segments - 1 loop
+        for _segment in 0 .. _queue.segments - 1 loop
             relation := format('pgcombine.%I',
-                _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _place);
+                _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _segment);
             continue when coalesce(pg_relation_size(to_regclass(relation)), 0) = 0;
-            last := ((_round - ((_round - _place) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
+            last := ((_round - ((_round - _segment) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
             if last < _round << _queue.segment_bits
                and not exists (select from generate_series(_partition, _queue.buckets - 1, _queue.partitions) b
                                where not pgcombine_internal.consumed(_queue.queue, b, last,

@@ -20,7 +20,7 @@ begin
             select from pgcombine.pass p
             where p.queue = _queue.queue and p.bucket = _bucket
               and p.pass >= (select max(o.pass) from pgcombine.pass o where o.queue = _queue.queue
-                  and o.bucket = _bucket and o.mask is null)
+                  and o.bucket = _bucket and o.range_mask is null)
               and not (p.tx < needed.horizon and txid_visible_in_snapshot(p.tx, needed.seen)))
         then
             return true;

@@ -1,10 +1,10 @@
--- pgcombine_internal.queue_marks(queue) → (bucket, mask, marks)
+-- pgcombine_internal.queue_marks(queue) → (bucket, range_mask, marks)
 -- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal. None: there is no such
 -- queue. In a copied database in which post_restore has not run yet, keys that aren't portable may be in other buckets
 -- (see stable_hash). All their updates are pending there, so the marks see none. Runs with its owner's rights, for
 -- every role: whoever may read <queue>_pending or <queue>_current reads the marks, too, also in REFRESH MATERIALIZED
 -- VIEW, where caller() raises. A mark is a snapshot of transaction ids, and tells nothing about updates.
-create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out mask bigint,
+create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out range_mask bigint,
     out marks txid_snapshot[])
 returns setof record
 language plpgsql stable
@@ -18,16 +18,16 @@ begin
         return;
     end if;
     return query
-        select b.bucket, k.mask, k.marks
+        select b.bucket, k.range_mask, k.marks
         from pgcombine.bucket b
         cross join lateral (
-            select p.mask, p.mark from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket
+            select p.range_mask, p.mark from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket
                 order by p.pass desc limit 1) l
         cross join lateral (
-            select 0::bigint, array[l.mark] where l.mask is null
+            select 0::bigint, array[l.mark] where l.range_mask is null
             union all
-            select s.mask, s.marks from pgcombine_internal.bucket_marks(b.queue, b.bucket) s
-                where l.mask is not null) k (mask, marks)
+            select s.range_mask, s.marks from pgcombine_internal.bucket_marks(b.queue, b.bucket) s
+                where l.range_mask is not null) k (range_mask, marks)
         where b.queue = queue_marks.queue;
 end
 $$;

@@ -39,14 +39,16 @@ begin
     using pgcombine.queue q
     join pgcombine.bucket b using (queue)
     cross join lateral (
-        select max(o.pass) filter (where o.mask is null and o.ended < clock_timestamp() - interval '1 hour') as pass,
+        select max(o.pass) filter (where o.range_mask is null
+            and o.ended < clock_timestamp() - interval '1 hour') as pass,
                min(o.pass) as first, count(*) = 10000 as more
-        from (select a.pass, a.mask, a.ended from pgcombine.pass a
+        from (select a.pass, a.range_mask, a.ended from pgcombine.pass a
               where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o) oldest
     cross join lateral (
-        select case when oldest.more and coalesce(oldest.pass, oldest.first) = oldest.first -- the others are slices
+        select case when oldest.more and coalesce(oldest.pass,
+            oldest.first) = oldest.first -- the others are hash ranges
             then (select max(a.pass) from pgcombine.pass a where a.queue = b.queue and a.bucket = b.bucket
-                      and a.mask is null and a.ended < clock_timestamp() - interval '1 hour')
+                      and a.range_mask is null and a.ended < clock_timestamp() - interval '1 hour')
             else oldest.pass end as pass) kept
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
       and pgcombine_internal.has_right(q.queue, 'work', _role)

@@ -45,7 +45,8 @@ begin
     select format('bucket %s has no mark in pgcombine.pass: no pass over it can run', b.bucket)
     from pgcombine.bucket b
     where b.queue = _queue.queue
-      and not exists (select from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket and p.mask is null);
+      and not exists (select from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket
+          and p.range_mask is null);
     return query
     select format('the journal of bucket %s lacks %s passes: updates that they took may be combined twice',
                   j.bucket, j.lacking)

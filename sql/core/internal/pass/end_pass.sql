@@ -20,14 +20,15 @@ declare
     _segments text[];
     _next bigint;
 begin
-    if end_pass.updates > 0 or _plan.mask > 0
+    if end_pass.updates > 0 or _plan.range_mask > 0
        or _queue.max_backlog is not null and pgcombine_internal.uncounted(_plan.queue, _plan.bucket) then
-        insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted)
-        values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark, nullif(_plan.mask, 0),
-                case when _plan.mask > 0 then _plan.slice end, _plan.began,
+        insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes,
+            inserted)
+        values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark, nullif(_plan.range_mask, 0),
+                case when _plan.range_mask > 0 then _plan.hash_range end, _plan.began,
                 end_pass.updates, end_pass.keys, end_pass.changes,
                 case when _queue.max_backlog is null then null
-                     when _plan.mask > 0 then (
+                     when _plan.range_mask > 0 then (
                          select o.inserted from pgcombine.pass o
                          where (o.queue, o.bucket, o.pass) = (_plan.queue, _plan.bucket, _plan.pass - 1)
                            and o.began > pgcombine_internal.counted_since())
@@ -40,10 +41,11 @@ begin
         end if;
         if not (_queue.pass ->> 'stable_hash')::boolean then
             _segments := pgcombine_internal.segment_tables(_plan.queue, _plan.bucket % _queue.partitions);
-            for _place in 0 .. _queue.segments - 1 loop
-                execute format('delete from %s where %s', _segments[_place + 1],
-                    pgcombine_internal.taken_sql(_plan.queue, _plan.bucket::text, _place))
-                using null, null, null, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads, _plan.mask, _plan.slice;
+            for _segment in 0 .. _queue.segments - 1 loop
+                execute format('delete from %s where %s', _segments[_segment + 1],
+                    pgcombine_internal.taken_sql(_plan.queue, _plan.bucket::text, _segment))
+                using null, null, null, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads, _plan.range_mask,
+                    _plan.hash_range;
             end loop;
         end if;
     end if;

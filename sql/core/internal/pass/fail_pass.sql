@@ -23,7 +23,7 @@ declare
     _page bigint; -- from which the pass removed expired keys
     _log record;
     _pending bigint;
-    _places bigint; -- slices of the keys
+    _ranges bigint; -- hash ranges
     _most bigint; -- updates that the pass took
 begin
     perform pgcombine_internal.require_right(fail_pass.queue, 'work');
@@ -33,7 +33,7 @@ begin
     if fail_pass.sqlstate = '57014' or _first and _queue.expire_when is not null then
         select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, fail_pass.bucket) l;
         execute format('select count(*), count(distinct %s & 4095) from %s', pgcombine_internal.key_hash(_queue.queue),
-            pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _pending, _places;
+            pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _pending, _ranges;
     end if;
     if _first and _queue.expire_when is not null and _pending <= _queue.pass_limit then
         select r.page into _page from (select) one
@@ -45,7 +45,7 @@ begin
     if fail_pass.sqlstate = '57014' then
         _most := least(_pending,
             case when _limit is null then greatest(_queue.pass_limit, _pending / 32) else greatest(_limit, 1) end);
-        smaller := _places > 1 and (_limit > -8) is not false;
+        smaller := _ranges > 1 and (_limit > -8) is not false;
         _limit := case when _most > 1 then _most / 2 else greatest(coalesce(_limit, 1) - 1, -8) end;
     end if;
     insert into pgcombine.failure as f

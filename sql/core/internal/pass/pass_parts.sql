@@ -3,8 +3,8 @@
 -- pgcombine.queue.
 --   digest              of the statement (see pass_template): whether the definition has changed
 --   keys, new_values    names of the columns
---   held_key            condition: pgcombine_quarantined has the key of a row
---   quarantine, held_keys  the tables of held updates and of their keys
+--   key_is_quarantined            condition: pgcombine_quarantined has the key of a row
+--   quarantine, quarantined_keys  the tables of quarantined updates and of their keys
 --   python              the observers in Python, in the order in which they run
 --   portable            see stable_hash
 --   hash, bytes         the key's hash (see key_hash); the size of the values that a pass collects (see takes_bytes)
@@ -17,9 +17,9 @@ as $$
         'digest', md5(pgcombine_internal.pass_template($1, true)),
         'keys', pgcombine_internal.column_list($1, 'key'),
         'new_values', pgcombine_internal.column_list($1, 'value'),
-        'held_key', pgcombine_internal.held_key($1),
+        'key_is_quarantined', pgcombine_internal.key_is_quarantined($1),
         'quarantine', format('pgcombine.%I', $1 || '_quarantine'),
-        'held_keys', format('pgcombine.%I', $1 || '_quarantine_keys'),
+        'quarantined_keys', format('pgcombine.%I', $1 || '_quarantine_keys'),
         'python', array(
             select o.observer from pgcombine.observer o where o.queue = $1 and o.language = 'python'
             order by o.position),

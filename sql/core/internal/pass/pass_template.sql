@@ -1,10 +1,11 @@
--- pgcombine_internal.pass_template(queue, few [, source, observed]) → text
+-- pgcombine_internal.pass_template(queue, small_batch [, source, observed]) → text
 -- Returns the statement of passes over a queue's buckets. It follows from the queue's definition alone, so it stays the
 -- same from pass to pass. regenerate_pass keeps it in pgcombine.queue, and pass_sql makes a bucket's statement of it.
 -- What a pass takes is in its parameters (see taken_sql): $1 whether keys are held in quarantine, $2 and $3 the pages
--- whose expired keys it removes, $4 and $5 the bucket's marks and their mask, $6 the new mark, $7 the segments that it
--- reads, $8 and $9 the slice of keys.
---   few       the statement for few updates. The planner can't know that few are pending, since a table that fills and
+-- whose expired keys it removes, $4 and $5 the bucket's marks and their range_mask, $6 the new mark, $7 the segments
+-- that it reads, $8 and $9 the hash range.
+--   small_batch       the statement for few updates. The planner can't know that few are pending, since a table that
+--                     fills and
 --             empties has no lasting statistics. It would read all values to join some of them. So old values are
 --             looked up key by key (offset 0 rules out other joins), and are written under a condition that the planner
 --             takes for selective (num_nulls). Settings such as enable_hashjoin would affect combiners and observers,
@@ -18,16 +19,16 @@
 --             add_observer refuses the statement
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
 -- changes to the observers and counts. A key whose new values have expired is gone, as if delete_when held. The expired
--- keys of the pages are such keys, too, but for those with pending or held updates. Their condition is written in a
--- form (not coalesce) that the planner takes for half of the rows whatever the statistics, so that it joins many by
--- hash. An observer can read the parts before it. check_observer refuses their names, which begin with pgcombine_, so
--- that they hide no table of a user's. Rows are written in the order of the table's pages and of its index, so that
+-- keys of the pages are such keys, too, but for those with pending or quarantined updates. Their condition is written
+-- in a form (not coalesce) that the planner takes for half of the rows whatever the statistics, so that it joins many
+-- by hash. An observer can read the parts before it. check_observer refuses their names, which begin with pgcombine_,
+-- so that they hide no table of a user's. Rows are written in the order of the table's pages and of its index, so that
 -- each page is visited once. They are written by ctid: if a rival pass has changed or deleted them since the snapshot,
 -- PostgreSQL raises 40001 under repeatable read. An upsert would silently insert a deleted row again.
 -- Equal keys may look different (1 and 1.0). The changes show a key as it is stored, so that an observer which compares
 -- keys as text sees an unbroken chain.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.pass_template(queue text, few boolean, source text default null,
+create or replace function pgcombine_internal.pass_template(queue text, small_batch boolean, source text default null,
     observed boolean default true)
 returns text
 language plpgsql stable
@@ -50,8 +51,8 @@ begin
             from generate_series(0, _queue.segments - 1) s)),
         'values', 'pgcombine.' || _name || '_values_b{pgcombine_partition}',
         'quarantine', format('pgcombine.%I', _name || '_quarantine'),
-        'held_keys', format('pgcombine.%I', _name || '_quarantine_keys'),
-        'held_key', pgcombine_internal.held_key(_name),
+        'quarantined_keys', format('pgcombine.%I', _name || '_quarantine_keys'),
+        'key_is_quarantined', pgcombine_internal.key_is_quarantined(_name),
         'same_key', pgcombine_internal.column_list(_name, 'key', 'v.{name} {equals} u.{name}', ' and '),
         'source', pgcombine_internal.fold_source(_name, 'pgcombine_updates as updates'),
         'folds', pgcombine_internal.column_list(_name, 'value', '{fold} as {name}'),
@@ -75,8 +76,8 @@ begin
             case when _queue.expire_silently then ' where (' || _queue.expire_when || ') is not true' end,
             string_agg(pgcombine_internal.differ_expression(c.type, quote_ident('old_' || c.name),
                 quote_ident('new_' || c.name)), ' or ' order by c.position)),
-        'few_join', case when few then ' offset 0' end,
-        'few_write', case when few then ' and num_nulls(c.pgcombine_row) = 0' end)
+        'small_batch_join', case when small_batch then ' offset 0' end,
+        'small_batch_write', case when small_batch then ' and num_nulls(c.pgcombine_row) = 0' end)
     into _parts
     from pgcombine.queue_column c where c.queue = _name and c.role = 'value';
     if observed then
@@ -95,27 +96,27 @@ begin
     return pgcombine_internal.fill(
 $pass$with pgcombine_updates as not materialized (
     {log}
-), pgcombine_holding as (
+), pgcombine_quarantining as (
     insert into {quarantine} (pgcombine_key, {keys}, {new_values})
     select pgcombine_quarantined.pgcombine_key, {keys}, {new_values}
-    from pgcombine_updates as updates join {held_keys} as pgcombine_quarantined on {held_key}
+    from pgcombine_updates as updates join {quarantined_keys} as pgcombine_quarantined on {key_is_quarantined}
     where $1
     returning pgcombine_key
 ), pgcombine_counted as (
     update pgcombine.quarantined_key k set updates = k.updates + h.updates
-    from (select pgcombine_key, count(*) as updates from pgcombine_holding group by pgcombine_key) h
+    from (select pgcombine_key, count(*) as updates from pgcombine_quarantining group by pgcombine_key) h
     where k.id = h.pgcombine_key
 ), pgcombine_folded as (
     select {keys}, {folds}, count(*) as pgcombine_updates
     from {source}
-    where not ($1 and exists (select from {held_keys} as pgcombine_quarantined where {held_key}))
+    where not ($1 and exists (select from {quarantined_keys} as pgcombine_quarantined where {key_is_quarantined}))
     group by {keys}
 ), pgcombine_combined as (
     select new.*, ({gone}) is true as pgcombine_gone
     from (
         select {combined}
         from pgcombine_folded u left join lateral (
-            select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{few_join}
+            select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{small_batch_join}
         ) v on true
     ) as new
 $pass$ || case when _queue.expire_when is null then '' else
@@ -124,16 +125,16 @@ $expired$    union all
     from {values} v
     where v.ctid >= $2 and v.ctid < $3 and {expired}
       and not exists (select from pgcombine_folded u where {same_key})
-      and not exists (select from {held_keys} as pgcombine_quarantined where {held_key})
+      and not exists (select from {quarantined_keys} as pgcombine_quarantined where {key_is_quarantined})
     limit 10000)
 $expired$ end || $pass$), pgcombine_removed as (
     delete from {values} v using pgcombine_combined c
-    where v.ctid = c.pgcombine_row and c.pgcombine_gone{few_write}
+    where v.ctid = c.pgcombine_row and c.pgcombine_gone{small_batch_write}
 ), pgcombine_updated as (
     update {values} v set {assign}
     from (
         select * from pgcombine_combined c
-        where not c.pgcombine_gone and ({differs}){few_write}
+        where not c.pgcombine_gone and ({differs}){small_batch_write}
         order by c.pgcombine_row
     ) c
     where v.ctid = c.pgcombine_row
@@ -148,7 +149,7 @@ $expired$ end || $pass$), pgcombine_removed as (
 select coalesce((select sum(pgcombine_updates) from pgcombine_folded), 0)::bigint as updates,
        (select count(*) from pgcombine_folded) as keys,
        (select count(*) from changes) as changes,
-       (select count(*) from pgcombine_holding) as held,
+       (select count(*) from pgcombine_quarantining) as quarantined,
        (select count(*) from pgcombine_combined where pgcombine_updates = 0) as expired{counts}$pass$,
         jsonb_build_object('observers', null, 'counts', null) || _parts);
 end

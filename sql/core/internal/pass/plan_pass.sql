@@ -1,28 +1,31 @@
--- pgcombine_internal.plan_pass(queue, bucket [, observers, from_page, mask, slice]) → plan
+-- pgcombine_internal.plan_pass(queue, bucket [, observers, from_page, range_mask, hash_range]) → plan
 -- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
 --   queue      the queue's row
 --   observers  Python observers that the caller can run
 --   from_page  null: the pass removes no expired keys. -1: it removes those of the pages whose turn it is. Otherwise
 --              those of the pages from this one on. A pass removes none while more updates are pending than it takes,
 --              nor after one that failed
---   mask, slice  null: all keys, or those that plan_pass chooses. Otherwise only keys with hash & mask = slice
+--   range_mask, hash_range  null: all keys, or those that plan_pass chooses. Otherwise only keys with hash & range_mask
+--                           = hash_range
 -- Of the plan:
 --   pass, began    the pass's number, and the time
 --   mark           the snapshot whose updates the pass takes; a later statement's snapshot may be younger
 --   marks, marks_mask  see bucket_marks
 --   reads          of each segment, whether it may hold pending updates
---   mask, slice    only keys with hash & mask = slice. If more than pass_limit updates are pending, or these take more
---                  than 64 megabytes, passes take slices of the keys in turn, so that none takes much more than the
+--   range_mask, hash_range    only keys with hash & range_mask = hash_range. If more than pass_limit updates are
+--                             pending, or these take more
+--                  than 64 megabytes, passes take hash ranges in turn, so that none takes much more than the
 --                  limit. After passes that took too long the limit is lower (see fail_pass)
---   pending        number of updates, of all keys if the caller names a slice; or 5000 if there are more, but not far
---                  more than pass_limit. Where nothing can exceed the limit, they aren't counted: 1000 then means that
---                  they are many, null that they are few
---   more           whether updates of other keys are pending, or may be: true for each slice that the caller names
+--   pending        number of updates, of all keys if the caller names a hash range; or 5000 if there are more, but not
+--                  far more than pass_limit. Where nothing can exceed the limit, they aren't counted: 1000 then means
+--                  that they are many, null that they are few
+--   more           whether updates of other keys are pending, or may be: true for each hash range that the caller names
 --   held           whether the queue has keys in quarantine, whose updates then go there
 --   first_page     the first of the 1024 pages whose expired keys the pass removes; null: none
--- Errors: PC003 no such slice; PC008 Python observers are declared that the caller lacks.
+-- Errors: PC003 no such hash range; PC008 Python observers are declared that the caller lacks.
 create or replace function pgcombine_internal.plan_pass(queue pgcombine.queue, bucket integer,
-    observers text[] default '{}', from_page bigint default null, mask bigint default null, slice bigint default null)
+    observers text[] default '{}', from_page bigint default null, range_mask bigint default null,
+        hash_range bigint default null)
 returns pgcombine.plan
 language plpgsql
 as $$
@@ -51,18 +54,20 @@ begin
     _plan.began := case current_setting('transaction_isolation') when 'read committed' then clock_timestamp()
                         else now() end;
     _plan.mark := pgcombine_internal.current_mark();
-    select l.pass + 1, l.mask, l.marks, l.tables, l.condition
+    select l.pass + 1, l.range_mask, l.marks, l.tables, l.condition
     into _plan.pass, _plan.marks_mask, _plan.marks, _tables, _condition
     from pgcombine_internal.bucket_log(_queue.queue, plan_pass.bucket, _plan.mark) l;
-    _plan.held := exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue);
-    if plan_pass.mask is not null and (plan_pass.mask between 0 and 65535 and plan_pass.mask & (plan_pass.mask + 1) = 0
-                                       and plan_pass.slice between 0 and plan_pass.mask) is not true then
-        raise exception 'there is no slice with mask % and number %', plan_pass.mask, plan_pass.slice
-            using errcode = 'PC003', hint = 'give a mask 2 ^ k - 1 up to 65535, and a slice from 0 to the mask';
+    _plan.has_quarantined := exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue);
+    if plan_pass.range_mask is not null and (
+        plan_pass.range_mask between 0 and 65535 and plan_pass.range_mask & (plan_pass.range_mask + 1) = 0
+        and plan_pass.hash_range between 0 and plan_pass.range_mask) is not true
+    then
+        raise exception 'there is no hash range % of range_mask %', plan_pass.hash_range, plan_pass.range_mask
+            using errcode = 'PC003', hint = 'give a range_mask 2 ^ k - 1 up to 65535, and a hash_range from 0 to it';
     end if;
-    _plan.mask := coalesce(plan_pass.mask, 0);
-    _plan.slice := coalesce(plan_pass.slice, 0);
-    _plan.more := _plan.mask > 0;
+    _plan.range_mask := coalesce(plan_pass.range_mask, 0);
+    _plan.hash_range := coalesce(plan_pass.hash_range, 0);
+    _plan.more := _plan.range_mask > 0;
     select f.pass_limit, case when f.pass_limit is not null then f.attempts end, true into _most, _turn, _failed
     from pgcombine.failure f where f.queue = _queue.queue and f.bucket = plan_pass.bucket;
 
@@ -85,13 +90,13 @@ begin
             into _plan.pending;
             -- A count of all updates takes a tenth of the time of a pass, so it is done only if there are far more than
             -- the limit. A pass over slightly more does no harm.
-            if plan_pass.mask is not null then
+            if plan_pass.range_mask is not null then
                 null;
             elsif _plan.pending > _most
                or _plan.pending = _counted and pgcombine_internal.updates_about(_queue.queue, _tables) > 1.25 * _most
                or _plan.pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
-                select s.mask, s.slice, s.updates, s.updates < s.pending
-                into _plan.mask, _plan.slice, _plan.pending, _plan.more
+                select s.range_mask, s.hash_range, s.updates, s.updates < s.pending
+                into _plan.range_mask, _plan.hash_range, _plan.pending, _plan.more
                 from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
             end if;
         elsif _size > 131072 then
@@ -108,7 +113,7 @@ begin
             _plan.pending := case when _plan.pending = 1000 then 1000 end;
         end if;
     end if;
-    if _queue.expire_when is not null and _failed is null and not _plan.more and plan_pass.mask is null then
+    if _queue.expire_when is not null and _failed is null and not _plan.more and plan_pass.range_mask is null then
         if from_page = -1 then
             select case when r.due <= clock_timestamp() then r.page end into _plan.first_page
             from (select) one left join pgcombine.expiry r on (r.queue, r.bucket) = (_queue.queue, plan_pass.bucket)

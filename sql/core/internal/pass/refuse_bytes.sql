@@ -14,7 +14,8 @@ declare
 begin
     if ($1).pass ->> 'bytes' is not null and _source is null then
         select format('(select * from %s where %s & %s = %s) as updates',
-            pgcombine_internal.log_sql(($1).queue, l.tables, l.condition), ($1).pass ->> 'hash', ($2).mask, ($2).slice)
+            pgcombine_internal.log_sql(($1).queue, l.tables, l.condition), ($1).pass ->> 'hash', ($2).range_mask,
+                ($2).hash_range)
         into _source
         from pgcombine_internal.bucket_log(($1).queue, ($2).bucket, ($2).mark) l;
     end if;

@@ -1,10 +1,10 @@
--- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, mask, slice])
+-- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, range_mask, hash_range])
 --     → (bucket, updates, keys, changes, more, expired, next_page, observe)
 -- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines its pending updates with the values,
 -- writes the new values and a journal row, all in the caller's transaction. No row: the bucket is claimed already, the
 -- queue is paused, or no bucket was given and none has pending updates.
 --   bucket     null: the next one with pending updates
---   observers, from_page, mask, slice  see plan_pass
+--   observers, from_page, range_mask, hash_range  see plan_pass
 --   expired    number of expired keys removed
 --   next_page  where the look for expired keys goes on (see end_pass)
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
@@ -19,7 +19,8 @@
 -- snapshot, or the queue's definition changed during the pass; 54000 see refuse_bytes; the errors of combiners and
 -- observers.
 create or replace function pgcombine_internal.run_pass(queue text, inout bucket integer default null,
-    observers text[] default '{}', from_page bigint default null, mask bigint default null, slice bigint default null,
+    observers text[] default '{}', from_page bigint default null, range_mask bigint default null,
+        hash_range bigint default null,
     out updates bigint, out keys bigint, out changes bigint, out more boolean, out expired bigint, out next_page bigint,
     out observe text[])
 returns setof record
@@ -31,7 +32,7 @@ declare
     _first tid;
     _end tid;
     _changes refcursor := 'pgcombine_changes';
-    _held bigint;
+    _quarantined bigint;
 begin
     run_pass.bucket := pgcombine_internal.claim_bucket(run_pass.queue, run_pass.bucket);
     if run_pass.bucket is null then
@@ -39,11 +40,11 @@ begin
     end if;
     _queue := pgcombine_internal.require_queue(run_pass.queue);
     _plan := pgcombine_internal.plan_pass(_queue, run_pass.bucket, run_pass.observers, run_pass.from_page,
-        run_pass.mask, run_pass.slice);
-    select 0, 0, 0, 0, 0, _plan.more, '{}' into updates, keys, changes, expired, _held, more, observe;
+        run_pass.range_mask, run_pass.hash_range);
+    select 0, 0, 0, 0, 0, _plan.more, '{}' into updates, keys, changes, expired, _quarantined, more, observe;
     -- otherwise observers have nothing to run over
     if _plan.pending > 0 or _plan.pending is null or _plan.first_page is not null then
-        if _plan.mask >= 4095 then
+        if _plan.range_mask >= 4095 then
             perform pgcombine_internal.refuse_bytes(_queue, _plan);
         end if;
         _first := format('(%s,0)', coalesce(_plan.first_page, 0))::tid;
@@ -52,10 +53,10 @@ begin
             open _changes no scroll for execute
                     pgcombine_internal.pass_sql(_queue, run_pass.bucket, coalesce(_plan.pending < 1000, true))
                     || ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2'
-                using _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
-                    _plan.mask, _plan.slice;
+                using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                    _plan.range_mask, _plan.hash_range;
             -- runs the pass; the first row has no change, since a nested loop keeps the order of its outer rows
-            fetch _changes into updates, keys, changes, _held, expired;
+            fetch _changes into updates, keys, changes, _quarantined, expired;
             if changes > 0 then
                 observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
             else
@@ -63,18 +64,18 @@ begin
             end if;
         elsif _plan.pending >= 1000 then
             execute pgcombine_internal.pass_sql(_queue, run_pass.bucket, false)
-            into updates, keys, changes, _held, expired
-            using _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
-                    _plan.mask, _plan.slice;
+            into updates, keys, changes, _quarantined, expired
+            using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                    _plan.range_mask, _plan.hash_range;
         else
             execute format('execute %I (%L, %L, %L, %L, %L, %L, %L, %L, %L)',
                 pgcombine_internal.prepare_pass(_queue, run_pass.bucket),
-                _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
-                    _plan.mask, _plan.slice)
-            into updates, keys, changes, _held, expired;
+                _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                    _plan.range_mask, _plan.hash_range)
+            into updates, keys, changes, _quarantined, expired;
         end if;
     end if;
-    updates := updates + _held;
+    updates := updates + _quarantined;
     next_page := pgcombine_internal.end_pass(_queue, _plan, updates, keys, changes, expired);
     if _plan.first_page is null then
         next_page := nullif(run_pass.from_page, -1);

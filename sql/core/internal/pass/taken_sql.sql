@@ -1,15 +1,15 @@
--- pgcombine_internal.taken_sql(queue, bucket, place) → text
+-- pgcombine_internal.taken_sql(queue, bucket, segment) → text
 -- Returns the condition that selects the updates which a pass takes in a segment: the new mark sees them, and their
 -- key's mark doesn't. pass_template has the parameters. PostgreSQL evaluates ($7)[…] once, before it scans the segment.
 -- So the statement names all segments, and a pass scans those that may hold pending updates. It evaluates the lowest id
 -- that may be pending once, too. Most combined updates are below it, and cost a comparison. "is not true" keeps the
 -- planner from expecting few rows.
---   place  the number of the segment, from 0
-create or replace function pgcombine_internal.taken_sql(queue text, bucket text, place integer)
+--   segment  the number of the segment, from 0
+create or replace function pgcombine_internal.taken_sql(queue text, bucket text, segment integer)
 returns text
 language sql stable
 as $$
-    select concat_ws(' and ', format('($7)[%s]', place + 1),
+    select concat_ws(' and ', format('($7)[%s]', segment + 1),
         '(pgcombine_tx < (select min(txid_snapshot_xmin(m)) from unnest($4) m)) is not true
       and txid_visible_in_snapshot(pgcombine_tx, $6)',
         format('not txid_visible_in_snapshot(pgcombine_tx, ($4)[case when $5 = 0 then 1 else 1 + (%s & $5) end])

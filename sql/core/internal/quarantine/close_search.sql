@@ -1,10 +1,11 @@
 -- pgcombine_internal.close_search() → (updates, keys, changes, tries, quarantined, settled)
--- Ends a search: quarantines the keys at fault and writes the finished slices to the journal.
+-- Ends a search: quarantines the keys at fault and writes the finished hash ranges to the journal.
 -- A key that fails is at fault if other keys pass and change values, or if the failure is its own in any case (see
 -- next_try). Otherwise all may fail for a common reason (an observer's table is gone). Then a key is quarantined only
 -- if it is the only one that fails, no other bucket of the queue fails, and no other key is quarantined.
--- A slice with a failing key that isn't quarantined isn't written to the journal. No value of such a slice has changed.
---   updates, keys  combined, in slices that were written to the journal
+-- A hash range with a failing key that isn't quarantined isn't written to the journal. No value of such a hash range
+-- has changed.
+--   updates, keys  combined, in hash ranges that were written to the journal
 --   changes        number of values changed
 --   tries          number of ranges tried
 --   quarantined    number of keys quarantined
@@ -22,8 +23,8 @@ declare
     _all boolean; -- all keys were tried
     _common boolean; -- all keys may fail for a common reason
     _candidate record;
-    _held bigint;
-    _slice record;
+    _quarantined bigint;
+    _range record;
 begin
     select s.* into _state from pg_temp.pgcombine_search_state s;
     _plan := jsonb_populate_record(null::pgcombine.plan, _state.plan);
@@ -49,7 +50,7 @@ begin
             'with one as (select * from pg_temp.pgcombine_search where pgcombine_key = $1 limit 1),
                   key as (insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
                           select $2, jsonb_build_object(%s), 0, $3, $4, $5 from one returning id as pgcombine_id),
-                  held as (insert into pgcombine.%I select %s, pgcombine_id from one, key)
+                  quarantined as (insert into pgcombine.%I select %s, pgcombine_id from one, key)
              update pg_temp.pgcombine_search set pgcombine_quarantined = pgcombine_id from key
                  where pgcombine_key = $1',
             pgcombine_internal.column_list(_plan.queue, 'key', '{literal}, {name}'),
@@ -60,39 +61,39 @@ begin
 
     delete from pg_temp.pgcombine_search s
     where s.pgcombine_key > _state.until
-       or s.pgcombine_slice in (
-           select o.pgcombine_slice from pg_temp.pgcombine_search o
+       or s.pgcombine_hash_range in (
+           select o.pgcombine_hash_range from pg_temp.pgcombine_search o
            where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(_state.candidates) u)
              and o.pgcombine_quarantined is null);
     execute pgcombine_internal.fill(
-        'with held as (
+        'with quarantined as (
              insert into {quarantine} (pgcombine_key, {keys}, {new_values})
              select pgcombine_quarantined, {keys}, {new_values} from pg_temp.pgcombine_search
                  where pgcombine_quarantined is not null
              returning pgcombine_key
          ), counted as (
              update pgcombine.quarantined_key k set updates = k.updates + h.updates
-             from (select pgcombine_key, count(*) as updates from held group by pgcombine_key) h
+             from (select pgcombine_key, count(*) as updates from quarantined group by pgcombine_key) h
              where k.id = h.pgcombine_key
          )
-         select count(*) from held', _queue.pass)
-    into _held;
+         select count(*) from quarantined', _queue.pass)
+    into _quarantined;
     select count(*), count(distinct s.pgcombine_key) into updates, keys
     from pg_temp.pgcombine_search s where s.pgcombine_quarantined is null;
 
     settled := _all and quarantined = jsonb_array_length(_state.candidates);
     if settled then
-        perform pgcombine_internal.end_pass(_queue, _plan, updates + _held, keys, changes);
+        perform pgcombine_internal.end_pass(_queue, _plan, updates + _quarantined, keys, changes);
     else
         _plan.more := true;
-        for _slice in
-            select s.pgcombine_mask as mask, s.pgcombine_slice as slice, count(*) as updates,
+        for _range in
+            select s.pgcombine_range_mask as range_mask, s.pgcombine_hash_range as hash_range, count(*) as updates,
                    count(distinct s.pgcombine_key) as keys
             from pg_temp.pgcombine_search s group by 1, 2
         loop
-            _plan.mask := _slice.mask;
-            _plan.slice := _slice.slice;
-            perform pgcombine_internal.end_pass(_queue, _plan, _slice.updates, _slice.keys, 0);
+            _plan.range_mask := _range.range_mask;
+            _plan.hash_range := _range.hash_range;
+            perform pgcombine_internal.end_pass(_queue, _plan, _range.updates, _range.keys, 0);
             _plan.pass := _plan.pass + 1;
         end loop;
     end if;

@@ -7,8 +7,8 @@
 -- A try takes twice as many keys as the try before, or half as many if that failed. So k keys at fault among n cost
 -- about k log n tries. A key that fails by itself is suspect. It is at fault in any case if combining it without
 -- observers raises an error of data, such as an overflow, and no combiner is a function of a user's. The search stops
--- only at the end of a slice, and not before some keys have passed or one has failed: after its time_limit, or after a
--- quarter of that if no value has changed.
+-- only at the end of a hash range, and not before some keys have passed or one has failed: after its time_limit, or
+-- after a quarter of that if no value has changed.
 create or replace function pgcombine_internal.next_try(changes bigint default 0, sqlstate text default null,
     error text default null, stop boolean default false, out first integer, out last integer)
 language plpgsql
@@ -54,8 +54,8 @@ begin
     then
         _state.ended := true;
         select max(s.pgcombine_key) into _state.until from pg_temp.pgcombine_search s
-        where s.pgcombine_slice = (
-            select k.pgcombine_slice from pg_temp.pgcombine_search k
+        where s.pgcombine_hash_range = (
+            select k.pgcombine_hash_range from pg_temp.pgcombine_search k
             where k.pgcombine_key = next_try.first - 1 limit 1);
     end if;
     last := least(_state.until, first + _state.size - 1);

@@ -10,10 +10,11 @@
 -- It makes the temporary table pgcombine_search_state with a row, and pgcombine_search. That has the queue's columns
 -- and
 --   pgcombine_key    the number of the key, from 1
---   pgcombine_slice  the slice of the key's hash, by pgcombine_mask. The keys of a slice have consecutive numbers; the
---                    order of the slices differs in each search
+--   pgcombine_hash_range  the hash range of the key's hash, by pgcombine_range_mask. The keys of a hash range have
+--                         consecutive numbers; the
+--                    order of the hash ranges differs in each search
 --   pgcombine_quarantined   the number of the key in quarantine; null: it isn't quarantined
--- The search is written to the journal by slices (see close_search), so they are small.
+-- The search is written to the journal by hash ranges (see close_search), so they are small.
 -- Errors: those of claim_bucket and plan_pass; 42501 the caller may not make temporary tables.
 create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
     time_limit interval default '10 s', observers text[] default '{}')
@@ -41,25 +42,26 @@ begin
         drop table pg_temp.pgcombine_search, pg_temp.pgcombine_search_state;
     end if;
     select pgcombine_internal.log_sql(_queue.queue, l.tables,
-        format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.mask, _plan.slice, l.condition))
+        format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.range_mask, _plan.hash_range, l.condition))
     into _updates
     from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l;
     if coalesce(_plan.pending, 1000) = 1000 then -- not counted
         execute 'select count(*) from ' || _updates into _plan.pending;
     end if;
-    _mask := greatest(_plan.mask, least(1023,
-        (_plan.mask + 1) * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0))) - 1));
+    _mask := greatest(_plan.range_mask, least(1023,
+        (_plan.range_mask + 1) * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0))) - 1));
     -- numbered by key as well as by hash: keys may share a hash if their type's hash function is poor
     execute pgcombine_internal.fill(
         'create temporary table pgcombine_search on commit drop as
-         select {keys}, {new_values}, pgcombine_quarantined, pgcombine_hash & {mask} as pgcombine_slice,
-                {mask}::bigint as pgcombine_mask,
-                (dense_rank() over (order by pgcombine_hash & {mask} # {order}, pgcombine_hash, {keys}))::integer
+         select {keys}, {new_values}, pgcombine_quarantined, pgcombine_hash & {range_mask} as pgcombine_hash_range,
+                {range_mask}::bigint as pgcombine_range_mask,
+                (dense_rank() over (order by pgcombine_hash & {range_mask} # {order}, pgcombine_hash, {keys}))::integer
                     as pgcombine_key
          from (select updates.*, {hash} as pgcombine_hash, pgcombine_quarantined.pgcombine_key as pgcombine_quarantined
-               from {updates} left join {held_keys} as pgcombine_quarantined on {held_key}) as updates',
+               from {updates} left
+                   join {quarantined_keys} as pgcombine_quarantined on {key_is_quarantined}) as updates',
         _queue.pass || jsonb_build_object(
-            'mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'updates', _updates));
+            'range_mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'updates', _updates));
     create index on pg_temp.pgcombine_search (pgcombine_key);
     create temporary table pgcombine_search_state on commit drop as
         select to_jsonb(_plan) as plan, _queue.pass as definition, open_search.attempts, clock_timestamp() as began,

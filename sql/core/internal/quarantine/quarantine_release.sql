@@ -12,7 +12,7 @@ language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(quarantine_release.queue);
-    _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
+    _quarantine constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
     _keys constant text[] := array(
         select c.name from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key'
         order by c.position);
@@ -29,7 +29,7 @@ begin
         begin
             execute format('select pgcombine_quarantined.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
                             join pgcombine.%I as pgcombine_quarantined on %s',
-                _held, _queue.queue || '_quarantine_keys', pgcombine_internal.held_key(_queue.queue))
+                _quarantine, _queue.queue || '_quarantine_keys', pgcombine_internal.key_is_quarantined(_queue.queue))
             into _id using key;
         exception when data_exception then
             raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm
@@ -47,16 +47,16 @@ begin
         _queue.queue || '_quarantine_keys')
     using _id;
     if put_back then
-        execute pgcombine_internal.fill('with moved as (delete from {held} where pgcombine_key = coalesce($1, '
+        execute pgcombine_internal.fill('with moved as (delete from {quarantine} where pgcombine_key = coalesce($1, '
             'pgcombine_key) returning {columns}),
                              back as (insert into pgcombine.{updates} ({columns}) select {columns} from moved)
                         select count(*) from moved',
-            jsonb_build_object('held', _held, 'updates', quote_ident(_queue.queue || '_updates'),
+            jsonb_build_object('quarantine', _quarantine, 'updates', quote_ident(_queue.queue || '_updates'),
                 'columns', pgcombine_internal.column_list(_queue.queue)))
         into _updates using _id;
     else
         execute format('with moved as (delete from %s where pgcombine_key = coalesce($1, pgcombine_key) returning 1)
-                        select count(*) from moved', _held)
+                        select count(*) from moved', _quarantine)
         into _updates using _id;
     end if;
     return _updates;

@@ -23,11 +23,11 @@ begin
                 '(' || _queue.expire_when || ')'), ''), 'false'),
             'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
                 '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where '
-                    '{not_held}) as parts',
+                    '{not_quarantined}) as parts',
                 jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'),
                     'pending', quote_ident(_queue.queue || '_pending'),
-                    'not_held', format(
+                    'not_quarantined', format(
                         'not exists (select from pgcombine.%I as pgcombine_quarantined where %s)',
-                        _queue.queue || '_quarantine_keys', pgcombine_internal.held_key(_queue.queue)))))));
+                        _queue.queue || '_quarantine_keys', pgcombine_internal.key_is_quarantined(_queue.queue)))))));
 end
 $$;

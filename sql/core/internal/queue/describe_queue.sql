@@ -15,7 +15,7 @@ begin
         ('_values', 'The combined values of queue %s, one row for each key.'),
         ('_pending', 'The updates of queue %s that no pass has combined yet.'),
         ('_current', 'The values of queue %s combined with the pending updates, in one snapshot.'),
-        ('_quarantine', 'The held updates of the quarantined keys of queue %s.'),
+        ('_quarantine', 'The quarantined updates of the quarantined keys of queue %s.'),
         ('_quarantine_keys', 'The quarantined keys of queue %s: passes hold their updates.')
     loop
         execute format('comment on %s pgcombine.%I is %L',

@@ -1,6 +1,6 @@
 -- pgcombine_internal.key_hash(queue [, alias]) → text
--- Returns the expression that hashes a row's key to 64 bits. Equal keys have equal hashes, and slices of keys are
--- slices of the hash. The hash isn't stored, since that of enums changes when a dump is restored.
+-- Returns the expression that hashes a row's key to 64 bits. Equal keys have equal hashes, and hash ranges are
+-- hash ranges of the hash. The hash isn't stored, since that of enums changes when a dump is restored.
 -- PostgreSQL's hash_record_extended passes a seed that may or may not be null. C functions ignore that. A hash function
 -- in SQL or another language may return different hashes of equal keys, so the expression calls it directly.
 create or replace function pgcombine_internal.key_hash(queue text, alias text default null)

@@ -22,10 +22,10 @@ begin
             || ' end'
         from generate_series(0, _queue.buckets - 1) n) else '' end);
     return format('with b as materialized (
-                       select s.segment, s.bucket, k.mask, k.marks
+                       select s.segment, s.bucket, k.range_mask, k.marks
                        from (values %s) as s (segment, bucket) join pgcombine_internal.queue_marks(%L) k using (bucket))
                    select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx,
-                       b.marks[case when b.mask = 0 then 1 else 1 + (%s & b.mask) end])',
+                       b.marks[case when b.range_mask = 0 then 1 else 1 + (%s & b.range_mask) end])',
         _buckets, _queue.queue, pgcombine_internal.column_list(_queue.queue, form => 'u.{name}::{type} as {name}'),
         _updates, _marked, pgcombine_internal.key_hash(_queue.queue, 'u'));
 end

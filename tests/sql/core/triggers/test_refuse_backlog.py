@@ -85,7 +85,7 @@ def test_slices_after_a_reset_leave_the_bucket_uncounted(conn: psycopg.Connectio
     make_queue(conn, buckets=1, max_backlog=1000)
     add(conn, words(900))
     conn.execute("select pg_stat_reset()")
-    conn.execute("select pgcombine_internal.run_pass('wc', 0, mask => 3, slice => 0)")
+    conn.execute("select pgcombine_internal.run_pass('wc', 0, range_mask => 3, hash_range => 0)")
     assert one(conn, UNCOUNTED) == 1
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 500 < pending < 800

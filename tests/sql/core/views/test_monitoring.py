@@ -200,9 +200,9 @@ def test_passes_of_late(tx: psycopg.Connection) -> None:
     add(tx, {"a": 1})
     combine_all(tx)
     found = sorted(look(tx, "pass_recent"), key=lambda each: -each["pass"])
-    assert (found[0]["updates"], found[0]["keys"], found[0]["changes"], found[0]["slices"]) == (1, 1, 1, 1)
+    assert (found[0]["updates"], found[0]["keys"], found[0]["changes"], found[0]["hash_ranges"]) == (1, 1, 1, 1)
     assert len(found) == min(10, len(done) + 1)
-    assert max(each["slices"] for each in found) > 1
+    assert max(each["hash_ranges"] for each in found) > 1
     assert all(each["seconds"] >= 0 and each["ended"] >= each["began"] for each in found)
 
 
