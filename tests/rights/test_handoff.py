@@ -104,7 +104,7 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
         f"handoff_quarantine_updates('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
     ):
         refused(roles.writer, called(call))
-    for table in ("hint", "kept", "token", "delivery", "quarantine", "partial"):
+    for table in ("hint", "retained", "token", "delivery", "quarantine", "partial"):
         for what in ("select *", "delete"):
             refused(roles.writer, what + " from pgcombine.handoff_" + table)
     refused(roles.writer, "select * from pgcombine.hint")

@@ -11,8 +11,8 @@
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
 -- alone: it takes the lock before it looks for work a last time and sleeps, and releases it when this table has work.
 -- So no writer commits unnoticed after that last look. Any role can take the lock. While it does, inserts notify
--- although no worker sleeps, or workers nap instead of sleeping (see take_idle_lock), and updates are combined a few tenths
--- of a second later.
+-- although no worker sleeps, or workers nap instead of sleeping (see take_idle_lock), and updates are combined a few
+-- tenths of a second later.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()
 returns trigger

@@ -123,7 +123,7 @@ def test_an_observer_that_raises_rolls_the_pass_back(conn: psycopg.Connection) -
 
 
 PARTS = ["updates", "held", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
-TAKEN = ["holding", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
+TAKEN = ["quarantining", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
 
 
 def test_the_names_of_all_parts(conn: psycopg.Connection) -> None:
