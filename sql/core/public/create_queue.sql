@@ -39,6 +39,7 @@ declare
     _name constant text := create_queue.queue;
     _problem text;
     _hint text;
+    _settings jsonb;
     _unknown constant text := (
         select coalesce(t, 'null') from unnest(tablespaces) t
         where not exists (select from pg_tablespace s where s.spcname = t and t <> 'pg_global') limit 1);
@@ -71,10 +72,10 @@ begin
         quarantine_after)
     on conflict do nothing;
     if not found and if_not_exists then
-        perform pgcombine_internal.same_definition(_name, key, value, jsonb_build_object('notify', notify,
-            'max_backlog', max_backlog, 'quarantine_after', quarantine_after, 'delete_when', delete_when,
-            'expire_when', expire_when, 'expire_silently', coalesce(expire_silently, false),
-            'expire_every', coalesce(expire_every, '10 min')));
+        _settings := jsonb_build_object('notify', notify, 'max_backlog', max_backlog, 'quarantine_after',
+            quarantine_after, 'delete_when', delete_when, 'expire_when', expire_when, 'expire_silently',
+            coalesce(expire_silently, false), 'expire_every', coalesce(expire_every, '10 min'));
+        perform pgcombine_internal.same_definition(_name, key, value, _settings);
         return;
     end if;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name),

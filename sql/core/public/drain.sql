@@ -17,7 +17,7 @@ as $$
 declare
     _left integer[] := '{}'; -- buckets that failed
     _bucket integer;
-    _claimed integer := 0; -- looks in a row that found claimed buckets only
+    _claimed integer := 0; -- rounds in a row that found claimed buckets only
     _done record;
     _failure record;
     _sqlstate text; -- of the last failure
@@ -31,8 +31,13 @@ begin
     updates := 0;
     while _claimed < 100 loop
         _claimed := _claimed + 1;
+        -- a pass over a bucket without pending updates deletes an old failure and counts the bucket (see end_pass)
         foreach _bucket in array array(
-            select b.bucket from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left))
+            select b.bucket from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left)
+            union
+            select b.bucket from pgcombine.bucket b left join pgcombine.failure f using (queue, bucket)
+            where b.queue = drain.queue and b.bucket <> all (_left)
+              and (f.queue is not null or pgcombine_internal.uncounted(b.queue, b.bucket)))
         loop
             _failed := false;
             begin
@@ -91,10 +96,10 @@ begin
             hint = format('pgcombine.quarantine and select * from pgcombine.failure where queue = %L say more',
                 drain.queue);
     end if;
-    perform pgcombine_internal.require(not q.paused or not exists (
-            select from pgcombine.bucket b
-            where b.queue = q.queue and pgcombine_internal.pending(b.queue, b.bucket)), 'PC006',
-        format('queue "%s" is paused and has pending updates', q.queue), 'select pgcombine.resume(…) first')
-    from pgcombine.queue q where q.queue = drain.queue;
+    if exists (select from pgcombine.queue q join pgcombine.bucket b using (queue)
+               where q.queue = drain.queue and q.paused and pgcombine_internal.pending(b.queue, b.bucket)) then
+        raise exception 'queue "%" is paused and has pending updates', drain.queue
+            using errcode = 'PC006', hint = 'select pgcombine.resume(…) first';
+    end if;
 end
 $$;

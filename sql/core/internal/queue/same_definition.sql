@@ -1,7 +1,6 @@
 -- pgcombine_internal.same_definition(queue, key, value, settings)
--- Raises an error with the differences unless an existing queue has this definition.
--- What rebucket and operators change isn't compared: the number of buckets, how they share
--- tables, tablespaces, pass_limit.
+-- Raises an error that names the differences unless an existing queue has this definition. It doesn't compare what
+-- rebucket and operators change: the number of buckets, how they share tables, tablespaces and pass_limit.
 --   key, value  as in create_queue
 --   settings    options of create_queue by name
 -- Errors: PC002 the queue is defined otherwise; PC003 an invalid definition.
@@ -34,8 +33,10 @@ begin
         raise sqlstate 'PC099'; -- rolls the twin back
     exception when sqlstate 'PC099' then null;
     end;
-    perform pgcombine_internal.require(_given = _found, 'PC002',
-        format('queue "%s" exists with other columns: %s', _queue.queue, _found), 'the call has: ' || _given);
+    if _given is distinct from _found then
+        raise exception 'queue "%" exists with other columns: %', _queue.queue, _found
+            using errcode = 'PC002', hint = 'the call has: ' || _given;
+    end if;
     settings := settings || jsonb_build_object(
         'delete_when', pgcombine_internal.checked_condition(_queue.queue, 'delete_when', settings ->> 'delete_when'),
         'expire_when', pgcombine_internal.checked_condition(_queue.queue, 'expire_when', settings ->> 'expire_when'));
@@ -44,8 +45,9 @@ begin
     into _differences
     from (select to_jsonb(_queue) as settings) d, jsonb_each_text(same_definition.settings) s
     where d.settings ->> s.key is distinct from s.value;
-    perform pgcombine_internal.require(_differences is null, 'PC002',
-        format('queue "%s" exists with other options: %s', _queue.queue, _differences),
-        'give the same options, or drop the queue first');
+    if _differences is not null then
+        raise exception 'queue "%" exists with other options: %', _queue.queue, _differences
+            using errcode = 'PC002', hint = 'give the same options, or drop the queue first';
+    end if;
 end
 $$;

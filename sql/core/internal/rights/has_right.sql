@@ -1,7 +1,7 @@
 -- pgcombine_internal.has_right(subject, right [, role]) → boolean
 -- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables.
 --   right  enqueue     insert on <queue>_updates, or on some of its columns
---          write       insert on all of the queue's own columns of <queue>_updates: replicate writes
+--          write       insert on all of the queue's own columns of <queue>_updates
 --          initialize  insert on <queue>_values: the initial load
 --          load        enqueue or initialize
 --          read        select on <queue>_values or <queue>_current

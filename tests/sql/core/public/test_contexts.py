@@ -31,6 +31,13 @@ TEXT, SUM = "'{word text}'", "'{n bigint sum}'"
         (CREATE.format(TEXT, SUM + ", buckets => 0"), "invalid number of buckets: 0"),
         (CREATE.format(TEXT, SUM + ", buckets_per_partition => 3"), "buckets for each partition: 3"),
         (CREATE.format(TEXT, SUM + ", tablespaces => '{nowhere}'"), 'no tablespace "nowhere"'),
+        (CREATE.format(TEXT, SUM + ", if_not_exists => true").replace("'w'", "'two'"), "with other columns"),
+        (
+            CREATE.format(TEXT, SUM + ", max_backlog => 9, if_not_exists => true").replace("'w'", "'wc'"),
+            "other options",
+        ),
+        ("call pgcombine.drain('paused')", "is paused and has pending updates"),
+        ("begin; call pgcombine.drain('wc')", "drain can't run in a transaction"),
         ("select pgcombine.rebucket('wc', 0)", "invalid number of buckets: 0"),
         ("select pgcombine.drop_queue('wc')", 'queue "wc" has 1 pending updates'),
         ("select pgcombine.drop_queue('wcc')", 'no queue "wcc"'),
@@ -58,7 +65,10 @@ TEXT, SUM = "'{word text}'", "'{n bigint sum}'"
 def test_mistakes_show_few_lines_of_context(conn: psycopg.Connection, statement: str, message: str) -> None:
     make_queue(conn)
     make_queue(conn, "two", key=["word text", "code numeric"])
+    make_queue(conn, "paused")
     add(conn, {"a": 1})
+    add(conn, {"a": 1}, "paused")
+    conn.execute("select pgcombine.pause('paused')")
     with pytest.raises(psycopg.Error, match=message) as caught:
         conn.execute(statement)
     assert caught.value.diag.message_hint or "shorten it" in message

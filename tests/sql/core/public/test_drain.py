@@ -99,6 +99,20 @@ def test_drain_takes_an_observers_error_for_a_failure(conn: psycopg.Connection, 
     assert len(values(conn)) == 20
 
 
+def test_drain_leaves_nothing_for_workers(conn: psycopg.Connection) -> None:
+    """A crash resets the statistics, and may leave a failure whose updates another pass has combined."""
+    make_queue(conn, max_backlog=1000)
+    combine_all(conn)
+    conn.execute("update pgcombine.pass set inserted = null")
+    conn.execute("select pgcombine_internal.fail_pass('wc', 1, '22003', 'an old failure')")
+    conn.execute("update pgcombine.failure set retry_at = now()")
+    due = "select count(*) from pgcombine_internal.due('wc')"
+    buckets = one(conn, "select count(*) from pgcombine.bucket where queue = 'wc'")
+    assert one(conn, due) == buckets
+    assert one(conn, "call pgcombine.drain('wc')") == 0
+    assert one(conn, due) == 0
+
+
 def test_drain_leaves_a_claimed_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     words = [word_in(conn, bucket) for bucket in range(2)]
