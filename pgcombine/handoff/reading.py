@@ -190,7 +190,7 @@ def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
     ask = peer.connection.execute
     id, ids, lags, refused, seen, broken, named, homes, known, generation = one(
         peer.connection,
-        "select id, ids, lags, refused, seen, broken, named, homes, known, generation "
+        "select id, ids, lags, refused, seen, broken, named, coordinators, known, generation "
         "from pgcombine_internal.handoff_status(%s)",  # by name: the server may be of a later version
         queue,
     )
