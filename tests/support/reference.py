@@ -16,9 +16,7 @@ COMMON = {"help", "dsn", "as_json"}  # options of nearly every command
 _CALL = re.compile(
     r"^create or replace (\w+) (pgcombine\.(\w+)\((?s:.*?)\))\n(?:returns ((?!void)[^\n]*)\n)?", re.MULTILINE
 )
-_COMMON = re.compile(
-    r"PC001 unknown queue|those of components$|PC021|PC003 \(or 2D000\)|PC012 the database is a copy|42501"
-)
+_COMMON = re.compile(r"PC001 unknown queue|those of components$|PC021|PC003 \(or 2D000\)|PC012 the database|42501")
 _LISTED = re.compile(r"^--   (\w+(?:, \w+)*)  +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)
 _ERRORS = re.compile(r"^-- Errors: ((?s:.*))", re.MULTILINE)
 _REST = re.compile(r"^--   (?s:.*)|^-- Tables written(?s:.*)|^-- Errors: (?s:.*)", re.MULTILINE)
@@ -32,13 +30,9 @@ def sql() -> Iterator[str]:
     yield (
         "All names are in the schema `pgcombine`. A procedure (`call`) commits, so call it outside of a transaction. "
         "Arguments can be named: `buckets => 8`. [Errors](python.md#errors) have a SQLSTATE, a message that names the "
-        "value, and a hint. These are not repeated below:"
-    )
-    yield (
-        "- PC001 there is no such queue, PC021 no such export\n"
-        "- PC003 or 2D000 a procedure was called in a transaction\n"
-        "- PC012 the database is a copy in which `post_restore` has not run yet\n"
-        "- 42501 the caller lacks the [right](../rights.md)"
+        "value, and a hint. Any call may raise PC001 (no such queue), PC021 (no such export), PC003 or 2D000 (a "
+        "procedure in a transaction), PC012 (a copied database in which `post_restore` has not run), and 42501 (the "
+        "caller lacks the [right](../rights.md))."
     )
     yield "## Objects of a queue"
     yield "Name the columns in inserts, since the log has one more. COPY is cheapest for batches of fifty and more."
@@ -144,11 +138,10 @@ def python() -> Iterator[str]:
         yield f"## {name}"
         yield f"`{name}{signature(found)}`"
         yield first_paragraph(found)
-        members = [(one, member) for one, member in inspect.getmembers(found) if not one.startswith("_")]
-        members = [(one, member) for one, member in members if inspect.isclass(found) and inspect.getdoc(member)]
-        members = [one for one in members if inspect.isfunction(one[1]) or isinstance(one[1], property)]
-        if members:
-            yield "\n".join(f"- `{one}{signature(member)}`: {first_paragraph(member)}" for one, member in members)
+        members = inspect.getmembers(found, lambda one: inspect.isfunction(one) or isinstance(one, property))
+        public = [(one, member) for one, member in members if inspect.isclass(found) and not one.startswith("_")]
+        if public:
+            yield "\n".join(f"- `{one}{signature(member)}`: {first_paragraph(member)}" for one, member in public)
     yield "## Errors"
     yield "All are in `pgcombine.errors`. Functions in SQL raise the SQLSTATEs in brackets."
     yield "\n".join(tree(errors.PgCombineError, errors._BY_SQLSTATE))
@@ -174,12 +167,14 @@ def metrics() -> Iterator[str]:
     database = (names.FIGURES_READ, *names.OF_THE_DATABASE)
     for title, metrics in (("Of a process", names.OF_A_PROCESS), ("Of the database", database)):
         yield f"## {title}"
-        marked = [(one, "; ".join(filter(None, (one.kind, code(one.labels))))) for one in metrics]
-        yield "\n".join(f"- `{one.name}` ({marks}): {one.help}" for one, marks in marked)
+        yield "\n".join(
+            f"- `{one.name}` ({one.kind}{' by ' * bool(one.labels)}{', '.join(one.labels)}): {one.help}"
+            for one in metrics
+        )
     yield "## Alerts"
     rules = yaml.safe_load((ROOT / "pgcombine" / "metrics" / "alerts.yml").read_text("utf-8"))["groups"][0]["rules"]
-    told_of = [(one["alert"], one["labels"]["severity"], one["for"], " ".join(one["expr"].split())) for one in rules]
-    yield "\n".join(f"- `{name}` ({severity}, {time}): `{expression}`" for name, severity, time, expression in told_of)
+    shown = "- `{alert}` ({labels[severity]}, {for}): `{expr}`"
+    yield "\n".join(" ".join(shown.format_map(rule).split()) for rule in rules)
 
 
 def first_paragraph(thing: Any) -> str:
@@ -208,7 +203,7 @@ def told(text: str) -> str:
     return re.sub(r"(?<![`\w])(?:\w*<\w+>\w*|'\*')", r"`\g<0>`", text)
 
 
-WRITERS = {"sql.md": sql, "commands.md": commands, "python.md": python, "metrics.md": metrics}
+WRITERS = {f"{writer.__name__}.md": writer for writer in (sql, commands, python, metrics)}
 
 
 def page(name: str) -> str:
