@@ -109,7 +109,7 @@ class VersionWatch:
         self._every = every
         self._next = time.monotonic() + every
 
-    def look(self, connection: Connection) -> None:
+    def check(self, connection: Connection) -> None:
         """Check the schema if the last check is ``every`` seconds old. Raises the errors of :func:`check_connection`.
 
         The connection is idle in autocommit.
@@ -167,7 +167,7 @@ def _in_one_transaction(
         told.clear()
         with closing(connect(dsn, autocommit=False)) as connection:
             connection.add_notice_handler(lambda notice: told.append(warning(notice)))
-            pid, patience = one(connection, sqlfiles.query("upgrade_session"))
+            pid, timeout = one(connection, sqlfiles.query("upgrade_session"))
             connection.rollback()
             with Blockers(dsn, pid) as blockers:
                 try:
@@ -177,7 +177,7 @@ def _in_one_transaction(
                         done = run(connection)
                     break
                 except (DeadlockDetected, LockNotAvailable) as error:
-                    if time.monotonic() - began >= patience:
+                    if time.monotonic() - began >= timeout:
                         if isinstance(error, DeadlockDetected):
                             raise
                         raise SchemaError(

@@ -147,7 +147,7 @@ def test_imports_go_to_rooms_before(path: Path) -> None:
         ("queue/rows", "from pgcombine.worker.passes import run_pass", "worker, which comes after it"),
         ("queue/rows", "def late():\n    import pgcombine.cli.app", "cli, which comes after it"),
         ("errors", "from pgcombine import config", "config, which comes after it"),
-        ("handoff/homes", "from pgcombine.export.entries import Entry", "export, its sibling"),
+        ("handoff/coordinators", "from pgcombine.export.entries import Entry", "export, its sibling"),
         ("export/queue", "from pgcombine.handoff import operations", "handoff, which comes after it"),
         ("worker/drain", "from pgcombine import CombineQueue", "from the package's root"),
         ("worker/drain", "from pgcombine.sql import anything", "the database's files"),

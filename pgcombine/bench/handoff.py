@@ -167,8 +167,8 @@ def _bytes(dsn: str, table: str) -> float:
     return float(average)
 
 
-def _wait(home: str, destination: str) -> None:
-    with psycopg.connect(home, autocommit=True) as connection:
+def _wait(coordinator: str, destination: str) -> None:
+    with psycopg.connect(coordinator, autocommit=True) as connection:
         while connection.execute("select from pgcombine.hint where destination = %s", (destination,)).fetchone():
             time.sleep(0.05)
 

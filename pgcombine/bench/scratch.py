@@ -29,7 +29,7 @@ from pgcombine.errors import PgCombineError
 
 SAMPLE = 500_000
 QUEUE = "bench"
-_PATIENCE = 300.0  # seconds in which a backlog must be combined
+_TIMEOUT = 300.0  # seconds in which a backlog must be combined
 
 
 @contextmanager
@@ -104,7 +104,7 @@ class Scratch:
 
     def wait_idle(self) -> None:
         """Return when no updates are pending. Raises PgCombineError if the worker has ended or takes minutes."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while self.one("select exists (select from pgcombine_internal.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
                 pending = self.one("select pgcombine.backlog(%s)", QUEUE)

@@ -37,20 +37,20 @@ def doctor(
 ) -> None:
     """Look for what is wrong with the server, the role, this machine and the queues, and say what to do.
 
-    The exit status is 1 if something is wrong.
+    The exit status is 1 if there is an error.
 
     Example: pgcombine doctor --role-for work --dsn postgresql://worker@db/app
     """
     from dataclasses import replace
 
     from pgcombine.doctor.examine import examine
-    from pgcombine.doctor.findings import Finding, Level, worst, wrong
+    from pgcombine.doctor.findings import Finding, Level, error, worst
 
     findings: list[Finding]
     try:
         findings = examine(resolve_dsn(dsn), queues=names or (), rights=[right.value for right in role_for or ()])
-    except PgCombineError as error:
-        findings = [replace(wrong(str(error), "see pgcombine docs operations"), check="connection")]
+    except PgCombineError as failure:
+        findings = [replace(error(str(failure), "see pgcombine docs operations"), check="connection")]
     if as_json:
         print_json({"level": worst(findings), "findings": [finding.as_dict() for finding in findings]})
     else:
@@ -61,5 +61,5 @@ def doctor(
                 echo(f"{'':8}→ {finding.advice}")
         counts = Counter(finding.level for finding in findings)
         typer.echo(", ".join(f"{counts[level]} {level.value}" for level in reversed(Level)))
-    if count := sum(finding.level is Level.wrong for finding in findings):
-        fail(f"{counted(count, 'finding')} {'is' if count == 1 else 'are'} wrong")
+    if count := sum(finding.level is Level.error for finding in findings):
+        fail(f"{counted(count, 'error')} found")

@@ -147,7 +147,7 @@ def run(
         delivered = worker.drain(timeout)
     else:
         stop = stopped_by_signal()
-        with supervised(worker.pulse), Metrics(metrics_port, metrics_host).served(database, worker.pulse):
+        with supervised(worker.heartbeat), Metrics(metrics_port, metrics_host).served(database, worker.heartbeat):
             delivered = worker.run(stop)
     report({"export": name, "entries": delivered}, f"delivered: {delivered} entries", as_json)
 

@@ -15,9 +15,9 @@ import typer
 
 from pgcombine.cli.options import fail
 from pgcombine.errors import SchemaError
+from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
-from pgcombine.runtime.pulse import Pulse
 from pgcombine.runtime.systemd import reported
 
 OTHER_SCHEMA = 3  # exit status: the schema isn't this program's, so a supervisor starts the program again
@@ -57,14 +57,14 @@ def stopped_by_signal() -> threading.Event:
 
 
 @contextmanager
-def supervised(*pulses: Pulse) -> Iterator[None]:
+def supervised(*heartbeats: Heartbeat) -> Iterator[None]:
     """Run daemons in the block, and tell their supervisor about them.
 
     systemd hears whether they are ready and go on. If they find a schema of another version, the command ends with one
     line and the status OTHER_SCHEMA.
     """
     try:
-        with reported(pulses):
+        with reported(heartbeats):
             yield
     except SchemaError as error:
         fail(str(error), status=OTHER_SCHEMA)

@@ -10,7 +10,7 @@ import typer
 
 import pgcombine
 from pgcombine.errors import ConfigError, PassError, pip_install
-from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.worker.totals import Pass
 
 if TYPE_CHECKING:  # it needs an extra
@@ -49,10 +49,10 @@ class Metrics:
         self.on_pass, self.on_failure = self._metrics.passes.passed, self._metrics.passes.failed
 
     @contextmanager
-    def served(self, dsn: str, *pulses: Pulse) -> Iterator[None]:
+    def served(self, dsn: str, *heartbeats: Heartbeat) -> Iterator[None]:
         """Serve until the end of the block. Raises ConfigError if that can't be done."""
         if self._metrics is None:
             yield
             return
-        with self._metrics.served(dsn, pulses, port=self._port, host=self._host):
+        with self._metrics.served(dsn, heartbeats, port=self._port, host=self._host):
             yield

@@ -218,8 +218,8 @@ def megabytes(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
-def open_database(dsn: str | None, **patience: Any) -> Connection:
-    """Open an autocommit connection to the chosen database, and check its schema. ``patience`` is as for ``connect``.
+def open_database(dsn: str | None, **options: Any) -> Connection:
+    """Open an autocommit connection to the chosen database, and check its schema. ``options`` are as for ``connect``.
 
     The server's warnings are printed on stderr. If the command is killed, the server ends the command's statement.
     """
@@ -229,7 +229,7 @@ def open_database(dsn: str | None, **patience: Any) -> Connection:
     from pgcombine.database.connect import closed_on_error, connect
     from pgcombine.runtime.wakeup import pooled
 
-    connection = connect(resolve_dsn(dsn), name="pgcombine cli", **patience)
+    connection = connect(resolve_dsn(dsn), name="pgcombine cli", **options)
     connection.add_notice_handler(_warn)
     with closed_on_error(connection):
         schema.check_connection(connection)

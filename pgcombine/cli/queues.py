@@ -59,7 +59,7 @@ def create(
     quarantine_after: Annotated[
         int,
         typer.Option(
-            "--quarantine-after", callback=whole(32), help="Failed passes in a row until keys at fault are quarantined."
+            "--quarantine-after", callback=whole(32), help="Failed passes in a row until failing keys are quarantined."
         ),
     ] = 5,
     expire_when: Annotated[

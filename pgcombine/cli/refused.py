@@ -112,7 +112,7 @@ def _release(
         entries = _entries(len(seqs) if seqs else found["quarantined"])
         confirm(f'{entries} of export "{name}" will be lost, and its destination never gets them', yes=yes)
         queue = ExportQueue(name)
-        release = queue.retry if put_back else queue.discard
+        release = queue.retry_quarantined if put_back else queue.drop_quarantined
         wanted: list[int | None] = [*seqs] if seqs else [None]
         with connection.transaction():
             count = sum(release(connection, seq) for seq in wanted)

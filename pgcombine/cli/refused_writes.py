@@ -88,7 +88,7 @@ def retry(
     """
     _one_or_all(token, every)
     with open_database(dsn) as connection:
-        updates = operations.retry(connection, name, token, number)
+        updates = operations.retry_quarantined(connection, name, token, number)
     _report("hinted again", name, updates, as_json)
 
 
@@ -112,7 +112,7 @@ def drop(
         (status,) = operations.status(connection, name)
         lost = f"updates of write {token}" if token else counted(status["quarantined"], "update")
         confirm(f'{lost} that server "{name}" refused will be lost', yes=yes)
-        updates = operations.discard(connection, name, reason, token, number)
+        updates = operations.drop_quarantined(connection, name, reason, token, number)
     _report("dropped", name, updates, as_json)
 
 

@@ -52,7 +52,7 @@ def run(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver this home's hints until SIGTERM or Ctrl-C; start as many as you like.
+    """Deliver this server's hints until SIGTERM or Ctrl-C; start as many as you like.
 
     Example: pgcombine replicas run --log-format json
     """
@@ -65,7 +65,7 @@ def run(
     if once:
         done = deliverer.replay(stop=stop)
     else:
-        with supervised(deliverer.pulse), Metrics(metrics_port, metrics_host).served(database, deliverer.pulse):
+        with supervised(deliverer.heartbeat), Metrics(metrics_port, metrics_host).served(database, deliverer.heartbeat):
             done = deliverer.run(stop)
     report(done.as_dict(), _told(done), as_json)
 
@@ -151,7 +151,7 @@ def rebuild(
         bool,
         typer.Option(
             "--force",
-            help="Copy even a source that needs repair, or while a home is away; lose writes the sources lack.",
+            help="Copy even a source that needs repair, or while a server doesn't answer; lose what the sources lack.",
         ),
     ] = False,
     timeout: Annotated[
@@ -181,7 +181,7 @@ def rebuild(
     )
     report(rebuilding.as_dict(done), line, as_json)
     if done.unreached:
-        reasons = "; ".join(f"{home}: {reason}" for home, reason in done.unreached.items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in done.unreached.items())
         fail(f'server "{name}" gets nothing from servers that don\'t answer; rebuild it again when they do: {reasons}')
     if done.unrepaired:
         fail(f'server "{name}" still needs repair (pgcombine replicas ls at {", ".join(done.unrepaired)} shows why)')

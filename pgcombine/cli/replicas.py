@@ -55,7 +55,9 @@ def add(
     when_full: Annotated[
         WhenFull | None, typer.Option("--when-full", help="At the limit: refuse writes, or write no hints for it.")
     ] = None,
-    adopt: Annotated[bool, typer.Option("--adopt", help="Accept a server that has replaced it.")] = False,
+    new_identity: Annotated[
+        bool, typer.Option("--new-identity", help="Accept another server that has taken its place.")
+    ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -69,7 +71,7 @@ def add(
             max_rows=max_rows,
             max_bytes=max_bytes,
             when_full=when_full.value if when_full else None,
-            adopt=adopt,
+            new_identity=new_identity,
         )
     report_state("server", name, "registered", as_json)
 

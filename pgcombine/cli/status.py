@@ -46,7 +46,7 @@ def status(
     with open_database(dsn) as connection:
         found = look(connection, exact=exact, fresh=max_lag is not None)
         if max_lag is not None and figures.late(found["queues"], max_lag):
-            time.sleep(AGAIN)  # see Patient.stats
+            time.sleep(AGAIN)  # see Context.stats
             found = look(connection, exact=exact, fresh=True)
     if as_json:
         print_json(found)

@@ -69,7 +69,7 @@ def watch(dsn: str | None, every: float, look: Callable[[Connection], Shown], *,
                     began = time.monotonic()
                     try:
                         if connection.closed:
-                            connection = open_database(dsn, patience=0)
+                            connection = open_database(dsn, timeout=0)
                         screen.show(look(connection))
                     except (psycopg.OperationalError, ConnectError) as error:
                         screen.lost(first_line(error))

@@ -93,7 +93,7 @@ def worker(
     ] = 0,
     app: App = None,
     handoff: Annotated[
-        bool, typer.Option("--handoff", help="Deliver this home's hints to the other servers, too.")
+        bool, typer.Option("--handoff", help="Deliver this server's hints to the other servers, too.")
     ] = False,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = LOOPBACK,
@@ -132,8 +132,8 @@ def worker(
         on_failure=metrics.on_failure,
     )
     daemons: list[Worker | Replayer] = [worker, *([Replayer(database)] if handoff else [])]
-    pulses = [daemon.pulse for daemon in daemons]
-    with supervised(*pulses), metrics.served(database, *pulses):
+    heartbeats = [daemon.heartbeat for daemon in daemons]
+    with supervised(*heartbeats), metrics.served(database, *heartbeats):
         run_together([daemon.run for daemon in daemons], stop, "pgcombine")
     _report(worker.totals, as_json)
 
@@ -147,7 +147,7 @@ def _drained(
 ) -> Totals:
     totals = Totals()
     given = {queue.name: queue for queue in served}
-    with open_database(database, patience=None) as connection:
+    with open_database(database, timeout=None) as connection:
         wanted = list(names or queues.queues(connection))
     for name in wanted:
         queue = given.get(name, name)
@@ -184,7 +184,7 @@ def wait(
     Example: pgcombine wait wc --timeout 60
     """
     deadline = None if timeout is None else time.monotonic() + timeout
-    with open_database(dsn, patience=timeout) as connection:
+    with open_database(dsn, timeout=timeout) as connection:
         left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))
         CombineQueue(name).wait(connection, timeout=left)
         held = figures.held(connection, name)

@@ -34,7 +34,7 @@ class Blockers:
 
     def __enter__(self) -> Blockers:
         with suppress(PgCombineError):
-            self._thread = threading.Thread(target=self._watch, args=(connect(self._dsn, patience=0),), daemon=True)
+            self._thread = threading.Thread(target=self._watch, args=(connect(self._dsn, timeout=0),), daemon=True)
             self._thread.start()
         return self
 

@@ -43,7 +43,7 @@ C = TypeVar("C", bound=psycopg.Connection[Any])
 
 
 BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
-PATIENCE_SECONDS = 60.0
+READY_SECONDS = 60.0
 
 _SOURCES = {  # by source of a setting, see pg_settings
     "configuration file": "set in the server's configuration",
@@ -59,7 +59,7 @@ def connect(
     *,
     name: str = "pgcombine",
     autocommit: bool = True,
-    patience: float | None = PATIENCE_SECONDS,
+    timeout: float | None = READY_SECONDS,
     limit: float = math.inf,
 ) -> DeadlineConnection:
     """Open a psycopg connection with ``application_name`` set.
@@ -67,15 +67,16 @@ def connect(
     ``dsn`` is libpq's or a SQLAlchemy URL, or a function that returns a new psycopg connection to a database. The
     function is called for each connection, so it can fetch a fresh password. Prepared statements are off. So PgBouncer
     in transaction mode works, and no generic plan locks all partitions. A server that isn't ready is tried again with
-    back-off for ``patience`` seconds (None: for ever), and then :class:`ServerNotReadyError` is raised. If the server
-    doesn't answer, or refuses, :class:`ConnectError` with the reason is raised at once. Each statement waits ``limit``
-    seconds at most for a server that says nothing, see :class:`~pgcombine.database.deadline.DeadlineConnection`.
+    back-off for ``timeout`` seconds (None: without limit), and then :class:`ServerNotReadyError` is raised. If the
+    server doesn't answer, or refuses, :class:`ConnectError` with the reason is raised at once. Each statement waits
+    ``limit`` seconds at most for a server that says nothing, see
+    :class:`~pgcombine.database.deadline.DeadlineConnection`.
     """
     dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn
     retrying = Retrying(
         retry=retry_if_exception_type(ServerNotReadyError),
         wait=BACK_OFF,
-        stop=stop_never if patience is None else stop_after_delay(patience),
+        stop=stop_never if timeout is None else stop_after_delay(timeout),
         reraise=True,
     )
     return retrying(_connect, dsn, name, autocommit, limit)
@@ -105,7 +106,7 @@ def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> Deadli
         raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
     connection.limit = limit
     with closed_on_error(connection):
-        return settled(connection)
+        return normalized(connection)
 
 
 def _opened(dsn: Database, name: str, autocommit: bool) -> DeadlineConnection:
@@ -141,8 +142,8 @@ def closed_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
         raise
 
 
-def settled(connection: C) -> C:
-    """Make the connection independent of the defaults of the server, the database and the role. Returns the connection.
+def normalized(connection: C) -> C:
+    """Set the session's settings to this program's, in place of the server's and the role's. Returns the connection.
 
     Its transactions are read committed. Under serializable, this program's statements would conflict with each other
     and make other programs' statements fail. Through a pooler in transaction mode only explicit transactions are read
@@ -150,7 +151,7 @@ def settled(connection: C) -> C:
     reads.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    connection.execute(query("settle"), (connection.info.backend_pid,))
+    connection.execute(query("normalize_session"), (connection.info.backend_pid,))
     styles = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
     for name, style in styles.items():
         if (connection.info.parameter_status(name) or style).partition(",")[0] != style:
@@ -202,8 +203,8 @@ def becomes_ready(dsn: str | None, reason: str) -> bool:
         return True
     if dsn is None:
         return False
-    patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
-    return PGconn.ping(make_conninfo("", **patient).encode()) == Ping.REJECT
+    options = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
+    return PGconn.ping(make_conninfo("", **options).encode()) == Ping.REJECT
 
 
 def unwrap(connection: Any) -> psycopg.Connection[Any]:

@@ -13,99 +13,99 @@ from psycopg import sql
 
 from pgcombine import schema as versions
 from pgcombine.database.connect import connect, one
-from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
+from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, ok, warning
 from pgcombine.errors import PgCombineError, SchemaError
 from pgcombine.worker.maintenance import old_snapshots
 
 _ABOUT_NO_QUEUE = ("monitor", "replay")
 
 
-def schema(patient: Patient) -> Iterator[Finding]:
+def schema(context: Context) -> Iterator[Finding]:
     """The version of the schema against this program's."""
     try:
-        revision = versions.check_connection(patient.connection)
+        revision = versions.check_connection(context.connection)
         yield ok(f"revision {revision}, as this program's", value=revision)
-    except SchemaError as error:
-        found, _, advice = str(error).rpartition(": ")
-        yield wrong(found, advice)
+    except SchemaError as failure:
+        found, _, advice = str(failure).rpartition(": ")
+        yield error(found, advice)
 
 
-def extensions(patient: Patient) -> Iterator[Finding]:
+def extensions(context: Context) -> Iterator[Finding]:
     """The extensions of the database. pgcombine needs none but PostgreSQL's own language."""
-    found = [f"{row['name']} {row['version']}" for row in patient.rows("doctor_extensions")]
+    found = [f"{row['name']} {row['version']}" for row in context.rows("doctor_extensions")]
     if any(name.startswith("plpgsql ") for name in found):
         yield ok(f"pgcombine needs plpgsql alone; there: {', '.join(found)}", value=found)
     else:
-        yield wrong("the extension plpgsql is missing", "create extension plpgsql, then pgcombine db upgrade")
+        yield error("the extension plpgsql is missing", "create extension plpgsql, then pgcombine db upgrade")
 
 
-def cluster_identity(patient: Patient) -> Iterator[Finding]:
+def cluster_identity(context: Context) -> Iterator[Finding]:
     """Whether ``post_restore`` has run in a restored database."""
-    if one(patient.connection, "select pgcombine_internal.own_cluster()")[0]:
+    if one(context.connection, "select pgcombine_internal.own_cluster()")[0]:
         yield ok("the log's transaction ids are this database's")
     else:
-        yield wrong(
+        yield error(
             "the database was restored from a dump and post_restore has not run: enqueues fail",
             "start a worker, or call select pgcombine.post_restore()",
         )
 
 
-def role(patient: Patient) -> Iterator[Finding]:
+def role(context: Context) -> Iterator[Finding]:
     """Whether the role is a superuser, sees other sessions, and may make temporary tables."""
-    who = f'role "{patient.role}"'
+    who = f'role "{context.role}"'
     fine = True
-    if patient.attributes["superuser"]:
+    if context.attributes["superuser"]:
         fine = False
-        yield note(
+        yield info(
             f"{who} is a superuser: observers, and triggers on their tables, run with all rights in its workers",
             "let an ordinary role own the schema, and another one run workers",
         )
-    if not patient.attributes["sees"]:
+    if not context.attributes["sees"]:
         fine = False
-        yield note(
+        yield info(
             f"{who} doesn't see other roles' sessions: its workers delete combined updates instead of truncating them, "
             "and nobody warns of old snapshots",
-            f"grant pg_read_all_stats to {_name(patient.role)}, for workers and monitoring",
+            f"grant pg_read_all_stats to {_name(context.role)}, for workers and monitoring",
         )
-    if not patient.attributes["temporary"] and (not patient.rights or "work" in patient.rights):
+    if not context.attributes["temporary"] and (not context.rights or "work" in context.rights):
         fine = False
         yield warning(
             f"{who} may not make temporary tables, which the search for failing keys takes",
-            f"grant temporary on database {_name(patient.connection.info.dbname)} to {_name(patient.role)}",
+            f"grant temporary on database {_name(context.connection.info.dbname)} to {_name(context.role)}",
         )
     if fine:
         yield ok(f"{who} is ordinary, and sees others' sessions")
 
 
-def rights(patient: Patient) -> Iterator[Finding]:
+def rights(context: Context) -> Iterator[Finding]:
     """What the role may do, against what it is to do."""
-    wanted, names = list(patient.rights) or None, list(patient.queues) or None
-    found = patient.rows("doctor_rights", wanted, names, names, wanted, wanted)
-    who = f'role "{patient.role}"'
+    wanted, names = list(context.rights) or None, list(context.queues) or None
+    found = context.rows("doctor_rights", wanted, names, names, wanted, wanted)
+    who = f'role "{context.role}"'
     held: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     for row in found:
         right, subject = row["right"], row["subject"]
         if not row["lacking"]:
             held.setdefault(right, []).append(subject)
-        elif patient.rights or right != "handoff":
+        elif context.rights or right != "handoff":
             lacking.setdefault(right, []).append(subject)
     for right, subjects in lacking.items():
         named = right in _ABOUT_NO_QUEUE
         where = "" if named else f" on {', '.join(subjects[:5])}{' and others' if len(subjects) > 5 else ''}"
-        arguments = sql.SQL(", ").join(map(sql.Literal, [right, patient.role, *([] if named else subjects[:5])]))
+        arguments = sql.SQL(", ").join(map(sql.Literal, [right, context.role, *([] if named else subjects[:5])]))
         call = sql.SQL("select pgcombine.grant_right({})").format(arguments)
-        advice = f"as the schema's owner: {call.as_string(patient.connection)}"
-        if patient.rights and (right not in held or patient.queues):
-            yield wrong(f"{who} lacks the right {right}{where}", advice, value=subjects)
+        advice = f"as the schema's owner: {call.as_string(context.connection)}"
+        if context.rights and (right not in held or context.queues):
+            yield error(f"{who} lacks the right {right}{where}", advice, value=subjects)
         else:
             yield warning(f"{who} has a part of the right {right} only{where}", advice, value=subjects)
-    for right in patient.rights:
+    for right in context.rights:
         if right not in held and right not in lacking:
             what = "export" if right == "export" else "queue"
-            yield note(f"there is no {what} on which {who} could have the right {right}", f"pgcombine {what} create")
-    if not held and not lacking and not patient.rights:
-        yield note(
+            yield info(f"there is no {what} on which {who} could have the right {right}", f"pgcombine {what} create")
+    if not held and not lacking and not context.rights:
+        yield info(
             f"{who} has no right on any queue",
             "grant one (pgcombine docs rights), or connect as the role that the application uses",
         )
@@ -114,9 +114,9 @@ def rights(patient: Patient) -> Iterator[Finding]:
         yield ok(f"{who} has these rights, each on so many queues or exports: {told}", value=held)
 
 
-def search_path(patient: Patient) -> Iterator[Finding]:
+def search_path(context: Context) -> Iterator[Finding]:
     """Whether every role may create functions that stand in for PostgreSQL's own."""
-    open_to_all = [row["schema"] for row in patient.rows("doctor_search_path")]
+    open_to_all = [row["schema"] for row in context.rows("doctor_search_path")]
     if open_to_all:
         yield warning(
             f"every role may create in the schema {', '.join(open_to_all)}, which is on the search path: a function "
@@ -128,9 +128,9 @@ def search_path(patient: Patient) -> Iterator[Finding]:
         yield ok("only chosen roles may create on the search path")
 
 
-def pooler(patient: Patient) -> Iterator[Finding]:
+def pooler(context: Context) -> Iterator[Finding]:
     """Whether a pooler is between this program and the server."""
-    if patient.pooled:
+    if context.pooled:
         yield warning(
             "a pooler is between: workers can't LISTEN, so they poll, and each wait keeps one of its connections",
             "let workers connect to the server itself; enqueues and reads may go through the pooler",
@@ -139,29 +139,29 @@ def pooler(patient: Patient) -> Iterator[Finding]:
         yield ok("the connection goes to the server itself")
 
 
-def notifications(patient: Patient) -> Iterator[Finding]:
+def notifications(context: Context) -> Iterator[Finding]:
     """The time that a notification takes from one session to another."""
-    if patient.pooled:
-        yield note("not measured: a pooler is between", "give the server's own address with --dsn")
+    if context.pooled:
+        yield info("not measured: a pooler is between", "give the server's own address with --dsn")
         return
-    channel = f"pgcombine.doctor.{patient.connection.info.backend_pid}"
-    with ExitStack() as stack:  # the patient's own connection is in a transaction, at whose end it would notify
+    channel = f"pgcombine.doctor.{context.connection.info.backend_pid}"
+    with ExitStack() as stack:  # the context's own connection is in a transaction, at whose end it would notify
         try:
             listener, sender = (
                 stack.enter_context(
-                    connect(patient.dsn, name="pgcombine doctor", patience=0, limit=patient.limits.answer)
+                    connect(context.dsn, name="pgcombine doctor", timeout=0, limit=context.limits.answer)
                 )
                 for _ in range(2)
             )
-        except PgCombineError as error:
-            yield warning(f"not measured: {error}", "a worker takes two connections and more")
+        except PgCombineError as failure:
+            yield warning(f"not measured: {failure}", "a worker takes two connections and more")
             return
         listener.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         began = time.monotonic()
         sender.execute("select pg_notify(%s, '')", (channel,))
-        came = any(True for _ in listener.notifies(timeout=patient.limits.wait, stop_after=1))
+        came = any(True for _ in listener.notifies(timeout=context.limits.wait, stop_after=1))
         seconds = time.monotonic() - began
-    if not came or seconds > patient.limits.round_trip:
+    if not came or seconds > context.limits.round_trip:
         yield warning(
             f"a notification took {seconds:.3f} s" if came else f"no notification came in {seconds:.0f} s",
             "look for a session that is idle in a transaction and listens, and at the load of the server; "
@@ -172,9 +172,9 @@ def notifications(patient: Patient) -> Iterator[Finding]:
         yield ok(f"a notification takes {seconds * 1000:.1f} ms", value=round(seconds, 4))
 
 
-def snapshots(patient: Patient) -> Iterator[Finding]:
+def snapshots(context: Context) -> Iterator[Finding]:
     """Old snapshots and prepared transactions, and who holds them."""
-    found = old_snapshots(patient.connection, patient.limits.snapshot)
+    found = old_snapshots(context.connection, context.limits.snapshot)
     for one_of in found:
         pid = one_of["pid"]
         age = "" if one_of["age_seconds"] is None else f" for {one_of['age_seconds']:.0f} s"
@@ -185,15 +185,15 @@ def snapshots(patient: Patient) -> Iterator[Finding]:
             value=one_of["age_seconds"],
         )
     if not found:
-        yield ok(f"no session holds a snapshot older than {patient.limits.snapshot:g} s")
+        yield ok(f"no session holds a snapshot older than {context.limits.snapshot:g} s")
 
 
-def slots(patient: Patient) -> Iterator[Finding]:
+def slots(context: Context) -> Iterator[Finding]:
     """Replication slots that keep write-ahead log."""
-    found = patient.rows("doctor_slots")
+    found = context.rows("doctor_slots")
     for slot in found:
         said = f"slot {slot['slot']} keeps {megabytes(slot['bytes'])} of write-ahead log"
-        if slot["bytes"] > patient.limits.retained_bytes or slot["lost"]:
+        if slot["bytes"] > context.limits.retained_bytes or slot["lost"]:
             yield warning(
                 f"{said}{'' if slot['active'] else ', and nothing reads it'}",
                 f"start what reads it, or select pg_drop_replication_slot('{slot['slot']}'); "
@@ -204,15 +204,15 @@ def slots(patient: Patient) -> Iterator[Finding]:
             yield ok(said, value=slot["bytes"])
 
 
-def collation(patient: Patient) -> Iterator[Finding]:
+def collation(context: Context) -> Iterator[Finding]:
     """Whether the operating system still sorts texts as when the indexes were made."""
-    (row,) = patient.rows("doctor_collation")
+    (row,) = context.rows("doctor_collation")
     now = row["now"]
     if row["made"] is not None and row["made"] != now:
         yield warning(
             f"the database's collation has version {now}, its indexes were made with {row['made']}: keys may not be "
             "found",
-            f"reindex database {_name(patient.connection.info.dbname)}; alter database … refresh collation version",
+            f"reindex database {_name(context.connection.info.dbname)}; alter database … refresh collation version",
             value=now,
         )
     else:

@@ -14,7 +14,7 @@ import psycopg
 
 from pgcombine.database.connect import connect
 from pgcombine.doctor import database, machine, queues, server
-from pgcombine.doctor.findings import Check, Finding, Level, Limits, Patient, name_of, wrong
+from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, error, name_of
 from pgcombine.errors import PgCombineError, first_line
 
 SECONDS = 10  # for one check
@@ -42,42 +42,42 @@ def examine(
     """Return the findings of all checks.
 
     ``queues`` are the names of the queues to look at; none means all that the role may see. ``rights`` are what the
-    role is to do, such as ``work``: lacking one is wrong. Without a schema the checks that need it are left out.
+    role is to do, such as ``work``: lacking one is an error. Without a schema the checks that need it are left out.
     """
     findings: list[Finding] = []
     try:
         limits = limits or Limits()
-        with closing(connect(dsn, name="pgcombine doctor", patience=0, limit=limits.answer)) as connection:
-            patient = Patient(connection, dsn, queues, rights, limits)
+        with closing(connect(dsn, name="pgcombine doctor", timeout=0, limit=limits.answer)) as connection:
+            context = Context(connection, dsn, queues, rights, limits)
             for check in (*MACHINE, *SERVER, *SCHEMA):
-                findings += made(check, patient)  # the connection may be lost on the way
-            if not (findings[-1].check == "schema" and findings[-1].level is Level.wrong):
+                findings += made(check, context)  # the connection may be lost on the way
+            if not (findings[-1].check == "schema" and findings[-1].level is Level.error):
                 for check in QUEUES:
-                    findings += made(check, patient)
-    except PgCombineError as error:
-        found, _, advice = str(error).rstrip(")").rpartition(" (")
-        findings.append(replace(wrong(found or str(error), advice), check="connection"))
-    except psycopg.OperationalError as error:
-        findings.append(replace(wrong(f"lost: {first_line(error)}", "look at the server's log"), check="connection"))
+                    findings += made(check, context)
+    except PgCombineError as failure:
+        found, _, advice = str(failure).rstrip(")").rpartition(" (")
+        findings.append(replace(error(found or str(failure), advice), check="connection"))
+    except psycopg.OperationalError as failure:
+        findings.append(replace(error(f"lost: {first_line(failure)}", "look at the server's log"), check="connection"))
     return findings
 
 
-def made(check: Check, patient: Patient) -> Iterator[Finding]:
+def made(check: Check, context: Context) -> Iterator[Finding]:
     """Yield the findings of one check. An error of the database is a finding, too."""
     try:
-        with patient.connection.transaction():
-            patient.connection.execute(f"set local statement_timeout = '{SECONDS}s'; set local lock_timeout = '1s'")
-            patient.connection.execute("set local pgcombine.fresh = on")
-            found = [*check(patient)]
-    except psycopg.Error as error:
-        if patient.connection.closed:
+        with context.connection.transaction():
+            context.connection.execute(f"set local statement_timeout = '{SECONDS}s'; set local lock_timeout = '1s'")
+            context.connection.execute("set local pgcombine.fresh = on")
+            found = [*check(context)]
+    except psycopg.Error as failure:
+        if context.connection.closed:
             raise
-        denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        denied = isinstance(failure, psycopg.errors.InsufficientPrivilege)
         advice = (
             "make this check as a role that may: the schema's owner, or one with the right monitor"
             if denied
             else "this check couldn't be made; look at the server's log"
         )
-        found = [Finding(Level.note if denied else Level.warning, f"not checked: {first_line(error)}", advice)]
+        found = [Finding(Level.info if denied else Level.warning, f"not checked: {first_line(failure)}", advice)]
     for finding in found:
         yield replace(finding, check=name_of(check))

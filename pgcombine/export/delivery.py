@@ -33,7 +33,7 @@ from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.export")
 
-SEARCH_ENTRIES = 256  # size of a batch in which entries at fault are searched for
+SEARCH_ENTRIES = 256  # size of a batch in which failing entries are searched for
 _GROWTH = 4  # factor from one delivered batch to the next
 _ROWS = 1000  # rows in one chunk
 
@@ -144,7 +144,7 @@ class Delivery:
         return count
 
     def _whole(self, bucket: int) -> int:
-        """Deliver a batch. Raises DeliveryRejectedError if one of its entries is at fault."""
+        """Deliver a batch. Raises DeliveryRejectedError if one of its entries fails."""
         if not isinstance(self._exporter, RawExporter):
             entries = self._entries(bucket)
             self._exporter.deliver(entries)
@@ -156,7 +156,7 @@ class Delivery:
             return cursor.rowcount
 
     def _search(self, bucket: int) -> int:
-        """Deliver a batch without the entries at fault, and quarantine these."""
+        """Deliver a batch without the failing entries, and quarantine these."""
         entries = self._entries(bucket)
         outcome = bisect(entries, self._exporter.deliver)
         if outcome.down is not None:

@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 30.0  # for one batch at a destination; less than PROBE_SECOND
 
 
 class Interrupted(Exception):
-    """A delivery was given up because the program ends. The destination isn't at fault."""
+    """A delivery was given up because the program ends. The destination has not failed."""
 
 
 class Entry(NamedTuple):
@@ -38,7 +38,7 @@ class Exporter(Protocol):
     names its class by an entry point of the group ``pgcombine.exporters``; ``ExportWorker(exporter="name")`` finds it.
 
     ``deliver`` takes all the entries or raises: DestinationDownError if the same delivery may work later,
-    DeliveryRejectedError if an entry's data is at fault. ``close`` closes connections. The exporter may be used again
+    DeliveryRejectedError for an entry's data. ``close`` closes connections. The exporter may be used again
     afterwards.
     """
 

@@ -82,12 +82,12 @@ class ExportQueue:
         return (yield from _dicts("export_quarantine", _QUARANTINED, self.name))
 
     @in_transaction(queue="queue")
-    def retry(self, seq: int | None = None) -> Steps[int]:
+    def retry_quarantined(self, seq: int | None = None) -> Steps[int]:
         """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantinedError."""
         return (yield from self._release(seq, again=True))
 
     @in_transaction(queue="queue")
-    def discard(self, seq: int | None = None) -> Steps[int]:
+    def drop_quarantined(self, seq: int | None = None) -> Steps[int]:
         """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantinedError."""
         return (yield from self._release(seq, again=False))
 

@@ -24,7 +24,7 @@ from pgcombine.export.queue import exports
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 5.0
+WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _PORTION = 1000  # keys; also in export_verify
 _MOST_MOVING = 50_000  # keys that are kept to be looked at again
@@ -55,7 +55,7 @@ class _Comparison:
     def __init__(self, connection: Connection, export: str, target: str | None) -> None:
         self._connection = connection
         self._export = export
-        self._page, self._look, self._target_page, self._compare = one(
+        self._page, self._lookup, self._target_page, self._compare = one(
             connection, "select * from pgcombine_internal.export_verify(%s)", export
         )
         (found,) = exports(connection, export)
@@ -64,7 +64,7 @@ class _Comparison:
         self._read_owner()
         self.close = self._exporter.close
 
-    def suspects(self) -> Iterator[dict[str, int | None]]:
+    def candidates(self) -> Iterator[dict[str, int | None]]:
         """Yield the keys that seem to differ, with the sequence in the table, in portions of all keys."""
         for there in (True, False):
             after = None
@@ -74,8 +74,8 @@ class _Comparison:
                 found = self._differing(keys, coming=False).items()
                 yield {key: row.seq for key, row in found if (row.problem == "missing") != there}
 
-    def settle(self, moving: dict[str, int | None]) -> Iterator[Difference]:
-        """Look at the keys again. Yield those that differ for good, and keep those in ``moving`` that may not."""
+    def compare_again(self, moving: dict[str, int | None]) -> Iterator[Difference]:
+        """Compare the keys again. Yield those that differ for good, and keep those in ``moving`` that may not."""
         for keys in _portions(list(moving)):
             found = self._differing(keys, coming=True)
             for key in keys:
@@ -92,7 +92,7 @@ class _Comparison:
         return [key for (key,) in self._here(self._page, after)]
 
     def _differing(self, keys: list[str], *, coming: bool) -> dict[str, _Found]:
-        looked = self._here(self._look, _array(keys), coming)
+        looked = self._here(self._lookup, _array(keys), coming)
         rows = self._exporter.fetch(self._compare, _array(row for _, row, _ in looked), self._drawn)
         return {looked[number - 1][0]: _Found(problem, seq, looked[number - 1][2]) for number, problem, seq in rows}
 
@@ -108,29 +108,29 @@ class _Comparison:
 
 
 def differences(
-    connection: Connection, export: str, *, target: str | None = None, patience: float = PATIENCE_SECONDS
+    connection: Connection, export: str, *, target: str | None = None, timeout: float = WAIT_SECONDS
 ) -> Iterator[Difference]:
     """Compare the destination of an export of the exporter ``postgres`` with the queue's values. Yields differences.
 
-    ``connection`` is in autocommit. ``target`` is as for ExportWorker. The last keys to settle get ``patience``
-    seconds. A table that is missing is made, as a worker makes it. Raises ExportNotFoundError, InvalidDefinitionError
-    for another exporter, ReplicaError if another server delivers the export, NotGrantedError, and ExportError if the
-    destination fails.
+    ``connection`` is in autocommit. ``target`` is as for ExportWorker. Keys that keep changing are compared
+    again for ``timeout`` seconds. A missing table is created, as a worker does. Raises ExportNotFoundError,
+    InvalidDefinitionError for another exporter, ReplicaError if another server delivers the export, NotGrantedError,
+    and ExportError if the destination fails.
     """
     try:
         with translated(), closing(_Comparison(connection, export, target)) as comparison:
             moving: dict[str, int | None] = {}
             full = _PORTION
-            for suspects in comparison.suspects():
-                moving |= suspects
+            for candidates in comparison.candidates():
+                moving |= candidates
                 if len(moving) >= full:
-                    yield from comparison.settle(moving)
+                    yield from comparison.compare_again(moving)
                     if len(moving) > _MOST_MOVING:
                         yield from _given_up(moving)
                     full = 2 * len(moving) + _PORTION
-            until = time.monotonic() + patience
+            until = time.monotonic() + timeout
             while moving:
-                yield from comparison.settle(moving)
+                yield from comparison.compare_again(moving)
                 if time.monotonic() > until:
                     yield from _given_up(moving)
                 elif moving:

@@ -26,7 +26,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.database.connect import (
-    PATIENCE_SECONDS,
+    READY_SECONDS,
     Connection,
     Database,
     closed_on_error,
@@ -42,10 +42,10 @@ from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
 from pgcombine.runtime.background import Background
+from pgcombine.runtime.heartbeat import STALLED_SECONDS, Heartbeat
 from pgcombine.runtime.loops import run_together
-from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
-from pgcombine.runtime.reconnect import away, retry, when_ready
-from pgcombine.runtime.wakeup import Sleeper, Source
+from pgcombine.runtime.reconnect import retry, unreachable, when_ready
+from pgcombine.runtime.wakeup import Listener, Source
 
 log = logging.getLogger("pgcombine.export")
 
@@ -54,7 +54,7 @@ _DRAIN_POLL = 0.2  # seconds
 _SHORTEST_REST = 0.01
 
 
-class _Sleep(Sleeper):
+class _ExportListener(Listener):
     """The sleep of a loop over one export."""
 
     def __init__(self, connection: Connection, export: str, *, poll: float) -> None:
@@ -65,7 +65,7 @@ class _Sleep(Sleeper):
         found = self._connection.execute(
             "select to_regclass(format('pgcombine.%%I', %s || '_exports'))::oid", (self._export,)
         )
-        return [Source(int(gate), [f"pgcombine.export {self._export}"]) for (gate,) in found if gate is not None]
+        return [Source(int(table), [f"pgcombine.export {self._export}"]) for (table,) in found if table is not None]
 
 
 class ExportWorker(Background):
@@ -78,8 +78,8 @@ class ExportWorker(Background):
     installed one (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
     takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
     sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
-    seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. ``pulse`` has the loops' signs of
-    life. Raises ConfigError for a number that isn't positive.
+    seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. ``heartbeat`` is that of the loops.
+    Raises ConfigError for a number that isn't positive.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ExportWorker(Background):
         self.timeout = timeout
         self.file_mode = file_mode
         self.delivered = 0
-        self.pulse = Pulse(max(STALLED_SECONDS, poll + 3 * timeout))
+        self.heartbeat = Heartbeat(max(STALLED_SECONDS, poll + 3 * timeout))
         self._custom = installed(exporter) if isinstance(exporter, str) else exporter
         self._target = target
         self._lock = threading.Lock()
@@ -116,12 +116,12 @@ class ExportWorker(Background):
     def run(self, stop: threading.Event | None = None) -> int:
         """Work until ``stop`` is set, or :meth:`stop` is called. Returns the number of entries delivered.
 
-        The batch under way is finished. A batch under way by HTTP is given up, and is sent again later with the same
-        key. The worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter
-        can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
+        The batch in progress is finished. An HTTP request in progress is cancelled, and is sent again later with the
+        same key. The worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the
+        exporter can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
         """
         stop = self._until_stopped() if stop is None else stop
-        with self.pulse.loop():
+        with self.heartbeat.loop():
             if not when_ready(self._prepare, stop):
                 return self.delivered
         log.info("export.start export=%s concurrency=%d", self.export, self.concurrency)
@@ -167,12 +167,12 @@ class ExportWorker(Background):
                 time.sleep(min(self.poll, _DRAIN_POLL))
 
     def _prepare(self) -> None:
-        with closing(self._open(patience=0)) as connection:
+        with closing(self._open(timeout=0)) as connection:
             self._exporter(connection).close()
 
-    def _open(self, *, patience: float = PATIENCE_SECONDS) -> Connection:
-        self.pulse.beat()
-        connection = connect(self.dsn, name="pgcombine export worker", patience=patience)
+    def _open(self, *, timeout: float = READY_SECONDS) -> Connection:
+        self.heartbeat.beat()
+        connection = connect(self.dsn, name="pgcombine export worker", timeout=timeout)
         with closed_on_error(connection):
             require_writable(connection)
             schema.check_connection(connection)
@@ -197,13 +197,13 @@ class ExportWorker(Background):
 
     def _connected(self, stop: threading.Event) -> None:
         """Run a loop, again with other connections after these are lost. Raises other errors."""
-        opened = partial(self._open, patience=0)
-        with self.pulse.loop():
+        opened = partial(self._open, timeout=0)
+        with self.heartbeat.loop():
             while not stop.is_set():
                 with (
-                    closing(retry(opened, stop, for_ever=away)) as claims,
-                    closing(retry(opened, stop, for_ever=away)) as control,
-                    self.pulse.connected(),
+                    closing(retry(opened, stop, unlimited=unreachable)) as claims,
+                    closing(retry(opened, stop, unlimited=unreachable)) as control,
+                    self.heartbeat.connected(),
                 ):
                     self._loop(claims, control, stop)
 
@@ -211,18 +211,18 @@ class ExportWorker(Background):
         try:
             with closing(self._exporter(control, stop)) as exporter:
                 delivery = Delivery(claims, control, self.export, exporter, self.batch)
-                sleeper = _Sleep(control, self.export, poll=self.poll)
+                listener = _ExportListener(control, self.export, poll=self.poll)
                 watch = schema.VersionWatch()
                 while not stop.is_set():
-                    self.pulse.beat()
-                    watch.look(control)
+                    self.heartbeat.beat()
+                    watch.check(control)
                     done = delivery.once()
                     if done is Nothing.IDLE:
-                        sleeper.sleep(stop, delivery.waits)
+                        listener.sleep(stop, delivery.waits)
                     elif isinstance(done, Nothing):
-                        sleeper.rest(stop, max(_SHORTEST_REST, delivery.destination.retry_in()))
+                        listener.rest(stop, max(_SHORTEST_REST, delivery.destination.retry_in()))
                     else:
-                        sleeper.found_work()
+                        listener.found_work()
                         self._count(done)
         except psycopg.Error as error:
             if not lost(error, claims, control):

@@ -1,4 +1,4 @@
-"""Connections to servers that are checked for their identity, and that don't wait for ever.
+"""Connections to servers that are checked for their identity, and that don't wait without limit.
 
 Another server than expected raises WrongServerError. A server that doesn't answer in time raises
 psycopg.OperationalError.
@@ -18,7 +18,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import Connection, closed_on_error, one, settled
+from pgcombine.database.connect import Connection, closed_on_error, normalized, one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ReplicaError, pip_install, translated
@@ -41,7 +41,7 @@ class Peer:
     id: UUID
     epoch: int
     replay_rate: int | None
-    known_to: set[str] = field(default_factory=set)  # homes that have checked the server on this connection
+    known_to: set[str] = field(default_factory=set)  # coordinators that have checked the server on this connection
     columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # columns of queues, by queue and shape
     partial: bool | None = None  # whether it may have writes in part, from a rebuild; None: not known yet
 
@@ -65,13 +65,13 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
     with closed_on_error(connection), connection.within(timeout):
-        return greet(name, connection)
+        return handshake(name, connection)
 
 
-def greet(name: str, connection: DeadlineConnection) -> Peer:
+def handshake(name: str, connection: DeadlineConnection) -> Peer:
     """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or takes no writes for good."""
     with translated():
-        settled(connection)
+        normalized(connection)
         hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_handshake(%s)", name)
     return Peer(name, connection, *hello)
 
@@ -98,15 +98,15 @@ def addresses(connection: psycopg.Connection[Any]) -> tuple[str | None, dict[str
     return rows[0][0], {name: dsn for _, name, dsn in rows if name is not None}
 
 
-def known_servers(home: Connection, home_dsn: str) -> tuple[str, dict[str, str]]:
-    """Return the name of the server at ``home``, and the connection strings of all servers that it knows, by name.
+def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, dict[str, str]]:
+    """Return the name of the server at ``coordinator``, and the connection strings of all servers it knows, by name.
 
     Its own comes first. Raises ReplicaError if the server has no name.
     """
-    own, others = addresses(home)
+    own, others = addresses(coordinator)
     if own is None:
         raise ReplicaError("this server hasn't been named yet: give a server that has taken replicated writes (--dsn)")
-    return own, {own: home_dsn, **{name: registered(name, dsn) for name, dsn in others.items()}}
+    return own, {own: coordinator_dsn, **{name: registered(name, dsn) for name, dsn in others.items()}}
 
 
 def registered(name: str, dsn: str) -> str:
@@ -120,7 +120,7 @@ def registered(name: str, dsn: str) -> str:
     parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
     if more := sorted(parts.keys() - _ADDRESS):
         raise ReplicaError(
-            f'the address of server "{name}" sets {", ".join(more)}: register it anew '
+            f'the address of server "{name}" sets {", ".join(more)}: register it again '
             f"(pgcombine replicas add {name} DSN), with host, port, dbname and user"
         )
     hosts = str(parts.get("host") or os.environ.get("PGHOST") or "/").split(",")

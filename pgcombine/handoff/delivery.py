@@ -1,7 +1,7 @@
-"""Delivering hints to a server, and deleting them at their home once the server has acknowledged them.
+"""Delivering hints to a server, and deleting them at their coordinator once the server has acknowledged them.
 
 A failure has one of four causes. *data*: an update doesn't fit at the server. *schema*: the queue is another one than
-at the home. *identity*: it is the wrong server. *health* is any other cause, which may end with time.
+at the coordinator. *identity*: it is the wrong server. *health* is any other cause, which may end with time.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restor
 class Hint:
     """A write that another server must get. ``servers`` hold updates of it (None: all).
 
-    ``placed`` are all servers, each key is on ``replicas`` of them. ``home`` is the id of the server that has the hint,
-    if the destination has to keep the text because others may lack the write, too. ``details`` tell of updates that the
-    destination refuses, or refused before (``handoff_apply``).
+    ``placed`` are all servers, each key is on ``replicas`` of them. ``coordinator`` is the id of the server that has
+    the hint, if the destination has to retain the payload because others may lack the write, too. ``details`` tell of
+    updates that the destination refuses, or refused before (``handoff_apply``).
     """
 
     token: UUID
@@ -70,7 +70,7 @@ class Hint:
     payload: str
     placed: Sequence[str] | None
     replicas: int | None
-    home: UUID | None
+    coordinator: UUID | None
     details: Mapping[str, Any] | None = None
 
 
@@ -78,41 +78,47 @@ class ForgottenError(ReplicationError):
     """The server lost commits that it had acknowledged."""
 
 
-def introduce(
-    home: psycopg.Connection[Any], home_name: str, peer: Peer, others: Mapping[str, str] | None = None
+def verify_identity(
+    coordinator: psycopg.Connection[Any], coordinator_name: str, peer: Peer, others: Mapping[str, str] | None = None
 ) -> None:
-    """Check once per connection that the peer is the server that this home knows, and that neither has lost commits.
+    """Check once per connection that the coordinator knows this peer, and that neither of the two has lost commits.
 
     Raises WrongServerError, ReplicaError, or ForgottenError if the peer lost commits. Then the peer is paused at the
-    home, and needs repair. If the home has lost writes that the peer has, the peer records the home as paused and in
-    need of repair, if the home is registered there. The home's deliveries go on. ``others``, addresses by name, are
-    registered at the peer if they aren't yet.
+    coordinator, and needs repair. If the coordinator has lost writes that the peer has, the peer records the
+    coordinator as paused and in need of repair, if the coordinator is registered there. The coordinator's deliveries go
+    on. ``others``, addresses by name, are registered at the peer if they aren't yet.
     """
-    if home_name in peer.known_to:
+    if coordinator_name in peer.known_to:
         return
     with translated():
         if _forgot(
             peer.connection,
-            *one(home, "select pgcombine_internal.handoff_verify_identity(%s, %s, %s)", peer.name, peer.id, peer.epoch),
+            *one(
+                coordinator,
+                "select pgcombine_internal.handoff_verify_identity(%s, %s, %s)",
+                peer.name,
+                peer.id,
+                peer.epoch,
+            ),
         ):
-            _note_forgotten(home, peer.name, peer.id)
+            _record_forgotten(coordinator, peer.name, peer.id)
             raise ForgottenError(f'server "{peer.name}" is incomplete: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_register_missing(%s, %s)", (list(others), list(others.values()))
             )
-        home_id = identity(home)
-        if _forgot(home, *one(peer.connection, "select pgcombine_internal.handoff_last(%s)", home_name)):
-            _note_forgotten(peer.connection, home_name, home_id)
-            log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
-    peer.known_to.add(home_name)
+        coordinator_id = identity(coordinator)
+        if _forgot(coordinator, *one(peer.connection, "select pgcombine_internal.handoff_last(%s)", coordinator_name)):
+            _record_forgotten(peer.connection, coordinator_name, coordinator_id)
+            log.error("handoff.forgotten server=%s known_to=%s error=%s", coordinator_name, peer.name, FORGOT)
+    peer.known_to.add(coordinator_name)
 
 
 def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
     return token is not None and one(server, "select pgcombine_internal.handoff_remembers(%s)", token) != (True,)
 
 
-def _note_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
+def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
     with suppress(psycopg.errors.InsufficientPrivilege), at.transaction():  # only roles that may replay can record it
         if still_known(at, name, id):
             at.execute("select pgcombine_internal.handoff_require_repair(%s, %s)", (name, FORGOT))
@@ -128,25 +134,25 @@ def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
     return at.execute(known, (name, id)).fetchone() is not None
 
 
-def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UUID, str]:
+def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
 
-    ``home`` is the name of the server that has the hints. Many updates at once go by COPY, after their tokens, if the
-    server holds all of them and needn't keep the text. Raises the server's errors, and pgcombine's classes, such as
-    WrongServerError and QueueMismatchError, for those of ``sql/``.
+    ``coordinator`` is the name of the server that has the hints. Many updates at once go by COPY, after their tokens,
+    if the server holds all of them and needn't retain the payload. Raises the server's errors, and pgcombine's classes,
+    such as WrongServerError and QueueMismatchError, for those of ``sql/``.
     """
     # a caller may retry a write while its first delivery waits
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
-        plain = all(hint.servers is None and hint.home is None and hint.details is None for hint in hints)
+        plain = all(hint.servers is None and hint.coordinator is None and hint.details is None for hint in hints)
         if not plain or sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
-            return _take(peer, hints, [hint.payload for hint in hints], home)
+            return _take(peer, hints, [hint.payload for hint in hints], coordinator)
         blocks = [lines(hint.payload) for hint in hints]
         if None in blocks:
-            return _take(peer, hints, [hint.payload for hint in hints], home)
+            return _take(peer, hints, [hint.payload for hint in hints], coordinator)
         with peer.connection.transaction(), peer.connection.cursor() as cursor:
-            statuses = _take(peer, hints, [None] * len(hints), home)
+            statuses = _take(peer, hints, [None] * len(hints), coordinator)
             into = sql.SQL("copy {} ({}) from stdin").format(
                 sql.Identifier("pgcombine", f"{queue}_updates"),
                 sql.SQL(", ").join(map(sql.Identifier, _columns(peer, queue, hints[0].shape))),
@@ -158,7 +164,9 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
         return statuses
 
 
-def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], home: str | None) -> dict[UUID, str]:
+def _take(
+    peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], coordinator: str | None
+) -> dict[UUID, str]:
     rows = peer.connection.execute(
         _APPLY,
         (
@@ -169,10 +177,10 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
             [hint.digest for hint in hints],
             [None if hint.servers is None else Jsonb(list(hint.servers)) for hint in hints],
             list(payloads),
-            home,
+            coordinator,
             None if hints[0].placed is None else list(hints[0].placed),
             hints[0].replicas,
-            [hint.home for hint in hints],
+            [hint.coordinator for hint in hints],
             [None if hint.details is None else Jsonb(dict(hint.details)) for hint in hints],
         ),
     ).fetchall()
@@ -196,8 +204,8 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
     return peer.columns[queue, shape]
 
 
-def texts(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
-    """Return the writes of these tokens that a server has the text of: as a hint, or kept."""
+def payloads(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
+    """Return the writes of these tokens whose payloads a server has, as hints or retained."""
     found = "select * from pgcombine_internal.handoff_payloads(%s, %s)"
     rows = source.execute(found, (queue, list(tokens))).fetchall()
     return [Hint(token, queue, *row) for token, *row in rows]
@@ -220,26 +228,28 @@ def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
     }
 
 
-def acknowledge(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
-    """Delete delivered hints at their home. Refused writes go into the quarantine."""
+def acknowledge(coordinator: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
+    """Delete delivered hints at their coordinator. Refused writes go into the quarantine."""
     for status, kind, reason in (
         ("conflict", TokenConflictError, "the token was used for other updates there"),
         ("expired", TokenExpiredError, "the token is older than what the server remembers"),
     ):
         for token in [token for token, found in statuses.items() if found == status]:
-            home.execute(
+            coordinator.execute(
                 "select pgcombine_internal.handoff_quarantine_updates(%s, %s, '{0}', %s, %s)",
                 (destination, token, [sqlstate_of(kind)], [reason]),
             )
             log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
             if status == "expired":
-                home.execute(
+                coordinator.execute(
                     "select pgcombine_internal.handoff_require_repair(%s, %s)",
                     (destination, "hints were refused as too old"),
                 )
     delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
     duplicates = sum(status == "duplicate" for status in statuses.values())
-    home.execute("select pgcombine_internal.handoff_acknowledge(%s, %s, %s)", (destination, delivered, duplicates))
+    coordinator.execute(
+        "select pgcombine_internal.handoff_acknowledge(%s, %s, %s)", (destination, delivered, duplicates)
+    )
 
 
 def cause_of(error: Exception) -> Cause:

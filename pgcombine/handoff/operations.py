@@ -1,4 +1,4 @@
-"""An operator's actions on the other servers and their hints, over a connection to the home.
+"""An operator's actions on the other servers and their hints, over a connection to the coordinator.
 
 Errors raised in SQL become the classes of :mod:`pgcombine.errors`. The name of a server that isn't registered raises
 ReplicaError or DestinationNotFoundError.
@@ -28,9 +28,9 @@ def add(
     max_rows: int | None = None,
     max_bytes: int | None = None,
     when_full: str | None = None,
-    adopt: bool = False,
+    new_identity: bool = False,
 ) -> None:
-    """Register a server, or change its registration. ``adopt`` says that another server has taken its place.
+    """Register a server, or change its registration. ``new_identity`` says that another server has taken its place.
 
     Raises ReplicaError for a bad name or quota, and for an address with a password. Raises ConfigError if ``dsn`` isn't
     a connection string.
@@ -38,7 +38,7 @@ def add(
     with translated():
         connection.execute(
             "select pgcombine_internal.handoff_register(%s, %s, %s, %s, %s, %s)",
-            (name, libpq_dsn(dsn), max_rows, max_bytes, when_full, adopt),
+            (name, libpq_dsn(dsn), max_rows, max_bytes, when_full, new_identity),
         )
 
 
@@ -85,7 +85,7 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 
 def own_state(connection: Connection) -> list[str]:
-    """Return lines about this server itself: that it needs repair, and that it could not keep writes for others."""
+    """Return lines about this server itself: that it needs repair, and that it could not retain writes for others."""
     return [line for (line,) in connection.execute(query("handoff_own_state").encode())]
 
 
@@ -103,7 +103,7 @@ def quarantined(
 
 def pause(connection: Connection, name: str) -> None:
     """Stop deliveries to a server. Its hints are kept."""
-    Destination(connection, "server", name).pause("by hand")
+    Destination(connection, "server", name).pause("manually")
 
 
 def resume(connection: Connection, name: str) -> None:
@@ -111,7 +111,7 @@ def resume(connection: Connection, name: str) -> None:
     Destination(connection, "server", name).resume()
 
 
-def retry(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
+def retry_quarantined(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
     """Make hints of updates that a server refused: of one update of a write, of a write, or of all.
 
     Returns their number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs repair.
@@ -120,10 +120,10 @@ def retry(connection: Connection, name: str, token: UUID | None = None, number: 
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])
 
 
-def discard(
+def drop_quarantined(
     connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
 ) -> int:
-    """Delete updates that a server refused, chosen as in :func:`retry`. Returns their number. Raises
+    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns their number. Raises
     NotQuarantinedError.
 
     The server then needs repair.

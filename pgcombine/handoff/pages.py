@@ -1,9 +1,9 @@
 """Delivering the hints for one server in pages.
 
-A page of hints is locked in a transaction at the home (others skip them), applied at the server, and deleted. If the
-replayer is killed in between, the hints are still there. The next replayer delivers them again, and the server's tokens
-find the duplicates. Updates that don't fit at the server are quarantined, and the rest of their write is delivered.
-A hint that can't be delivered at all, though others can, is quarantined as a whole.
+A page of hints is locked in a transaction at the coordinator (others skip them), applied at the server, and deleted. If
+the replayer is killed in between, the hints are still there. The next replayer delivers them again, and the server's
+tokens find the duplicates. Updates that don't fit at the server are quarantined, and the rest of their write is
+delivered. A hint that can't be delivered at all, though others can, is quarantined as a whole.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _BEGIN = UUID(int=0)
 
 @dataclass
 class Pages:
-    """The hints of a home for one server, in the order of their tokens.
+    """The hints of a coordinator for one server, in the order of their tokens.
 
     Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, bounds one page at the server.
     ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says that
     more hints probably wait behind the last page.
     """
 
-    home: DeadlineConnection
-    home_name: str
+    coordinator: DeadlineConnection
+    coordinator_name: str
     peer: Peer
     min_age: float
     timeout: float
@@ -74,19 +74,20 @@ class Pages:
     def _deliver(self, writes: int) -> list[Hint]:
         """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone.
 
-        Hints with another definition than the queue has at the home say nothing of the server: they are quarantined.
+        Hints with another definition than the queue has at the coordinator say nothing of the server: they are
+        quarantined.
         """
         page: list[Hint] = []
         try:
-            with self.home.transaction():
+            with self.coordinator.transaction():
                 page = self._take(writes)
                 statuses = self._apply(page)
         except (psycopg.Error, PgCombineError) as error:
-            if self.home.closed or self.peer.connection.closed:
+            if self.coordinator.closed or self.peer.connection.closed:
                 raise
             if page and cause_of(error) == "schema" and not self._current(page[0]):
                 for hint in page:
-                    self._set_aside(hint, error)
+                    self._quarantine_whole(hint, error)
                 return page
             if cause_of(error) != "data":
                 raise
@@ -100,7 +101,7 @@ class Pages:
 
     def _deliver_one(self) -> Hint | None:
         """Deliver the next hint without the updates that don't fit. Returns None if there is no hint."""
-        with self.home.transaction():
+        with self.coordinator.transaction():
             page = self._take(1)
             if not page:
                 return None
@@ -112,40 +113,40 @@ class Pages:
                     (hint.queue, hint.payload, hint.placed, hint.replicas),
                 ).fetchall()
             if unfit:
-                self._hold(hint, unfit)
-            with self.home.transaction():
+                self._quarantine(hint, unfit)
+            with self.coordinator.transaction():
                 if [other.token for other in self._take(1)] != [hint.token]:
                     return hint  # another replayer has it
                 statuses = self._apply([_without(hint, unfit)])
         except (psycopg.Error, PgCombineError) as error:
-            if self.home.closed or self.peer.connection.closed or cause_of(error) != "data":
+            if self.coordinator.closed or self.peer.connection.closed or cause_of(error) != "data":
                 raise
-            self._set_aside(hint, error)
+            self._quarantine_whole(hint, error)
         else:
             self.count(statuses.values(), len(unfit))
         return hint
 
     def _take(self, writes: int) -> list[Hint]:
         """Lock the next hints."""
-        rows = self.home.execute(
+        rows = self.coordinator.execute(
             query("handoff_page").encode(),
             (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
         ).fetchall()
         return [Hint(*row) for row in rows]
 
     def _apply(self, page: list[Hint]) -> dict[UUID, str]:
-        """Apply the hints at the server, and delete them at the home."""
+        """Apply the hints at the server, and delete them at the coordinator."""
         if not page:
             return {}
         with self.peer.connection.within(self.timeout):
-            statuses = apply(self.peer, page, self.home_name)
-        acknowledge(self.home, self.peer.name, statuses)
+            statuses = apply(self.peer, page, self.coordinator_name)
+        acknowledge(self.coordinator, self.peer.name, statuses)
         return statuses
 
-    def _hold(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
-        """Quarantine updates of a hint at the home, or, by the number 0, the whole hint."""
+    def _quarantine(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
+        """Quarantine updates of a hint at the coordinator, or, by the number 0, the whole hint."""
         name = self.peer.name
-        self.home.execute(
+        self.coordinator.execute(
             "select pgcombine_internal.handoff_quarantine_updates(%s, %s, %s, %s, %s)",
             (name, hint.token, *(list(column) for column in zip(*unfit, strict=True))),
         )
@@ -153,12 +154,12 @@ class Pages:
             log.error("handoff.quarantined server=%s token=%s update=%d error=%s", name, hint.token, number, error)
 
     def _current(self, hint: Hint) -> bool:
-        """Return whether the queue is defined at the home as it was when the hint was written."""
-        return one(self.home, "select pgcombine_internal.handoff_shape(%s)", hint.queue) == (hint.shape,)
+        """Return whether the queue is defined at the coordinator as it was when the hint was written."""
+        return one(self.coordinator, "select pgcombine_internal.handoff_shape(%s)", hint.queue) == (hint.shape,)
 
-    def _set_aside(self, hint: Hint, error: Exception) -> None:
+    def _quarantine_whole(self, hint: Hint, error: Exception) -> None:
         """Quarantine a hint as a whole, so that it doesn't hold up the others."""
-        self._hold(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
+        self._quarantine(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
         self.count((), hint.updates)
 
 

@@ -1,10 +1,10 @@
 """Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
 The hints at all servers are counted *before* values are read. So a write that was acknowledged before is in a server's
-values, or in its ``lags``. If a home doesn't answer, its hints can't be counted, and ``unknown`` names it. Then the
-servers that keep writes of that home are asked for the tokens. A server that hasn't a write that another one knows it
-to have was restored from an older backup: nobody can tell what it alone had. A server on which the queue was dropped
-and created again has another generation of it than the others. Too few answers raise UnavailableError.
+values, or in its ``lags``. If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` names it. Then
+the servers that retain writes of that coordinator are asked for the tokens. A server that hasn't a write that another
+one knows it to have was restored from an older backup: nobody can tell what it alone had. A server on which the queue
+was dropped and created again has another generation of it than the others. Too few answers raise UnavailableError.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
-_KEPT_WRITES = 10_000  # of homes that don't answer; beyond them a reading isn't complete
+_RETAINED_WRITES = 10_000  # of coordinators that don't answer; beyond them a reading isn't complete
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class _Survey:
+class _Status:
     """What one server knows, see ``handoff_status``. ``holders`` is empty if each server holds all keys."""
 
     id: UUID
@@ -61,7 +61,7 @@ class _Survey:
     seen: dict[str, list[str]]
     broken: set[str]
     named: set[str]
-    homes: set[UUID]
+    coordinators: set[UUID]
     known: list[str] | None
     generation: int
     holders: list[frozenset[str]]
@@ -95,76 +95,77 @@ def read(
     failures = dict.fromkeys(avoided, "it failed just now")
     now = time.monotonic()
     half = (now + deadline) / 2  # the rest of the time is for the other questions
-    survey = partial(_survey, queue, payload, list(servers), replicas)
-    surveys = _ask_all(asked, survey, (now + half) / 2 if avoided else half, failures)
-    if len(servers) - len(surveys) > replicas - needed(level, replicas):  # those that failed lately may be back
+    status = partial(_status, queue, payload, list(servers), replicas)
+    statuses = _ask_all(asked, status, (now + half) / 2 if avoided else half, failures)
+    if len(servers) - len(statuses) > replicas - needed(level, replicas):  # those that failed lately may be back
         for name in avoided:
             del failures[name]
-        surveys |= _ask_all(avoided, survey, half, failures)
-    if not surveys:
+        statuses |= _ask_all(avoided, status, half, failures)
+    if not statuses:
         raise _unavailable(queue, level, failures)
     groups: dict[frozenset[str], list[Any]] = {}  # a key as given may look different from the key that is found
-    holders = next(iter(surveys.values())).holders or [frozenset(servers)] * len(names)
+    holders = next(iter(statuses.values())).holders or [frozenset(servers)] * len(names)
     for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
-    lags, counted = _lags(servers, queue, surveys, (half + deadline) / 2, failures)
+    lags, counted = _lags(servers, queue, statuses, (half + deadline) / 2, failures)
     answers = _ask_all(
-        {name: servers[name] for name in surveys}, partial(_values, queue, groups, surveys), deadline, failures
+        {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # a home among them has forgotten its hints, too
-        lags, _ = _lags(servers, queue, surveys, deadline, failures, forgetful)
+    if forgetful:  # a coordinator among them has forgotten its hints, too
+        lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
-    broken = forgetful.union(*(survey.broken for survey in surveys.values())) & servers.keys()
-    for found in surveys.values():  # who knows a server by another id has delivered writes to the former one
-        broken |= {name for name, other in surveys.items() if found.ids.get(name, str(other.id)) != str(other.id)}
+    broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
+    for found in statuses.values():  # who knows a server by another id has delivered writes to the former one
+        broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server that was removed, or is new, may lack writes
-            broken |= surveys.keys() - set(found.known)
-    generations = Counter(survey.generation for survey in surveys.values())
+            broken |= statuses.keys() - set(found.known)
+    generations = Counter(status.generation for status in statuses.values())
     generation = max(generations, key=lambda number: (generations[number], number))
-    broken |= {name for name, survey in surveys.items() if survey.generation != generation}
-    named = set[str]().union(*(survey.named for survey in surveys.values())) | servers.keys()
+    broken |= {name for name, status in statuses.items() if status.generation != generation}
+    named = set[str]().union(*(status.named for status in statuses.values())) | servers.keys()
     values: dict[Any, Any] = {}
-    complete = counted and not failures and not forgetful and len(generations) == 1 and named == surveys.keys()
+    complete = counted and not failures and not forgetful and len(generations) == 1 and named == statuses.keys()
     for replica_set in groups:
         answered = sorted(replica_set & answers.keys(), key=lambda name: (name in broken, lags[name], name))
         if len(answered) < needed(level, len(replica_set)):
             raise _unavailable(queue, level, failures)
         complete = complete and lags[answered[0]] == 0 and answered[0] not in broken
         values.update(answers[answered[0]].by_set[replica_set])
-    unknown = tuple(sorted(named - surveys.keys()))
+    unknown = tuple(sorted(named - statuses.keys()))
     return Reading(values, lags, unknown, complete, tuple(name for name in servers if name in broken))
 
 
 def _lags(
     servers: Mapping[str, Server],
     queue: str,
-    surveys: Mapping[str, _Survey],
+    statuses: Mapping[str, _Status],
     deadline: float,
     failures: dict[str, str],
     forgetful: Collection[str] = (),
 ) -> tuple[dict[str, int], bool]:
     """Return the number of writes that each server lacks, at most, and whether all could be counted.
 
-    The hints tell it, as far as their homes answered. Writes of other homes are kept by the servers that have them.
-    There the tokens are asked for, and which of them each server has. So they are for homes that are ``forgetful``.
+    The hints tell it, as far as their coordinators answered. Writes of other coordinators are retained by the servers
+    that have them. There the tokens are asked for, and which of them each server has. So they are for coordinators that
+    are ``forgetful``.
     """
-    lags = {name: sum(found.lags.get(name, 0) for found in surveys.values()) for name in surveys}
-    for name, own in surveys.items():  # a home keeps what a server refused, and the server knows it, too
-        homes = sum(found.refused.get(name, 0) for other, found in surveys.items() if other != name)
-        lags[name] += max(homes, own.refused.get(name, 0))
-    counted = {survey.id for name, survey in surveys.items() if name not in forgetful}
-    silent = {home for survey in surveys.values() for home in survey.homes} - counted
+    lags = {name: sum(found.lags.get(name, 0) for found in statuses.values()) for name in statuses}
+    for name, own in statuses.items():  # a coordinator keeps what a server refused, and the server knows it, too
+        coordinators = sum(found.refused.get(name, 0) for other, found in statuses.items() if other != name)
+        lags[name] += max(coordinators, own.refused.get(name, 0))
+    counted = {status.id for name, status in statuses.items() if name not in forgetful}
+    silent = {coordinator for status in statuses.values() for coordinator in status.coordinators} - counted
     if not silent:
         return lags, True
-    keepers = {name: servers[name] for name, survey in surveys.items() if survey.homes & silent}
-    kept = _ask_all(keepers, partial(_kept, queue, silent), deadline, failures)
-    holders = {token: names for tokens in kept.values() for token, names in tokens}
-    known = _ask_all({name: servers[name] for name in surveys}, partial(_known, queue, holders), deadline, failures)
+    retaining = {name: servers[name] for name, status in statuses.items() if status.coordinators & silent}
+    retained = _ask_all(retaining, partial(_retained, queue, silent), deadline, failures)
+    holders = {token: names for tokens in retained.values() for token, names in tokens}
+    known = _ask_all({name: servers[name] for name in statuses}, partial(_known, queue, holders), deadline, failures)
     for name, tokens in known.items():
         lags[name] += sum(names is None or name in names for token, names in holders.items() if token not in tokens)
-    full = any(len(tokens) == _KEPT_WRITES for tokens in kept.values())
-    return lags, known.keys() == surveys.keys() and kept.keys() == keepers.keys() and not full
+    full = any(len(tokens) == _RETAINED_WRITES for tokens in retained.values())
+    return lags, known.keys() == statuses.keys() and retained.keys() == retaining.keys() and not full
 
 
 def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
@@ -186,9 +187,9 @@ def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Ser
     return servers if len(servers) - len(well) > spare else well
 
 
-def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Survey:
+def _status(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Status:
     ask = peer.connection.execute
-    id, ids, lags, refused, seen, broken, named, homes, known, generation = one(
+    id, ids, lags, refused, seen, broken, named, coordinators, known, generation = one(
         peer.connection,
         "select id, ids, lags, refused, seen, broken, named, coordinators, known, generation "
         "from pgcombine_internal.handoff_status(%s)",  # by name: the server may be of a later version
@@ -200,13 +201,13 @@ def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
             "select holders from pgcombine_internal.handoff_holders(%s, %s, %s, %s)", (queue, keys, servers, replicas)
         ).fetchall()
     sets = [frozenset(names) for (names,) in holders]
-    return _Survey(id, ids, lags, refused, seen, set(broken), set(named), set(homes), known, generation, sets)
+    return _Status(id, ids, lags, refused, seen, set(broken), set(named), set(coordinators), known, generation, sets)
 
 
-def _kept(queue: str, homes: set[UUID], peer: Peer) -> list[tuple[UUID, list[str] | None]]:
+def _retained(queue: str, coordinators: set[UUID], peer: Peer) -> list[tuple[UUID, list[str] | None]]:
     return peer.connection.execute(
         "select token, servers from pgcombine_internal.handoff_retained_of(%s, %s, %s)",
-        (queue, list(homes), _KEPT_WRITES),
+        (queue, list(coordinators), _RETAINED_WRITES),
     ).fetchall()
 
 
@@ -216,12 +217,12 @@ def _known(queue: str, tokens: Iterable[UUID], peer: Peer) -> set[UUID]:
 
 
 def _values(
-    queue: str, groups: Mapping[frozenset[str], list[Any]], surveys: Mapping[str, _Survey], peer: Peer
+    queue: str, groups: Mapping[frozenset[str], list[Any]], statuses: Mapping[str, _Status], peer: Peer
 ) -> _Values:
-    own = surveys[peer.name]
-    alike = [survey for survey in surveys.values() if survey.generation == own.generation]
+    own = statuses[peer.name]
+    alike = [status for status in statuses.values() if status.generation == own.generation]
     names = (peer.name, str(own.id))
-    seen = {UUID(token) for survey in alike for name in names for token in survey.seen.get(name, ())}
+    seen = {UUID(token) for status in alike for name in names for token in status.seen.get(name, ())}
     with peer.connection.transaction():
         peer.connection.execute("select pgcombine_internal.portable_text()")
         values = {

@@ -3,20 +3,20 @@
 The server gets a consistent copy of the others' queues: values, updates that are pending or in quarantine, and the
 tokens of their writes. Writers go on. The order of the steps makes every acknowledged write count once:
 
-1. The server stops taking writes, and waits for those under way. Hints for it are kept meanwhile.
-2. Each home marks the server for repair, with the id of this rebuild, and waits for the writes under way there. If the
-   server loses a write after that, the home removes the id from the mark.
+1. The server stops taking writes, and waits for those in progress. Hints for it are kept meanwhile.
+2. Each coordinator marks the server for repair, with the id of this rebuild, and waits for the writes in progress
+   there. If the server loses a write after that, the coordinator removes the id from the mark.
 3. The hints for the sources that exist now are delivered. So each earlier write is in all sources.
 4. The sources are read, each in one snapshot, and the server's queues are replaced, in one transaction there. A later
    write is in the copy, or in a hint for the server, or both. The server's tokens show which. With several sources, one
    may have a write that another lacks. The server records that it has such a write in part (``handoff_partial``).
-5. The server gets a new id. The homes get this id, and remove the marks with this rebuild's id. Updates in quarantine
-   for the server that came with the copy are dropped, and so are retries of them. Updates in quarantine for a source
-   are put into quarantine for the server, too.
+5. The server gets a new id. The coordinators get this id, and remove the marks with this rebuild's id. Updates in
+   quarantine for the server that came with the copy are dropped, and so are retries of them. Updates in quarantine for
+   a source are put into quarantine for the server, too.
 
-If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the homes
-don't know the new id, and deliver nothing. Then run it again, as after a rebuild that didn't reach all homes. Failures
-raise ReplicationError or one of its subclasses.
+If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the
+coordinators don't know the new id, and deliver nothing. Then run it again, as after a rebuild that didn't reach all
+coordinators. Failures raise ReplicationError or one of its subclasses.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _POLL_SECONDS = 0.05
 
 @dataclass
 class Rebuilt:
-    """The result of a rebuild. ``unreached`` has the homes that don't know of it, with the reasons.
+    """The result of a rebuild. ``unreached`` has the coordinators that don't know of it, with the reasons.
 
-    ``unrepaired`` are homes where the server needs another repair, because of a loss during the rebuild, or of writes
-    that its sources lack.
+    ``unrepaired`` are coordinators where the server needs another repair, because of a loss during the rebuild, or of
+    writes that its sources lack.
     """
 
     server: str
@@ -69,26 +69,26 @@ class Rebuilt:
 
 
 def rebuild(
-    home: Connection,
-    home_dsn: str,
+    coordinator: Connection,
+    coordinator_dsn: str,
     name: str,
     sources: Sequence[str] = (),
     *,
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Rebuilt:
-    """Rebuild the server ``name``, registered at the home, from ``sources``.
+    """Rebuild the server ``name``, registered at the coordinator, from ``sources``.
 
-    By default the sources are the home and the other servers. A source that needs repair itself is refused, unless
-    ``force`` is given. Then the rebuilt server needs repair, too. A server that has writes which its sources lack is
-    refused, too, since they would be lost; ``force`` loses them. While a registered server doesn't answer, ``force`` is
-    needed as well. ``timeout``, in seconds, bounds the wait for writes
-    under way and for the hints that the sources get first.
+    By default the sources are the coordinator and the other servers. A source that needs repair itself is refused,
+    unless ``force`` is given. Then the rebuilt server needs repair, too. A server that has writes which its sources
+    lack is refused, too, since they would be lost; ``force`` loses them. While a registered server doesn't answer,
+    ``force`` is needed as well. ``timeout``, in seconds, bounds the wait for writes in progress and for the hints that
+    the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
     when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
     """
-    own, dsns = known_servers(home, home_dsn)
+    own, dsns = known_servers(coordinator, coordinator_dsn)
     if name not in dsns or name == own:
         raise ReplicaError(
             f'server "{name}" is not registered here (run this with the --dsn of another server that knows it; '
@@ -113,8 +113,8 @@ class _Rebuild:
         self._repair = uuid4()
         self._target = self._open(name)
         schema.check_connection(self._target.connection)
-        self._homes, unreached = self._open_homes({name, *sources})
-        wanted = sources or [home for home in self._homes if home != name]
+        self._coordinators, unreached = self._open_coordinators({name, *sources})
+        wanted = sources or [coordinator for coordinator in self._coordinators if coordinator != name]
         self._plan = self._planned(wanted)
         used = {copy.source for copy in self._plan}
         self._sources = [source for source in wanted if source in used]
@@ -130,13 +130,13 @@ class _Rebuild:
             if not self._force:
                 self._refuse_loss()  # no write can come any more
             self._announce()
-            self._settle()
+            self._deliver_hints()
             self._copy()
-            held = self._held()
+            quarantined = self._quarantined()
             id, epoch = self._end()
         done = self._done
         log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(done.sources), done.tokens)
-        self._tell(id, epoch, held, marks)
+        self._notify(id, epoch, quarantined, marks)
         return done
 
     def _open(self, name: str) -> Peer:
@@ -144,36 +144,42 @@ class _Rebuild:
         self._stack.callback(peer.connection.close)
         return peer
 
-    def _open_homes(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
-        """Connect to all homes. Returns those that answer, and why others don't. Raises for one that is required.
+    def _open_coordinators(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
+        """Connect to all coordinators. Returns those that answer, and why others don't. Raises for a required one.
 
-        All are, unless ``force`` is given: a write that a silent home had delivered to the server may be on no source.
+        All are required, unless ``force`` is given: a write that a silent coordinator had delivered to the server may
+        be on no source.
         """
-        homes, unreached = {}, {}
-        for home in self._dsns:
+        coordinators, unreached = {}, {}
+        for coordinator in self._dsns:
             try:
-                homes[home] = self._open(home)
+                coordinators[coordinator] = self._open(coordinator)
             except (psycopg.Error, PgCombineError) as error:
-                if home in required:
+                if coordinator in required:
                     raise
                 if not self._force:
                     raise ReplicationError(
-                        f'server "{home}" doesn\'t answer, so writes that it had delivered to "{self._name}" may be '
-                        f"missing: bring it back, remove it first (pgcombine replicas rm {home}), or pass --force: "
+                        f'server "{coordinator}" doesn\'t answer, so writes that it had delivered to '
+                        f'"{self._name}" may be missing: bring it back, remove it first '
+                        f"(pgcombine replicas rm {coordinator}), or pass --force: "
                         f"{first_line(error)}"
                     ) from error
-                unreached[home] = first_line(error)
-        return homes, unreached
+                unreached[coordinator] = first_line(error)
+        return coordinators, unreached
 
     def _others(self) -> Iterator[tuple[str, Connection]]:
-        """The homes that write hints for the server, with their connections."""
-        return ((home, peer.connection) for home, peer in self._homes.items() if home != self._name)
+        """The coordinators that write hints for the server, with their connections."""
+        return (
+            (coordinator, peer.connection)
+            for coordinator, peer in self._coordinators.items()
+            if coordinator != self._name
+        )
 
     def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the plan: each queue, with its sources and the slots from each."""
         placed: dict[str, tuple[list[str] | None, int | None]] = {}
-        for _, home in self._others():
-            for queue, servers, replicas in home.execute(query("handoff_placed").encode()):
+        for _, coordinator in self._others():
+            for queue, servers, replicas in coordinator.execute(query("handoff_placed").encode()):
                 if queue not in placed or placed[queue][0] is None:
                     placed[queue] = (servers, replicas)
         plan = []
@@ -195,23 +201,23 @@ class _Rebuild:
         return plan
 
     def _refuse_incomplete(self) -> dict[str, str]:
-        """Return the reasons why sources need repair, by home.
+        """Return the reasons why sources need repair, by coordinator.
 
         Raises ReplicaError if there are any, unless ``force`` is given.
         """
         marks: dict[str, str] = {}
-        for home, peer in self._homes.items():
+        for coordinator, peer in self._coordinators.items():
             for source, reason in peer.connection.execute(
                 query("handoff_incomplete").encode(), {"sources": self._sources}
             ):
                 if not self._force:
                     raise ReplicaError(
-                        f'server "{source}" needs repair itself, according to "{home}": {reason} '
+                        f'server "{source}" needs repair itself, according to "{coordinator}": {reason} '
                         "(run pgcombine replicas repair or choose another source; with --force the copy needs repair, "
                         "too)"
                     )
-                if home != self._name:
-                    marks[home] = f'it was copied from "{source}", which needs repair: {reason}'
+                if coordinator != self._name:
+                    marks[coordinator] = f'it was copied from "{source}", which needs repair: {reason}'
         return marks
 
     def _refuse_loss(self) -> None:
@@ -219,15 +225,15 @@ class _Rebuild:
         mine: set[UUID] = set()
         for source in self._sources:
             own, others = differing(
-                self._target.connection, self._name, self._homes[source].connection, source, surplus=True
+                self._target.connection, self._name, self._coordinators[source].connection, source, surplus=True
             )
             mine |= own.keys() - others.keys()
         # A write's hint is deleted after its delivery. So hints are read before the sources are asked again.
-        for peer in self._homes.values():
+        for peer in self._coordinators.values():
             hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
             mine.difference_update(*peer.connection.execute(hinted, (list(mine), self._sources)))
         for source in self._sources:
-            mine -= present(self._homes[source].connection, mine)
+            mine -= present(self._coordinators[source].connection, mine)
         if mine:
             raise ReplicaError(
                 f'{len(mine)} writes of server "{self._name}" are on none of its sources ({", ".join(self._sources)}), '
@@ -236,9 +242,9 @@ class _Rebuild:
             )
 
     def _announce(self) -> None:
-        """Have the homes mark the server, and wait until all writes under way have seen the mark."""
+        """Have the coordinators mark the server, and wait until all writes in progress have seen the mark."""
         where = address(self._dsns[self._name])
-        for home, connection in self._others():
+        for coordinator, connection in self._others():
             with translated():
                 connection.execute(
                     "select pgcombine_internal.handoff_repair_begin(%s, %s, %s)", (self._name, where, self._repair)
@@ -246,26 +252,28 @@ class _Rebuild:
             writers = query("handoff_writers").encode()
             before = set(connection.execute(writers))
             while before.intersection(connection.execute(writers)):
-                self._wait(f'writes at "{home}" are still open')
+                self._wait(f'writes at "{coordinator}" are still open')
 
-    def _settle(self) -> None:
+    def _deliver_hints(self) -> None:
         """Deliver the hints that wait for the sources now."""
-        for home, peer in self._homes.items():
+        for coordinator, peer in self._coordinators.items():
             (now,) = one(peer.connection, "select clock_timestamp()")
             for source in self._sources:
-                if source != home:
-                    self._deliver(home, peer.connection, source, now)
+                if source != coordinator:
+                    self._deliver(coordinator, peer.connection, source, now)
 
-    def _deliver(self, home: str, connection: Connection, source: str, until: datetime) -> None:
-        """Deliver the hints for a source that the home had at the time ``until``."""
-        replayer = Replayer(self._dsns[home], [source], min_age=0.2)
+    def _deliver(self, coordinator: str, connection: Connection, source: str, until: datetime) -> None:
+        """Deliver the hints for a source that the coordinator had at the time ``until``."""
+        replayer = Replayer(self._dsns[coordinator], [source], min_age=0.2)
         while True:
             count, state, reason = one(connection, query("handoff_delivering").encode(), source, until)
             if not count:
                 return
             if state == "paused":
-                raise ReplicationError(f'{count} hints for "{source}" wait at "{home}", where it is paused: {reason}')
-            self._wait(f'{count} hints for "{source}" wait at "{home}": {reason or "they are new"}')
+                raise ReplicationError(
+                    f'{count} hints for "{source}" wait at "{coordinator}", where it is paused: {reason}'
+                )
+            self._wait(f'{count} hints for "{source}" wait at "{coordinator}": {reason or "they are new"}')
             replayer.replay(force=True)
 
     def _wait(self, why: str) -> None:
@@ -292,32 +300,40 @@ class _Rebuild:
         id, epoch, self._done.tokens = one(self._target.connection, statement, Jsonb(slots))
         return id, epoch
 
-    def _held(self) -> dict[str, list[UUID]]:
-        """Return, by home, the writes in the copy that have updates in the home's quarantine for a source."""
-        held = {}
-        for home, connection in self._others():
+    def _quarantined(self) -> dict[str, list[UUID]]:
+        """Return, by coordinator, the writes in the copy whose updates it has quarantined for a source."""
+        quarantined = {}
+        for coordinator, connection in self._others():
             rows = connection.execute(
                 "select distinct token from pgcombine.handoff_quarantine where destination = any(%s)", (self._sources,)
             ).fetchall()
             found = self._target.connection.execute(
                 "select token from pg_temp.handoff_stage where token = any(%s)", ([token for (token,) in rows],)
             ).fetchall()
-            held[home] = [token for (token,) in found]
-        return held
+            quarantined[coordinator] = [token for (token,) in found]
+        return quarantined
 
-    def _tell(self, id: UUID, epoch: int, held: Mapping[str, list[UUID]], marks: Mapping[str, str]) -> None:
-        for home, connection in self._others():
+    def _notify(self, id: UUID, epoch: int, quarantined: Mapping[str, list[UUID]], marks: Mapping[str, str]) -> None:
+        for coordinator, connection in self._others():
             try:
                 (repaired,) = one(
                     connection,
                     "select pgcombine_internal.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
-                    *(self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
+                    *(
+                        self._name,
+                        id,
+                        epoch,
+                        self._repair,
+                        self._sources,
+                        quarantined[coordinator],
+                        marks.get(coordinator),
+                    ),
                 )
             except psycopg.Error as error:
-                self._done.unreached[home] = str(error).strip()
+                self._done.unreached[coordinator] = str(error).strip()
             else:
                 if not repaired:
-                    self._done.unrepaired.append(home)
+                    self._done.unrepaired.append(coordinator)
 
 
 def as_dict(done: Rebuilt) -> dict[str, Any]:

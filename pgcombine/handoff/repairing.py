@@ -1,11 +1,11 @@
 """Repairing servers from each other: each gets the writes that it lacks and another one has.
 
-A server that is lost takes its hints along. But every server keeps the text of a write until all have it
-(:mod:`pgcombine.handoff.settling`). So whoever has a write that another lacks can hand it on. Each pair of servers is
+A server that is lost takes its hints along. But every server retains the payload of a write until all have it
+(:mod:`pgcombine.handoff.retained`). So whoever has a write that another lacks can hand it on. Each pair of servers is
 compared, by tokens, and what one lacks is applied there, as a hint is: exactly once. Writers go on.
 
-A server that has refused updates of a write tries again to append those whose home is lost. The homes retry the others
-(``replicas quarantine retry``).
+A server that has refused updates of a write tries again to append those whose coordinator is lost. The coordinators
+retry the others (``replicas quarantine retry``).
 
 At the end the marks that were there at the beginning are removed (``needs_repair``), if all servers were compared, and
 none lacks a write any more. A mark that is made meanwhile stays.
@@ -28,7 +28,7 @@ from pgcombine.database.connect import Connection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, addresses, known_servers, open_peer
-from pgcombine.handoff.delivery import Hint, apply_each, texts
+from pgcombine.handoff.delivery import Hint, apply_each, payloads
 from pgcombine.handoff.verifying import differing, present
 
 log = logging.getLogger("pgcombine.handoff")
@@ -42,7 +42,7 @@ _PAGE_WRITES = 200
 class Repaired:
     """The result: the servers that were compared, and the number of writes that each of them got.
 
-    ``lacking`` has the writes that a server still lacks, with the reason for each: their text is on no server, or the
+    ``lacking`` has the writes that a server still lacks, with the reason for each: no server has their payload, or the
     server refuses them. ``unreached`` are servers that weren't compared, with the reasons. ``marked`` are servers that
     still need repair.
     """
@@ -54,13 +54,13 @@ class Repaired:
     marked: list[str] = field(default_factory=list)
 
 
-def repair(home: Connection, home_dsn: str, timeout: float = TIMEOUT_SECONDS) -> Repaired:
-    """Exchange what is missing among the home and the servers that are registered there.
+def repair(coordinator: Connection, coordinator_dsn: str, timeout: float = TIMEOUT_SECONDS) -> Repaired:
+    """Exchange what is missing among the coordinator and the servers that are registered there.
 
     ``timeout``, in seconds, bounds the whole. Raises ReplicaError if this server has no name or knows no other,
     SchemaError, and psycopg.OperationalError if a server is lost in between, or the time is up: then run it again.
     """
-    own, dsns = known_servers(home, home_dsn)
+    own, dsns = known_servers(coordinator, coordinator_dsn)
     if len(dsns) == 1:
         raise ReplicaError(f'"{own}" knows no other server to compare with: run this at another (--dsn)')
     with ExitStack() as stack, translated():
@@ -96,13 +96,13 @@ class _Repair:
             peer.connection.execute("select pgcombine_internal.handoff_compare_begin(%s)", (comparison,))
         for one, other in combinations(self._peers.values(), 2):
             ours, theirs = differing(one.connection, one.name, other.connection, other.name)
-            self._hand_on(one, other, ours.keys() - theirs.keys())
-            self._hand_on(other, one, theirs.keys() - ours.keys())
+            self._forward(one, other, ours.keys() - theirs.keys())
+            self._forward(other, one, theirs.keys() - ours.keys())
             for token in ours.keys() & theirs.keys():
                 if ours[token] != theirs[token]:
                     conflicts[other.name][token] = f'it is there with other updates than on "{one.name}"'
         for peer in self._peers.values():
-            self._take_out_what_came(peer)
+            self._remove_arrived(peer)
             done.lacking[peer.name] |= conflicts[peer.name] | self._refused(peer)
         done.lacking = {name: tokens for name, tokens in done.lacking.items() if tokens}
         complete = [] if done.unreached else [name for name in self._peers if name not in done.lacking]
@@ -114,16 +114,16 @@ class _Repair:
         log.info("handoff.repaired servers=%s delivered=%d", ",".join(done.servers), sum(done.delivered.values()))
         return done
 
-    def _hand_on(self, source: Peer, target: Peer, tokens: Collection[UUID]) -> None:
-        """Apply at the target the writes whose text the source has. The others are lacking, unless another has it."""
+    def _forward(self, source: Peer, target: Peer, tokens: Collection[UUID]) -> None:
+        """Apply at the target the writes whose payload the source has. Record the others as lacking."""
         lacking = self._done.lacking[target.name]
-        lacking |= {token: "no server keeps its text" for token in tokens if token not in lacking}
-        kept = source.connection.execute(query("handoff_having").encode(), {"tokens": list(tokens)}).fetchall()
-        for start in range(0, len(kept), _PAGE_WRITES):
-            page = kept[start : start + _PAGE_WRITES]
+        lacking |= {token: "no server retains its payload" for token in tokens if token not in lacking}
+        retained = source.connection.execute(query("handoff_having").encode(), {"tokens": list(tokens)}).fetchall()
+        for start in range(0, len(retained), _PAGE_WRITES):
+            page = retained[start : start + _PAGE_WRITES]
             groups: dict[tuple[object, ...], list[Hint]] = {}
             for queue in {queue for queue, _ in page}:
-                for hint in texts(source.connection, queue, [token for of, token in page if of == queue]):
+                for hint in payloads(source.connection, queue, [token for of, token in page if of == queue]):
                     key = (queue, hint.shape, hint.placed and tuple(hint.placed), hint.replicas)
                     groups.setdefault(key, []).append(hint)
             for hints in groups.values():
@@ -137,15 +137,18 @@ class _Repair:
     def _refused(self, peer: Peer) -> dict[UUID, str]:
         """Return the writes of which a server lacks updates that it refused, once it has tried again to append them."""
         refused: dict[UUID, str] = {}
-        homes: set[tuple[UUID, int]] = set()
-        for home in self._peers.values():
-            homes |= set(home.connection.execute(query("handoff_retried").encode(), {"server": peer.name}).fetchall())
+        coordinators: set[tuple[UUID, int]] = set()
+        for coordinator in self._peers.values():
+            coordinators |= set(
+                coordinator.connection.execute(query("handoff_retried").encode(), {"server": peer.name}).fetchall()
+            )
         found = peer.connection.execute("select token, number, error from pgcombine.handoff_refused").fetchall()
         for token, number, error in found:
             refused[token] = (
-                f"it refused updates of it (pgcombine replicas quarantine retry {peer.name} at their home): {error}"
+                f"it refused updates of it (pgcombine replicas quarantine retry {peer.name} at their coordinator): "
+                f"{error}"
             )
-            if (token, number) not in homes:
+            if (token, number) not in coordinators:
                 try:
                     retry = "select pgcombine_internal.handoff_retry_refused(%s, %s)"
                     peer.connection.execute(retry, (token, number))
@@ -156,7 +159,7 @@ class _Repair:
                     refused[token] = f"it refuses updates of it: {first_line(failed)}"
         return refused
 
-    def _take_out_what_came(self, peer: Peer) -> None:
+    def _remove_arrived(self, peer: Peer) -> None:
         """Writes that were on their way, or came from another server than the first that was asked, aren't lacking."""
         lacking = self._done.lacking[peer.name]
         for token in present(peer.connection, lacking):

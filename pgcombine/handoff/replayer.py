@@ -1,9 +1,9 @@
-"""The replayer of a home: it delivers the hints that callers could not deliver.
+"""The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
 Each server with hints has one loop, or two where many hints wait. A loop delivers pages of hints
-(:mod:`pgcombine.handoff.pages`). A loop more drops the texts of writes that all servers have
-(:mod:`pgcombine.handoff.settling`). Failures are recorded at the home for all replayers. A server that doesn't answer
-is left alone for a growing while. A server whose queue is defined differently is paused.
+(:mod:`pgcombine.handoff.pages`). A loop more drops the payloads of writes that all servers have
+(:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. A server that doesn't
+answer is left alone for a growing while. A server whose queue is defined differently is paused.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, Database, closed_on_error, connect, settled
+from pgcombine.database.connect import READY_SECONDS, Connection, Database, closed_on_error, connect, normalized
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line, operational
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import NAME, Peer, addresses, open_peer, options, registered
-from pgcombine.handoff.delivery import ForgottenError, cause_of, introduce, still_known
+from pgcombine.handoff.delivery import ForgottenError, cause_of, still_known, verify_identity
 from pgcombine.handoff.pages import Pages
-from pgcombine.handoff.settling import settle
+from pgcombine.handoff.retained import drop_retained
 from pgcombine.runtime.background import Background
 from pgcombine.runtime.destinations import Destination
-from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
-from pgcombine.runtime.reconnect import away, retry, when_ready
+from pgcombine.runtime.heartbeat import STALLED_SECONDS, Heartbeat
+from pgcombine.runtime.reconnect import retry, unreachable, when_ready
 
 log = logging.getLogger("pgcombine.handoff")
 
 POLL_SECONDS = 1.0
 MIN_AGE_SECONDS = 5.0  # a younger hint is on its way from the caller that wrote it
 TIMEOUT_SECONDS = 10.0
-_TIDY_SECONDS = 60.0
-_SETTLE_SECONDS = 5.0
-_SETTLING = "/settling"  # no server's name
+_CLEAN_UP_SECONDS = 60.0
+_DROP_SECONDS = 5.0
+_RETAINED = "/retained"  # no server's name
 
 
 @dataclass
@@ -60,13 +60,13 @@ class Replayed:
 
 
 class Replayer(Background):
-    """Delivers the hints of the home at ``dsn`` to ``servers`` (empty: to all).
+    """Delivers the hints of the coordinator at ``dsn`` to ``servers`` (empty: to all).
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
     :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
     ``poll``, ``min_age`` and ``timeout`` are in seconds. Hints younger than ``min_age`` are left to their caller.
-    ``timeout`` bounds one page. Any number of replayers may run at once. ``pulse`` has the signs of life of the
+    ``timeout`` bounds one page. Any number of replayers may run at once. ``heartbeat`` is that of the
     loop that starts the others. Raises ConfigError for a bad number.
     """
 
@@ -88,21 +88,21 @@ class Replayer(Background):
         self.min_age = min_age
         self.timeout = timeout
         self.totals = Replayed()
-        self.pulse = Pulse(max(STALLED_SECONDS, poll + 3 * timeout))
+        self.heartbeat = Heartbeat(max(STALLED_SECONDS, poll + 3 * timeout))
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> Replayed:
         """Deliver until ``stop`` is set, or :meth:`stop` is called. Returns the counts.
 
-        The replayer waits for a home that isn't ready yet. A lost home is connected to again with back-off, for ever.
-        Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError if the home doesn't answer
-        at the start.
+        The replayer waits for a coordinator that isn't ready yet. A lost coordinator is connected to again with
+        back-off, for ever. Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError if the
+        coordinator doesn't answer at the start.
         """
-        with self.pulse.loop():
+        with self.heartbeat.loop():
             return self._run(self._until_stopped() if stop is None else stop)
 
     def _run(self, stop: threading.Event) -> Replayed:
-        if not when_ready(partial(self._check, patience=0), stop):
+        if not when_ready(partial(self._check, timeout=0), stop):
             return self.totals
         log.info("handoff.start servers=%s", ",".join(self.servers) or "*")
         loops: dict[str, threading.Thread] = {}
@@ -123,80 +123,83 @@ class Replayer(Background):
         """Deliver the hints that are there now, once through for each server. Returns the counts.
 
         With ``force``, also deliver to servers that failed lately. Hints that can't be delivered stay. Raises the
-        errors of :meth:`run`, and OperationalError if the home is lost.
+        errors of :meth:`run`, and OperationalError if the coordinator is lost.
         """
         self._check()
-        with closing(self._home()) as home:
-            due = self._due(home, force=force)
+        with closing(self._coordinator()) as coordinator:
+            due = self._due(coordinator, force=force)
         for name in due:
             self._deliver_all(name, stop or threading.Event(), force=force)
         return self.totals
 
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
-        """Start a loop for each server that is due, as long as the connection to the home lasts."""
-        tidy_at, settle_at = time.monotonic() + _TIDY_SECONDS, 0.0
-        with closing(retry(self._checked_home, stop, for_ever=away)) as home, self.pulse.connected():
+        """Start a loop for each server that is due, as long as the connection to the coordinator lasts."""
+        clean_up_at, drop_at = time.monotonic() + _CLEAN_UP_SECONDS, 0.0
+        with (
+            closing(retry(self._checked_coordinator, stop, unlimited=unreachable)) as coordinator,
+            self.heartbeat.connected(),
+        ):
             watch = schema.VersionWatch()
             try:
                 while not stop.is_set():
-                    self.pulse.beat()
-                    with home.within(self.timeout):
-                        watch.look(home)
+                    self.heartbeat.beat()
+                    with coordinator.within(self.timeout):
+                        watch.check(coordinator)
                         due: dict[str, Callable[[str, threading.Event], None]] = dict.fromkeys(
-                            self._due(home), self._deliver_all
+                            self._due(coordinator), self._deliver_all
                         )
-                        if time.monotonic() > settle_at:
-                            due[_SETTLING] = self._settle
-                            settle_at = time.monotonic() + _SETTLE_SECONDS
+                        if time.monotonic() > drop_at:
+                            due[_RETAINED] = self._drop_retained
+                            drop_at = time.monotonic() + _DROP_SECONDS
                         for name, deliver in due.items():
                             if name not in loops or not loops[name].is_alive():
                                 loops[name] = threading.Thread(
                                     target=self._guard, args=(deliver, name, stop), name=f"pgcombine-replay-{name}"
                                 )
                                 loops[name].start()
-                        if time.monotonic() > tidy_at:
-                            home.execute("select pgcombine_internal.handoff_clean_up()")
-                            tidy_at = time.monotonic() + _TIDY_SECONDS
+                        if time.monotonic() > clean_up_at:
+                            coordinator.execute("select pgcombine_internal.handoff_clean_up()")
+                            clean_up_at = time.monotonic() + _CLEAN_UP_SECONDS
                     stop.wait(self.poll)
             except psycopg.OperationalError as error:
                 log.warning("handoff.disconnected reason=%s", first_line(error))
                 stop.wait(random.uniform(0.5, 1.5) * self.poll)
 
-    def _check(self, *, patience: float = PATIENCE_SECONDS) -> None:
-        self.pulse.beat()
-        with closing(connect(self.dsn, name=NAME, patience=patience)) as connection:
+    def _check(self, *, timeout: float = READY_SECONDS) -> None:
+        self.heartbeat.beat()
+        with closing(connect(self.dsn, name=NAME, timeout=timeout)) as connection:
             self._accept(connection)
 
-    def _checked_home(self) -> DeadlineConnection:
-        self.pulse.beat()
-        home = self._home()
-        with closed_on_error(home), home.within(self.timeout):
-            self._accept(home)
-        return home
+    def _checked_coordinator(self) -> DeadlineConnection:
+        self.heartbeat.beat()
+        coordinator = self._coordinator()
+        with closed_on_error(coordinator), coordinator.within(self.timeout):
+            self._accept(coordinator)
+        return coordinator
 
     def _accept(self, connection: Connection) -> None:
         schema.check_connection(connection)
         for name in self.servers:
             operations.status(connection, name)
 
-    def _home(self) -> DeadlineConnection:
+    def _coordinator(self) -> DeadlineConnection:
         if isinstance(self.dsn, str):
-            home = settled(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
+            coordinator = normalized(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
         else:
-            home = connect(self.dsn, name=NAME, patience=0)
+            coordinator = connect(self.dsn, name=NAME, timeout=0)
         # a replayer that vanishes must not keep hints locked
-        home.execute(
+        coordinator.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
         )
-        return home
+        return coordinator
 
-    def _due(self, home: DeadlineConnection, *, force: bool = False) -> list[str]:
-        rows = home.execute(query("handoff_due").encode(), (force, self.min_age)).fetchall()
+    def _due(self, coordinator: DeadlineConnection, *, force: bool = False) -> list[str]:
+        rows = coordinator.execute(query("handoff_due").encode(), (force, self.min_age)).fetchall()
         return [name for (name,) in rows if not self.servers or name in self.servers]
 
-    def _settle(self, _name: str, _stop: threading.Event) -> None:
-        with closing(self._home()) as home:
-            settle(home, self.timeout)
+    def _drop_retained(self, _name: str, _stop: threading.Event) -> None:
+        with closing(self._coordinator()) as coordinator:
+            drop_retained(coordinator, self.timeout)
 
     def _guard(self, deliver: Callable[[str, threading.Event], None], name: str, stop: threading.Event) -> None:
         """Deliver in a thread. An error ends the thread, and is logged."""
@@ -224,11 +227,11 @@ class Replayer(Background):
                 helper.join()
 
     def _loop(self, name: str, stop: threading.Event, help_out: Callable[[], None], *, force: bool) -> None:
-        with closing(self._home()) as home:
-            home_name, others = addresses(home)
-            if home_name is None or name not in others:
+        with closing(self._coordinator()) as coordinator:
+            coordinator_name, others = addresses(coordinator)
+            if coordinator_name is None or name not in others:
                 return
-            destination = Destination(home, "server", name)
+            destination = Destination(coordinator, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
                 return  # another replayer has the next attempt
@@ -237,8 +240,8 @@ class Replayer(Background):
                 peer = open_peer(name, registered(name, others[name]), self.timeout)
                 with closing(peer.connection):
                     with peer.connection.within(self.timeout):
-                        introduce(home, home_name, peer)
-                    pages = Pages(home, home_name, peer, self.min_age, self.timeout, self._count)
+                        verify_identity(coordinator, coordinator_name, peer)
+                    pages = Pages(coordinator, coordinator_name, peer, self.min_age, self.timeout, self._count)
                     while not stop.is_set() and pages.deliver():
                         if pages.full and not peer.replay_rate:
                             help_out()
@@ -247,9 +250,9 @@ class Replayer(Background):
             except ForgottenError as error:  # it is recorded already
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
-                if home.closed:
+                if coordinator.closed:
                     raise
-                _record(error, home, peer, destination, ticket)
+                _record(error, coordinator, peer, destination, ticket)
 
     def _count(self, statuses: Collection[str], quarantined: int) -> None:
         found = Counter(statuses)
@@ -260,13 +263,13 @@ class Replayer(Background):
 
 
 def _record(
-    error: Exception, home: Connection, peer: Peer | None, destination: Destination, ticket: int | None
+    error: Exception, coordinator: Connection, peer: Peer | None, destination: Destination, ticket: int | None
 ) -> None:
-    """Record a failed delivery at the home, for all replayers."""
+    """Record a failed delivery at the coordinator, for all replayers."""
     cause = cause_of(error)
     if cause in ("schema", "data"):  # time won't mend it
-        with home.transaction():
-            if peer is None or still_known(home, peer.name, peer.id):
+        with coordinator.transaction():
+            if peer is None or still_known(coordinator, peer.name, peer.id):
                 destination.pause(first_line(error))
     else:
         destination.failed(first_line(error), ticket)

@@ -16,8 +16,8 @@ from typing import Any
 from uuid import UUID
 
 from pgcombine.errors import ConfigError, IndeterminateError
+from pgcombine.handoff.coordinators import Accepted, Coordinators
 from pgcombine.handoff.delivery import Hint
-from pgcombine.handoff.homes import Accepted, Homes
 from pgcombine.handoff.levels import Level, check_level, reached
 from pgcombine.handoff.reading import Reading, read
 from pgcombine.handoff.sender import Sender, Write
@@ -41,9 +41,9 @@ class ReplicatedQueue:
     """The queue ``queue`` on ``servers`` (name: connection string), with each key on ``replicas`` of them (None: all).
 
     ``level`` is ONE, QUORUM, ALL or a number. ``timeout``, in seconds, bounds a call. ``connections`` is the largest
-    number of connections to a server. Servers are tried as homes in the given order. Their names, and ``replicas``,
-    must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as a context
-    manager. Raises ConfigError for an impossible level, number of replicas or timeout.
+    number of connections to a server. Servers are tried as coordinators in the given order. Their names, and
+    ``replicas``, must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as
+    a context manager. Raises ConfigError for an impossible level, number of replicas or timeout.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ReplicatedQueue:
             name: Server(name, dsn, timeout=timeout, connections=connections) for name, dsn in servers.items()
         }
         self._senders = {name: Sender(server, self._servers) for name, server in self._servers.items()}
-        self._homes = Homes(self._servers, queue, self.replicas)
+        self._coordinators = Coordinators(self._servers, queue, self.replicas)
 
     def __enter__(self) -> ReplicatedQueue:
         return self
@@ -100,16 +100,20 @@ class ReplicatedQueue:
         rows = list(rows)
         if not rows:
             return Receipt(token, (), ())
-        accepted = self._homes.accept(token, rows, deadline)
+        accepted = self._coordinators.accept(token, rows, deadline)
         holders = frozenset().union(*accepted.replica_sets)
-        acked_by_home = {accepted.home} & holders
-        write = Write(accepted.home, acked_by_home, awaited=not reached(wanted, accepted.replica_sets, acked_by_home))
+        acked_by_coordinator = {accepted.coordinator} & holders
+        write = Write(
+            accepted.coordinator,
+            acked_by_coordinator,
+            awaited=not reached(wanted, accepted.replica_sets, acked_by_coordinator),
+        )
         for name in accepted.hinted:
             hint = Hint(
                 *(token, self.queue, accepted.shape, accepted.digest),
                 sorted(holders) if self.replicas < len(self._servers) else None,
                 *(accepted.updates, accepted.payload, sorted(self._servers), self.replicas),
-                accepted.id if holders - {name, accepted.home} else None,
+                accepted.id if holders - {name, accepted.coordinator} else None,
             )
             self._senders[name].submit(write, hint)
         self._await(write, accepted, wanted, deadline)
@@ -136,7 +140,9 @@ class ReplicatedQueue:
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout
-        return read(self._servers, self.queue, self._homes.define(deadline), keys, self.replicas, wanted, deadline)
+        return read(
+            self._servers, self.queue, self._coordinators.define(deadline), keys, self.replicas, wanted, deadline
+        )
 
     def _await(self, write: Write, accepted: Accepted, level: Level, deadline: float) -> None:
         """Wait until the level is reached, the result of each delivery is known, or the time is up."""

@@ -1,8 +1,8 @@
 """A thread that delivers a caller's writes to one server. Writes that have piled up go in one transaction.
 
-Each write is in a hint, too, which the replayer of its home delivers if this thread can't. So the thread's queue is
-bounded, and a write that can't be delivered is given up at once. A server that failed lately gets only the writes whose
-level isn't reached without it, at most every tenth of a second.
+Each write is in a hint, too, which the replayer of its coordinator delivers if this thread can't. So the thread's queue
+is bounded, and a write that can't be delivered is given up at once. A server that failed lately gets only the writes
+whose level isn't reached without it, at most every tenth of a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psycopg
 
 from pgcombine.errors import PgCombineError
 from pgcombine.handoff.connections import Peer, address, open_peer
-from pgcombine.handoff.delivery import Hint, acknowledge, apply, cause_of, introduce
+from pgcombine.handoff.delivery import Hint, acknowledge, apply, cause_of, verify_identity
 from pgcombine.handoff.servers import PROBE_SECONDS, Server
 
 log = logging.getLogger("pgcombine.handoff")
@@ -39,13 +39,13 @@ class Write:
     ``awaited`` is False if the level is reached, or the time is up.
     """
 
-    home: str
+    coordinator: str
     acked: set[str]
     awaited: bool = True
     given_up: set[str] = field(default_factory=set)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def settle(self, server: str, *, acked: bool) -> None:
+    def record(self, server: str, *, acked: bool) -> None:
         """Record whether ``server`` acknowledged the write."""
         with self.changed:
             (self.acked if acked else self.given_up).add(server)
@@ -53,12 +53,12 @@ class Write:
 
 
 class Sender:
-    """Delivers to ``server``. ``homes`` are the servers with the hints."""
+    """Delivers to ``server``. ``coordinators`` are the servers with the hints."""
 
-    def __init__(self, server: Server, homes: Mapping[str, Server]) -> None:
+    def __init__(self, server: Server, coordinators: Mapping[str, Server]) -> None:
         self._server = server
-        self._homes = homes
-        self._addresses = {name: address(one.dsn) for name, one in homes.items()}
+        self._coordinators = coordinators
+        self._addresses = {name: address(one.dsn) for name, one in coordinators.items()}
         self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
         self._hurry = threading.Event()  # a caller waits for a write, or the sender is to end
         self._peer: Peer | None = None
@@ -83,7 +83,7 @@ class Sender:
             if write.awaited:
                 self._hurry.set()
         except queue.Full:
-            write.settle(self._server.name, acked=False)
+            write.record(self._server.name, acked=False)
 
     def close(self) -> None:
         """Deliver the waiting writes, then end. Writes that take too long are left to hints."""
@@ -119,39 +119,44 @@ class Sender:
                     updates += more[1].updates
             groups: dict[tuple[str, str, object], list[tuple[Write, Hint]]] = {}
             for write, hint in page:
-                groups.setdefault((write.home, hint.queue, hint.shape), []).append((write, hint))
-            for (home, _, _), group in groups.items():
-                self._deliver(self._homes[home], group)
+                groups.setdefault((write.coordinator, hint.queue, hint.shape), []).append((write, hint))
+            for (coordinator, _, _), group in groups.items():
+                self._deliver(self._coordinators[coordinator], group)
         if self._peer is not None:
             self._peer.connection.close()
 
-    def _deliver(self, home: Server, group: list[tuple[Write, Hint]]) -> None:
-        """Deliver one page to the server, and delete its acknowledged hints at their home."""
+    def _deliver(self, coordinator: Server, group: list[tuple[Write, Hint]]) -> None:
+        """Deliver one page to the server, and delete its acknowledged hints at their coordinator."""
         statuses: dict[UUID, str] = {}
         avoided = self._server.avoided
         try:
             if self._worth_a_try(group):
-                statuses = self._apply(home, [hint for _, hint in group])
+                statuses = self._apply(coordinator, [hint for _, hint in group])
         except (psycopg.Error, PgCombineError, OSError) as error:
             cause = cause_of(error)
             if cause == "data" and len(group) > 1:
                 for one in group:  # one bad write must not hold up the others
-                    self._deliver(home, [one])
+                    self._deliver(coordinator, [one])
                 return
             level = logging.DEBUG if avoided else logging.WARNING  # one warning for each time that it stops answering
             log.log(level, "handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
             if cause != "data":
                 self._lost()
         for write, hint in group:
-            write.settle(self._server.name, acked=statuses.get(hint.token) in ("applied", "duplicate"))
+            write.record(self._server.name, acked=statuses.get(hint.token) in ("applied", "duplicate"))
         # refused writes stay hints, and the replayer deals with them
         delivered = {token: status for token, status in statuses.items() if status in ("applied", "duplicate")}
         if delivered:
             try:
-                with home.peer(self._server.timeout) as at_home:
-                    acknowledge(at_home.connection, self._server.name, delivered)
+                with coordinator.peer(self._server.timeout) as at_coordinator:
+                    acknowledge(at_coordinator.connection, self._server.name, delivered)
             except (psycopg.Error, PgCombineError) as error:  # the hint is delivered once more, as a duplicate
-                log.warning("handoff.unacknowledged home=%s server=%s error=%s", home.name, self._server.name, error)
+                log.warning(
+                    "handoff.unacknowledged coordinator=%s server=%s error=%s",
+                    coordinator.name,
+                    self._server.name,
+                    error,
+                )
 
     def _worth_a_try(self, group: list[tuple[Write, Hint]]) -> bool:
         """Return whether the server is well, or a caller still waits for it after a moment."""
@@ -160,14 +165,14 @@ class Sender:
         time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))  # other servers may be enough
         return any(write.awaited for write, _ in group)
 
-    def _apply(self, home: Server, hints: list[Hint]) -> dict[UUID, str]:
+    def _apply(self, coordinator: Server, hints: list[Hint]) -> dict[UUID, str]:
         if self._peer is None or self._peer.connection.closed:
             self._peer = open_peer(self._server.name, self._server.dsn, self._server.timeout)
         with self._peer.connection.within(self._server.timeout):
-            if home.name not in self._peer.known_to:
-                with home.peer(self._server.timeout) as at_home:
-                    introduce(at_home.connection, home.name, self._peer, self._addresses)
-            statuses = apply(self._peer, hints, home.name)
+            if coordinator.name not in self._peer.known_to:
+                with coordinator.peer(self._server.timeout) as at_coordinator:
+                    verify_identity(at_coordinator.connection, coordinator.name, self._peer, self._addresses)
+            statuses = apply(self._peer, hints, coordinator.name)
         self._server.answered()
         return statuses
 

@@ -20,7 +20,7 @@ import psycopg
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, WrongServerError, pip_install
-from pgcombine.handoff.connections import Peer, greet, options
+from pgcombine.handoff.connections import Peer, handshake, options
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -102,7 +102,7 @@ class Server:
                 peer = self._peers.get(id(connection))
                 if peer is None or peer.connection is not connection:
                     try:
-                        peer = greet(self.name, connection)
+                        peer = handshake(self.name, connection)
                     except psycopg.OperationalError as error:
                         raise NotConnected(str(error)) from error
                     self._peers = {k: p for k, p in self._peers.items() if not p.connection.closed}

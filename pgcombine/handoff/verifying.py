@@ -23,11 +23,11 @@ TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between a server and the home, in tokens of writes.
+    """The difference between a server and the coordinator, in tokens of writes.
 
-    The server lacks ``lacking``, the home lacks ``surplus``, and the contents of ``conflicting`` differ. Of ``refused``
-    the server lacks updates that it refused. ``hinted`` is the number of writes that the server lacks now but that wait
-    as hints for it.
+    The server lacks ``lacking``, the coordinator lacks ``surplus``, and the contents of ``conflicting`` differ. Of
+    ``refused`` the server lacks updates that it refused. ``hinted`` is the number of writes that the server lacks now
+    but that wait as hints for it.
     """
 
     server: str
@@ -43,26 +43,26 @@ class Difference:
         return not (self.lacking or self.surplus or self.conflicting or self.refused)
 
 
-def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
-    """Compare the home with a server. ``timeout`` is in seconds.
+def compare(coordinator: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
+    """Compare the coordinator with a server. ``timeout`` is in seconds.
 
     Raises ReplicaError if the server isn't registered, WrongServerError if another server answers, and
     psycopg.OperationalError if none answers.
     """
-    home_name, others = addresses(home)
+    coordinator_name, others = addresses(coordinator)
     if name not in others:
         raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
-    if home_name is None:
+    if coordinator_name is None:
         raise ReplicaError("this server hasn't been named yet: it has taken no replicated writes")
     peer = open_peer(name, registered(name, others[name]), timeout)
     with closing(peer.connection), peer.connection.within(timeout), translated():
-        own, other = differing(home, home_name, peer.connection, name)
+        own, other = differing(coordinator, coordinator_name, peer.connection, name)
         lacking, surplus = own.keys() - other.keys(), other.keys() - own.keys()
         conflicting = {token for token in own.keys() & other.keys() if own[token] != other[token]}
-        hinted = _hinted(home, name)
-        coming = _coming(peer, home_name)
+        hinted = _hinted(coordinator, name)
+        coming = _coming(peer, coordinator_name)
         held = "select token from pgcombine.handoff_quarantine where destination = %s and number > 0"
-        refused = {token for (token,) in home.execute(held, (name,))}
+        refused = {token for (token,) in coordinator.execute(held, (name,))}
         refused |= {token for (token,) in peer.connection.execute("select token from pgcombine.handoff_refused")}
     return Difference(
         name,
@@ -110,9 +110,11 @@ def _tokens(connection: psycopg.Connection[Any], other: str, part: tuple[Any, in
     return dict(rows)
 
 
-def _hinted(home: psycopg.Connection[Any], name: str) -> set[UUID]:
-    return {t for (t,) in home.execute("select token from pgcombine.handoff_hint where destination = %s", (name,))}
+def _hinted(coordinator: psycopg.Connection[Any], name: str) -> set[UUID]:
+    return {
+        t for (t,) in coordinator.execute("select token from pgcombine.handoff_hint where destination = %s", (name,))
+    }
 
 
-def _coming(peer: Peer, home_name: str) -> set[UUID]:
-    return _hinted(peer.connection, home_name)
+def _coming(peer: Peer, coordinator_name: str) -> set[UUID]:
+    return _hinted(peer.connection, coordinator_name)

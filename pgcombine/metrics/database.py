@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
 from pgcombine.database import sqlfiles
-from pgcombine.database.connect import closed_on_error, one, settled
+from pgcombine.database.connect import closed_on_error, normalized, one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.metrics.names import FIGURES_READ, OF_THE_DATABASE
@@ -119,7 +119,7 @@ class DatabaseFigures(Collector):
             connect_timeout=2,
         )
         with closed_on_error(connection), connection.within(DEADLINE_SECONDS):
-            settled(connection)
+            normalized(connection)
             self._pooled = pooled(connection)
             if not self._pooled:
                 for name, seconds in (

@@ -27,7 +27,7 @@ from pgcombine.errors import ConfigError
 from pgcombine.metrics import names
 from pgcombine.metrics.database import DatabaseFigures
 from pgcombine.metrics.passes import PassCounters
-from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.heartbeat import Heartbeat
 
 log = logging.getLogger("pgcombine.metrics")
 
@@ -116,15 +116,15 @@ class ProcessMetrics:
         self.passes = PassCounters(self._registry)
 
     @contextmanager
-    def served(self, dsn: str, pulses: Sequence[Pulse], *, port: int, host: str) -> Iterator[int]:
+    def served(self, dsn: str, heartbeats: Sequence[Heartbeat], *, port: int, host: str) -> Iterator[int]:
         """Serve until the end of the block. Yields the port, which the system chooses for 0.
 
-        The figures of the database at ``dsn`` are served, too. ``pulses`` has the signs of life of the process's
+        The figures of the database at ``dsn`` are served, too. ``heartbeats`` are those of the process's
         daemons. Raises ConfigError if ``host`` isn't known, or the port is taken.
         """
         with closing(DatabaseFigures(dsn)) as figures, _listening(host, port) as server:
             self._registry.register(figures)
-            server.set_app(_application(self._registry, figures, pulses))
+            server.set_app(_application(self._registry, figures, heartbeats))
             thread = threading.Thread(target=server.serve_forever, name="pgcombine-metrics", daemon=True)
             thread.start()
             log.info("metrics.start host=%s port=%d", host, server.server_port)
@@ -152,16 +152,18 @@ def _listening(host: str, port: int) -> Iterator[_Server]:
         yield server
 
 
-def _application(registry: CollectorRegistry, figures: DatabaseFigures, pulses: Sequence[Pulse]) -> Application:
+def _application(registry: CollectorRegistry, figures: DatabaseFigures, heartbeats: Sequence[Heartbeat]) -> Application:
     metrics = make_wsgi_app(registry)
 
     def health() -> str | None:
-        ages = [pulse.stalled for pulse in pulses]
+        ages = [heartbeat.stalled for heartbeat in heartbeats]
         stalled = max((age for age in ages if age is not None), default=None)
         return None if stalled is None else f"a loop has not gone on for {stalled:.0f} s"
 
     def readiness() -> str | None:
-        return figures.unfit() or (None if all(pulse.ready for pulse in pulses) else "not all loops are connected")
+        return figures.unfit() or (
+            None if all(heartbeat.ready for heartbeat in heartbeats) else "not all loops are connected"
+        )
 
     checks = {"/healthz": health, "/readyz": readiness}
 

@@ -108,7 +108,7 @@ def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outc
     """Deliver the batch, except for the entries that the destination refuses for their data.
 
     ``deliver`` takes a part of the batch as a whole, or raises. After DeliveryRejectedError the part is halved, down to
-    single entries. For one entry at fault among n this takes about 2·log2(n) attempts. DestinationDownError ends the
+    single entries. For one failing entry among n this takes about 2·log2(n) attempts. DestinationDownError ends the
     delivery. Parts come in the order of the batch. Both errors are returned in the :class:`Outcome`. Any other
     exception is raised.
     """

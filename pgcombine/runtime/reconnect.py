@@ -28,29 +28,29 @@ def retry(
     call: Callable[[], T],
     stop: threading.Event,
     *,
-    for_ever: Callable[[BaseException], bool],
+    unlimited: Callable[[BaseException], bool],
     timeout: float = 0.0,
 ) -> T:
     """Call ``call``, which connects, until it returns. Returns its result.
 
-    After an error for which ``for_ever`` returns True it is called again, without limit. After another ConnectError it
+    After an error for which ``unlimited`` returns True it is called again, without limit. After another ConnectError it
     is called again for ``timeout`` seconds. Then, or when ``stop`` is set, the last error is raised.
     """
     deadline = time.monotonic() + timeout
 
-    def passes(error: BaseException) -> bool:
-        return for_ever(error) or (isinstance(error, ConnectError) and time.monotonic() < deadline)
+    def may_succeed(error: BaseException) -> bool:
+        return unlimited(error) or (isinstance(error, ConnectError) and time.monotonic() < deadline)
 
-    def tell(attempt: RetryCallState) -> None:
+    def log_first(attempt: RetryCallState) -> None:
         if attempt.attempt_number == 1 and attempt.outcome is not None:
             log.warning("worker.waiting reason=%s", attempt.outcome.exception())
 
     retrying = Retrying(
-        retry=retry_if_exception(passes),
+        retry=retry_if_exception(may_succeed),
         wait=BACK_OFF,
         stop=stop_when_event_set(stop),
         sleep=sleep_using_event(stop),
-        before_sleep=tell,
+        before_sleep=log_first,
         reraise=True,
     )
     return retrying(call)
@@ -62,20 +62,20 @@ def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: fl
     A server that doesn't answer at all is tried again for ``timeout`` seconds. Raises the errors of ``call``.
     """
     try:
-        retry(call, stop, for_ever=there_but_away, timeout=timeout)
+        retry(call, stop, unlimited=not_ready, timeout=timeout)
     except (ServerNotReadyError, psycopg.OperationalError) as error:
-        if stop.is_set() and there_but_away(error):
+        if stop.is_set() and not_ready(error):
             return False
         raise
     return True
 
 
-def away(error: BaseException) -> bool:
+def unreachable(error: BaseException) -> bool:
     """Whether the error means that a connection couldn't be opened, or was lost."""
     return isinstance(error, (ConnectError, psycopg.OperationalError))
 
 
-def there_but_away(error: BaseException) -> bool:
+def not_ready(error: BaseException) -> bool:
     """Whether the error means that a server isn't ready yet, or that it ended a connection."""
     if isinstance(error, psycopg.OperationalError):
         return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.heartbeat import Heartbeat
 
 log = logging.getLogger("pgcombine.systemd")
 
@@ -22,8 +22,8 @@ _SEND_SECONDS = 5.0  # for a message, if systemd hangs
 
 
 @contextmanager
-def reported(pulses: Sequence[Pulse]) -> Iterator[None]:
-    """Report to systemd about the daemons with these signs of life, until the end of the block.
+def reported(heartbeats: Sequence[Heartbeat]) -> Iterator[None]:
+    """Report to systemd about the daemons with these heartbeats, until the end of the block.
 
     The process is ready when all loops have their connections for the first time. It goes on as long as no loop is
     stalled. When systemd hears nothing for the time of the watchdog, it kills the process and starts it again.
@@ -34,7 +34,9 @@ def reported(pulses: Sequence[Pulse]) -> Iterator[None]:
         return
     ended = threading.Event()
     with closing(_Messages(address)) as messages:
-        thread = threading.Thread(target=_report, args=(messages, pulses, ended), name="pgcombine-systemd", daemon=True)
+        thread = threading.Thread(
+            target=_report, args=(messages, heartbeats, ended), name="pgcombine-systemd", daemon=True
+        )
         thread.start()
         try:
             yield
@@ -64,14 +66,14 @@ class _Messages:
         self._socket.close()
 
 
-def _report(messages: _Messages, pulses: Sequence[Pulse], ended: threading.Event) -> None:
-    while not all(pulse.ready for pulse in pulses):
+def _report(messages: _Messages, heartbeats: Sequence[Heartbeat], ended: threading.Event) -> None:
+    while not all(heartbeat.ready for heartbeat in heartbeats):
         if ended.wait(_LOOK_SECONDS):
             return
     messages.send("READY=1")
     watchdog = _watchdog_seconds()
     while watchdog is not None and not ended.wait(watchdog / 2):
-        if all(pulse.stalled is None for pulse in pulses):
+        if all(heartbeat.stalled is None for heartbeat in heartbeats):
             messages.send("WATCHDOG=1")
         else:
             messages.send("STATUS=A loop hangs, so the watchdog will end this process.")

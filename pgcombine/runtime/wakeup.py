@@ -1,9 +1,9 @@
 """The sleep of an idle worker, and how it is woken.
 
-Enqueues and passes make work. They notify only while a worker sleeps behind the closed gate.
-The trigger function ``wake`` explains the gate, and why no commit slips through. The poll interval bounds the delay if
-a notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must be in
-autocommit. Its errors are psycopg's.
+Enqueues and passes make work. They notify only while a worker holds the idle lock, that is, while it listens.
+The trigger function ``wake`` explains the idle lock, and why no commit goes unnoticed. The poll interval bounds the
+delay if a notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must
+be in autocommit. Its errors are psycopg's.
 """
 
 from __future__ import annotations
@@ -22,81 +22,81 @@ from psycopg import sql
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 
-_SHORTEST_NAP = 0.005  # seconds; used while writers keep the gate open
+_SHORTEST_NAP = 0.005  # seconds; used while transactions of writers delay the idle lock
 _LONGEST_NAP = 0.1
-_ALL = 1.0  # seconds between two looks of a busy worker at all queues
-STOP_CHECK = 0.2  # seconds until a sleeper sees that an event is set
-_SUCCESSION = 1.0  # seconds until a sleeper sees that the session which closed the gate is gone
+_ALL = 1.0  # seconds between two polls of all queues by a busy worker
+STOP_CHECK = 0.2  # seconds until a listener sees that an event is set
+_SUCCESSION = 1.0  # seconds until a listener sees that the session with the idle lock is gone
 
 
-class Bell:
-    """Wakes a sleeper from another thread."""
+class Waker:
+    """Wakes a listener from another thread, by a self-pipe."""
 
     def __init__(self) -> None:
-        self._ear, self._rope = socket.socketpair()
-        self._ear.setblocking(False)
-        self._rope.setblocking(False)
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
 
-    def ring(self) -> None:
-        """Wake the sleeper. If no thread sleeps, the next sleep ends at once."""
-        with suppress(BlockingIOError):  # the socket is full: enough rings wait already
-            self._rope.send(b"!")
+    def wake(self) -> None:
+        """Wake the listener. If no thread sleeps, the next sleep ends at once."""
+        with suppress(BlockingIOError):  # the socket is full, so the listener wakes anyway
+            self._writer.send(b"!")
 
-    def silence(self) -> bool:
-        """Forget earlier rings. Returns whether there were any."""
+    def drain(self) -> bool:
+        """Forget earlier calls of :meth:`wake`. Returns whether there were any."""
         with suppress(BlockingIOError):
-            return bool(self._ear.recv(4096))
+            return bool(self._reader.recv(4096))
         return False
 
     def fileno(self) -> int:
-        return self._ear.fileno()
+        return self._reader.fileno()
 
     def close(self) -> None:
-        self._ear.close()
-        self._rope.close()
+        self._reader.close()
+        self._writer.close()
 
 
 class Source(NamedTuple):
-    """A source of work: its gate, the channels of its notifications, and whether it may have work now.
+    """A source of work: its idle lock, the channels of its notifications, and whether it may have work now.
 
-    The gate is the OID of the table into which the work is inserted.
+    The idle lock is named by the OID of the table into which the work is inserted.
     """
 
-    gate: int
+    idle_lock: int
     channels: Collection[str]
-    open: bool = True
+    active: bool = True
 
 
-class Sleeper(ABC):
+class Listener(ABC):
     """The sleep of one loop, on the loop's own connection.
 
-    A sleep ends after ``poll`` seconds, or when ``bell`` is rung. When a sleep ends by its time, closed gates stay
-    closed until :meth:`found_work` or :meth:`rest` is called.
+    A sleep ends after ``poll`` seconds, or when ``waker`` wakes it. After a sleep that ended by its time, the listener
+    keeps its idle locks until :meth:`found_work` or :meth:`rest` is called.
     """
 
-    def __init__(self, connection: Connection, *, poll: float, bell: Bell | None = None) -> None:
+    def __init__(self, connection: Connection, *, poll: float, waker: Waker | None = None) -> None:
         self._connection = connection
         self._poll = poll
-        self._bell = bell
+        self._waker = waker
         self._channels: set[str] = set()
-        self._closed: set[int] = set()  # the gates that this sleeper has closed
+        self._locked: set[int] = set()  # the idle locks that this listener holds
         self._nap = _SHORTEST_NAP
         self.listens = not pooled(connection)
 
     @abstractmethod
     def sources(self) -> Iterable[Source]:
-        """Return the sources to listen on. Include those that aren't open: opening one sends a notification."""
+        """Return the sources to listen on. Include inactive ones: a source that becomes active notifies."""
 
     def sleep(self, stop: threading.Event, may_work: Callable[[], bool]) -> None:
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        ``may_work`` looks for work once more after gates were closed. Work may have come before that without a
+        ``may_work`` polls once more after the listener has taken idle locks. Work may have come before that without a
         notification.
         """
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)
             return
-        states = self._close_gates({source.gate for source in self._listen() if source.open})
+        states = self._take({source.idle_lock for source in self._listen() if source.active})
         if states & {"taken", "writers"} and may_work():
             return
         seconds = self._poll
@@ -110,24 +110,24 @@ class Sleeper(ABC):
     def _woken(self, heard: set[str] | None) -> None:
         """React to the end of a sleep: the channels that ended it, or None for its time."""
         if heard is not None:
-            self._open_gates(self._closed)
+            self._release(self._locked)
 
     def rest(self, stop: threading.Event, seconds: float) -> None:
         """Return after ``seconds``, ``poll`` at most, or when ``stop`` is set. Known work waits so long.
 
-        The gates are open meanwhile, so new work sends no notification. Other notifications end the rest, for example
-        that of a resumed destination.
+        The listener holds no idle lock meanwhile, so new work sends no notification. Other notifications end the rest,
+        for example that of a resumed destination.
         """
         if not self.listens:
             self._pause(min(self._poll, seconds), stop)
             return
         self._listen()
-        self._open_gates(self._closed)
+        self._release(self._locked)
         self._wait(min(self._poll, seconds), stop)
 
     def found_work(self) -> None:
-        """Record that the last sleep ended with work. The gates are opened, and the next nap is short again."""
-        self._open_gates(self._closed)
+        """Record that the last sleep ended with work. The idle locks are released, and the next nap is short again."""
+        self._release(self._locked)
         self._nap = _SHORTEST_NAP
 
     def _listen(self) -> list[Source]:
@@ -137,107 +137,112 @@ class Sleeper(ABC):
         for channel in new:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         self._channels |= new
-        # A closed gate's notification on a new channel may have gone unheard. It is closed again, before another look.
-        self._open_gates({source.gate for source in found if not new.isdisjoint(source.channels)} & self._closed)
+        # A notification on a new channel may have gone unheard. So the idle lock is taken again, before another poll.
+        self._release({source.idle_lock for source in found if not new.isdisjoint(source.channels)} & self._locked)
         return found
 
-    def _close_gates(self, gates: set[int]) -> set[str]:
-        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``take_idle_lock``."""
-        missing = sorted(gates - self._closed)
+    def _take(self, idle_locks: set[int]) -> set[str]:
+        """Take the idle locks that this listener doesn't hold yet. Returns the states from ``take_idle_lock``."""
+        missing = sorted(idle_locks - self._locked)
         if not missing:
             return set()
-        found = self._connection.execute(sqlfiles.query("close_gates"), (missing,)).fetchall()
-        self._closed.update(int(gate) for gate, state in found if state == "taken")
+        found = self._connection.execute(sqlfiles.query("take_idle_locks"), (missing,)).fetchall()
+        self._locked.update(int(idle_lock) for idle_lock, state in found if state == "taken")
         return {str(state) for _, state in found}
 
-    def _open_gates(self, gates: set[int]) -> None:
-        if gates:
-            self._connection.execute(sqlfiles.query("open_gates"), ([*gates],))
-            self._closed -= gates
+    def _release(self, idle_locks: set[int]) -> None:
+        if idle_locks:
+            self._connection.execute(sqlfiles.query("release_idle_locks"), ([*idle_locks],))
+            self._locked -= idle_locks
 
     def _wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
-        """Wait ``seconds``, and return None. As soon as notifications or rings come, return the channels."""
+        """Wait ``seconds``, and return None. When a notification or the waker ends the wait, return the channels."""
         deadline = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._connection.fileno(), select.POLLIN)
-        if self._bell is not None:
-            poller.register(self._bell.fileno(), select.POLLIN)
+        if self._waker is not None:
+            poller.register(self._waker.fileno(), select.POLLIN)
         while not stop.is_set():
-            rung = self._bell is not None and self._bell.silence()
-            heard = self._notes()
-            if rung or heard:
+            woken = self._waker is not None and self._waker.drain()
+            heard = self._notified()
+            if woken or heard:
                 return heard
             if (remaining := deadline - time.monotonic()) <= 0:
                 return None
             poller.poll(1000 * min(remaining, STOP_CHECK))
         return set()
 
-    def _notes(self) -> set[str]:
-        """Return the channels of the notifications that have come, once."""
-        return {note.channel for note in self._connection.notifies(timeout=0)}
+    def _notified(self) -> set[str]:
+        """Return the channels of the notifications that have come since the last call."""
+        return {notification.channel for notification in self._connection.notifies(timeout=0)}
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
-        """Wait for ``seconds`` or for the bell, where there are no notifications."""
-        if self._bell is None:
+        """Wait for ``seconds`` or for the waker, where there are no notifications."""
+        if self._waker is None:
             stop.wait(seconds)
             return
         poller = select.poll()
-        poller.register(self._bell.fileno(), select.POLLIN)
+        poller.register(self._waker.fileno(), select.POLLIN)
         poller.poll(1000 * seconds)
-        self._bell.silence()
+        self._waker.drain()
 
 
-class Wakeup(Sleeper):
+class QueueListener(Listener):
     """The sleep of a worker's loop over ``queues`` (empty or None: all).
 
-    A writer to a queue whose gate this sleeper keeps closed notifies. So a look after a notification costs nothing for
-    the other queues. When work goes on, all gates are opened, and each look is at all queues.
+    A writer to a queue whose idle lock this listener keeps notifies. So a poll after a notification costs nothing for
+    the other queues. When work goes on, all idle locks are released, and each poll covers all queues.
     """
 
     def __init__(
-        self, connection: Connection, queues: Collection[str] | None, *, poll: float, bell: Bell | None = None
+        self, connection: Connection, queues: Collection[str] | None, *, poll: float, waker: Waker | None = None
     ) -> None:
-        super().__init__(connection, poll=poll, bell=bell)
+        super().__init__(connection, poll=poll, waker=waker)
         self._only = queues
-        self._gates: dict[str, int] = {}  # by queue
-        self._heard: set[str] = set()  # the queues whose notifications ended the last sleep, or whose gates closed last
-        self._last_all = 0.0  # monotonic time of the last look at all queues
+        self._idle_locks: dict[str, int] = {}  # by queue
+        self._heard: set[str] = set()  # the queues that ended the last sleep, or whose idle locks were taken last
+        self._last_all = 0.0  # monotonic time of the last poll of all queues
 
     def queues(self, busy: bool = False) -> set[str] | None:
         """Return the queues that may have new work. None: all.
 
-        These are all while no gate is closed, and once in ``poll`` seconds, or each second of a ``busy`` worker, which
-        doesn't sleep: buckets may be due for another reason.
+        These are all queues while the listener holds no idle lock. Once in ``poll`` seconds they are all queues as
+        well, because buckets may be due for another reason. A ``busy`` worker doesn't sleep: for it that is each
+        second.
         """
         now = time.monotonic()
-        if not self._closed or now >= self._last_all + (min(self._poll, _ALL) if busy else self._poll):
+        if not self._locked or now >= self._last_all + (min(self._poll, _ALL) if busy else self._poll):
             self._last_all = now
             return None
-        self._heard |= self._queues_of(self._notes())
-        return self._heard | {queue for queue, gate in self._gates.items() if gate not in self._closed}
+        self._heard |= self._queues_of(self._notified())
+        return self._heard | self._unlocked()
 
     def found_work_in(self, queues: Collection[str]) -> None:
-        """Record that queues have a little work. Their gates are opened, and the next nap is short again."""
-        self._open_gates({self._gates[queue] for queue in queues if queue in self._gates} & self._closed)
+        """Record that queues have a little work. Their idle locks are released, and the next nap is short again."""
+        self._release({self._idle_locks[queue] for queue in queues if queue in self._idle_locks} & self._locked)
         self._nap = _SHORTEST_NAP
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
-        self._gates = {}
-        for queue, buckets, paused, gate in self._connection.execute(sqlfiles.query("queue_sources")).fetchall():
-            if gate is not None and (not self._only or queue in self._only):
+        self._idle_locks = {}
+        for queue, buckets, paused, idle_lock in self._connection.execute(sqlfiles.query("queue_sources")).fetchall():
+            if idle_lock is not None and (not self._only or queue in self._only):
                 channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{bucket}" for bucket in range(int(buckets)))]
                 if not paused:
-                    self._gates[queue] = int(gate)
-                yield Source(int(gate), channels, not paused)
+                    self._idle_locks[queue] = int(idle_lock)
+                yield Source(int(idle_lock), channels, not paused)
 
-    def _close_gates(self, gates: set[int]) -> set[str]:
-        self._open_gates(self._closed - gates)  # of queues that are paused or gone
-        self._heard = {queue for queue, gate in self._gates.items() if gate not in self._closed}
-        return super()._close_gates(gates)
+    def _take(self, idle_locks: set[int]) -> set[str]:
+        self._release(self._locked - idle_locks)  # of queues that are paused or gone
+        self._heard = self._unlocked()
+        return super()._take(idle_locks)
 
     def _woken(self, heard: set[str] | None) -> None:
         self._heard = self._queues_of(heard or ())
+
+    def _unlocked(self) -> set[str]:
+        """Return the queues whose writers don't notify, since this listener doesn't hold the idle lock."""
+        return {queue for queue, idle_lock in self._idle_locks.items() if idle_lock not in self._locked}
 
     @staticmethod
     def _queues_of(channels: Iterable[str]) -> set[str]:

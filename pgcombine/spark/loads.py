@@ -26,7 +26,7 @@ from pgcombine.runtime.spans import span
 log = logging.getLogger("pgcombine.spark")
 
 NAME = "pgcombine spark"  # application_name
-_PATIENCE = 120.0  # seconds for which the end of a load waits for a server that is away
+_TIMEOUT = 120.0  # seconds for which the end of a load waits for a server that is away
 _LEAVE_SECONDS = 3.0  # seconds for which the tasks of a failed load are waited for
 
 
@@ -119,7 +119,7 @@ class Load:
         for attempt in Retrying(
             retry=_is_away,
             wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.2),
-            stop=stop_after_delay(_PATIENCE),
+            stop=stop_after_delay(_TIMEOUT),
             reraise=True,
         ):
             with (

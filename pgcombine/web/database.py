@@ -80,7 +80,7 @@ class Database:
         return None
 
     def _opened(self) -> DeadlineConnection:
-        connection = connect(self.dsn, name="pgcombine web", patience=0, limit=self.seconds + 1)
+        connection = connect(self.dsn, name="pgcombine web", timeout=0, limit=self.seconds + 1)
         with closed_on_error(connection):
             schema.check_connection(connection)
         return connection

@@ -1,1 +1,1 @@
-"""Workers look for pending updates, run passes, quarantine failing keys, and keep the database tidy."""
+"""Workers poll for pending updates, run passes, quarantine failing keys, and clean up."""

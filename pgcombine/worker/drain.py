@@ -1,6 +1,6 @@
 """Combine until nothing is pending.
 
-A failing bucket doesn't keep the others waiting. Its pass is tried once. The failure is recorded, and the keys at fault
+A failing bucket doesn't keep the others waiting. Its pass is tried once. The failure is recorded, and the failing keys
 are searched for, as workers do it. At the end the failure is raised as :class:`PassError`.
 """
 
@@ -40,7 +40,7 @@ def drain(
 
     Other workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers.
     ``timeout`` is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
-    ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the keys at fault are
+    ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the failing keys are
     quarantined, and their updates aren't pending any more.
 
     Raises WaitTimeoutError after ``timeout`` seconds or for a paused queue, ServerNotReadyError if the server isn't
@@ -58,7 +58,7 @@ def drain(
         if on_pass:
             on_pass(done)
 
-    opened = open_connection(dsn, lock_timeout=lock_timeout, statement_timeout=statement_timeout, patience=timeout)
+    opened = open_connection(dsn, lock_timeout=lock_timeout, statement_timeout=statement_timeout, timeout=timeout)
     with closing(opened) as connection:
         queues.require(connection, [name])
         require_work(connection, [name])

@@ -37,7 +37,7 @@ class Maintenance:
         self._name, self._every, self._do = name, every, do
         self._next = 0.0
 
-    def look(self, connection: Connection) -> None:
+    def run_if_due(self, connection: Connection) -> None:
         """Run the action if it is due. The connection is idle in autocommit."""
         now = time.monotonic()
         if now < self._next:

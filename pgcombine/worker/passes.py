@@ -19,7 +19,7 @@ from psycopg import errors as pg
 
 from pgcombine import schema
 from pgcombine.database.connect import (
-    PATIENCE_SECONDS,
+    READY_SECONDS,
     Connection,
     Database,
     closed_on_error,
@@ -57,20 +57,20 @@ def open_connection(
     name: str = NAME,
     lock_timeout: float | None = None,
     statement_timeout: float | None = None,
-    patience: float | None = PATIENCE_SECONDS,
+    timeout: float | None = READY_SECONDS,
 ) -> Connection:
     """Open a connection for :func:`run_pass`.
 
     In a database that was restored from a dump, it calls ``pgcombine.post_restore``. ``name`` is the connection's
-    ``application_name``. ``patience`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
+    ``application_name``. ``timeout`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
     schema isn't this program's, ServerNotReadyError if the server takes no writes, and the errors of ``connect``.
 
-    The timeouts are in seconds. 0 means no limit. None leaves the setting of the URI, the role or the server. If that
-    is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and STATEMENT_TIMEOUT_SECONDS bounds statements.
-    Through a pooler in transaction mode the timeouts aren't set, since they would stay with the server's session.
-    There, ``alter role … set`` sets them.
+    ``lock_timeout`` and ``statement_timeout`` are in seconds. 0 means no limit. None leaves the setting of the URI, the
+    role or the server. If that is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and
+    STATEMENT_TIMEOUT_SECONDS bounds statements. Through a pooler in transaction mode the two aren't set, since they
+    would stay with the server's session. There, ``alter role … set`` sets them.
     """
-    connection = connect(dsn, name=name, patience=patience)
+    connection = connect(dsn, name=name, timeout=timeout)
     with closed_on_error(connection):
         require_writable(connection)
         if not pooled(connection):

@@ -1,7 +1,7 @@
-"""Failing buckets: back-off, the search for the keys at fault, and their quarantine.
+"""Failing buckets: back-off, the search for the failing keys, and their quarantine.
 
 A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
-enough failures a search combines the keys that don't fail and quarantines those that do
+enough failures a search bisects the bucket's keys: it combines those that don't fail and quarantines those that do
 (``pgcombine_internal.bisect``). For a queue with Python observers the same steps are called from here. A process that
 is killed during a search loses nothing.
 """
@@ -26,7 +26,7 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_PATIENCE_SECONDS = 10.0  # for one search, so that the other buckets get their turn
+_TIME_LIMIT_SECONDS = 10.0  # for one search, so that the other buckets get their turn
 
 
 def recover(
@@ -38,7 +38,7 @@ def recover(
     on_failure: Callable[[PassError], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Record that a pass failed with ``error``, and search for the keys at fault if it is time to.
+    """Record that a pass failed with ``error``, and search for the failing keys if that is due.
 
     Returns whether the bucket's next pass is worth trying at once; otherwise ``error`` is raised. ``on_pass`` is called
     if a search took updates, ``on_failure`` with each error. The connection is as for
@@ -50,7 +50,7 @@ def recover(
         return True
     if due:
         try:
-            if _isolate(connection, str(error.queue), int(error.bucket or 0), attempts, observers, on_pass, stopped):
+            if _bisect(connection, str(error.queue), int(error.bucket or 0), attempts, observers, on_pass, stopped):
                 return True
         except PassError as trouble:
             on_failure(trouble)
@@ -77,7 +77,7 @@ def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
     return attempts, due, smaller
 
 
-def _isolate(
+def _bisect(
     connection: Connection,
     queue: str,
     bucket: int,
@@ -105,7 +105,7 @@ def _isolate(
         seconds = time.monotonic() - began
         on_pass(Pass(queue, bucket, updates, keys, changes, not settled, conflicts=conflicts, seconds=seconds))
     log.warning(
-        "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
+        "bucket.bisected queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
         *(queue, bucket, tries, changes, quarantined, settled),
     )
     return bool(settled or updates or quarantined)
@@ -123,7 +123,7 @@ def _search(
     opened = one(
         connection,
         "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
-        *(queue, bucket, attempts, _PATIENCE_SECONDS, list(observers)),
+        *(queue, bucket, attempts, _TIME_LIMIT_SECONDS, list(observers)),
     )
     if not opened[0]:
         return None
@@ -157,7 +157,7 @@ def _search(
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
-    """Return the quarantined keys, longest held first.
+    """Return the quarantined keys, longest in quarantine first.
 
     Each is a dict of queue, key, updates, attempts, sqlstate, error, since.
     """
@@ -170,7 +170,7 @@ def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]
 
 
 def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """Return the first ``limit`` held updates of a quarantined key. An update is a dict by column."""
+    """Return the first ``limit`` updates of a quarantined key. An update is a dict by column."""
     columns = [
         str(name)
         for (name,) in connection.execute(

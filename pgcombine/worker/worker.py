@@ -1,15 +1,15 @@
 """A worker runs passes until an event stops it.
 
 - A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
-  bucket is left alone for a growing while. Then the keys at fault are quarantined
+  bucket is left alone for a growing while. Then the failing keys are quarantined
   (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
 - A pass that takes too long is cancelled. The next one takes half as many updates.
 - A queue with Python observers that this worker lacks is left to other workers.
-- A lost connection is opened again with back-off, for ever.
+- A lost connection is opened again with back-off, without limit.
 - Keys that have expired are removed by passes (``pgcombine.set_expiry``).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
-- A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass under way.
+- A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass in progress.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.callbacks import NO_OBSERVERS
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.background import Background
+from pgcombine.runtime.heartbeat import STALLED_SECONDS, Heartbeat
 from pgcombine.runtime.loops import run_together
-from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
-from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
-from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
+from pgcombine.runtime.reconnect import not_ready, retry, unreachable, when_ready
+from pgcombine.runtime.wakeup import STOP_CHECK, QueueListener, Waker
 from pgcombine.worker import maintenance, python_pass
+from pgcombine.worker.dispatcher import Bucket, Dispatcher
 from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Reclaim
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
-from pgcombine.worker.sweep import Bucket, Sweep
 from pgcombine.worker.totals import Pass, Totals
 
 log = logging.getLogger("pgcombine.worker")
@@ -73,13 +73,13 @@ class Worker(Background):
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
     :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
-    Each loop is a thread with one connection. A single loop also looks for pending updates and sleeps. With several
+    Each loop is a thread with one connection. A single loop also polls for pending updates and sleeps. With several
     loops one more thread and connection does that. Another one does the upkeep (:mod:`pgcombine.worker.maintenance`),
     so that passes don't wait for it. ``name`` is the worker's name in the view ``pgcombine.worker``.
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
     ``app`` has the observers of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
-    each pass that took updates, ``on_failure`` after each that failed. ``pulse`` has the loops' signs of life.
+    each pass that took updates, ``on_failure`` after each that failed. ``heartbeat`` is that of the loops.
 
     Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, the worker rests for
     ``max_delay`` at most between rounds of passes, since passes over more updates cost less each. Updates of an idle
@@ -139,7 +139,7 @@ class Worker(Background):
         self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)
-        self.pulse = Pulse(_longest_round(poll, statement_timeout))
+        self.heartbeat = Heartbeat(_longest_round(poll, statement_timeout))
         number = next(_serial)
         process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
         self.name = socket.gethostname()[: _LONGEST_NAME - len(process)] + process
@@ -148,7 +148,7 @@ class Worker(Background):
     def run(self, stop: threading.Event | None = None) -> Totals:
         """Work until ``stop`` is set, or :meth:`stop` is called. Returns the totals.
 
-        Passes under way are finished first.
+        Passes in progress are finished first.
 
         Declares the given queues' observers that aren't declared yet. Raises QueueNotFoundError if a given queue
         doesn't exist at the start, NotGrantedError if the role may not run passes over a named queue,
@@ -157,16 +157,18 @@ class Worker(Background):
         and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
-        with self.pulse.loop():
+        with self.heartbeat.loop():
             if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
                 return self.totals
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
         self._since = datetime.now(UTC)
-        with closing(Bell()) as bell:
-            sweep = Sweep(*(self.queues, self._observers, self._count, bell), poll=self.poll, failed=self._on_failure)
-            loops = [partial(self._scout, sweep, bell), partial(self._upkeep)]
+        with closing(Waker()) as waker:
+            dispatcher = Dispatcher(
+                *(self.queues, self._observers, self._count, waker), poll=self.poll, failed=self._on_failure
+            )
+            loops = [partial(self._poller, dispatcher, waker), partial(self._upkeep)]
             if self.concurrency > 1:
-                loops += [partial(self._loop, sweep)] * self.concurrency
+                loops += [partial(self._loop, dispatcher)] * self.concurrency
             try:
                 run_together([partial(self._connected, loop) for loop in loops], stop, "pgcombine")
             finally:
@@ -177,24 +179,24 @@ class Worker(Background):
         return self.totals
 
     def _open(self, name: str = NAME) -> Connection:
-        self.pulse.beat()
+        self.heartbeat.beat()
         timeouts = {"lock_timeout": self.lock_timeout, "statement_timeout": self.statement_timeout}
-        return open_connection(self.dsn, name=name, patience=0, **timeouts)
+        return open_connection(self.dsn, name=name, timeout=0, **timeouts)
 
     def _connected(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
         """Run a loop, again with another connection after an error that can be waited out. Raises other errors."""
         opened = partial(self._open, f"{NAME} {self.name}")
         pause = _SHORTEST_PAUSE
-        with self.pulse.loop():
+        with self.heartbeat.loop():
             while not stop.is_set():
-                with closing(retry(opened, stop, for_ever=away)) as connection, self.pulse.connected():
+                with closing(retry(opened, stop, unlimited=unreachable)) as connection, self.heartbeat.connected():
                     began = time.monotonic()
                     try:
                         loop(connection, stop)
                     except (ServerNotReadyError, pg.ReadOnlySqlTransaction):
                         pass  # connecting again finds and logs the reason
                     except psycopg.OperationalError as error:
-                        lost = _tell(error, connection)
+                        lost = _log(error, connection)
                         pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
                     except psycopg.Error:
                         schema.check_connection(connection)  # the error may come from functions of another version
@@ -212,61 +214,61 @@ class Worker(Background):
                 python_pass.require(connection, name, self._observers.get(name, NO_OBSERVERS))
             warn_of_superuser(connection)
 
-    def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:
-        """Look for buckets with pending updates, and sleep while there are none. A single loop runs the passes, too."""
+    def _poller(self, dispatcher: Dispatcher, waker: Waker, connection: Connection, stop: threading.Event) -> None:
+        """Poll for buckets with pending updates, and sleep while there are none. A single loop runs the passes, too."""
         alone = self.concurrency == 1
-        wakeup = Wakeup(connection, self.queues, poll=self.poll, bell=bell)
-        if wakeup.listens:
+        listener = QueueListener(connection, self.queues, poll=self.poll, waker=waker)
+        if listener.listens:
             connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
         rounds = 0  # with work, one after the other
         found: list[Bucket] = []
 
         def may_work() -> bool:
             nonlocal found
-            found = sweep.look(connection, wakeup.queues())
+            found = dispatcher.poll(connection, listener.queues())
             return bool(found)
 
         while not stop.is_set():
-            self.pulse.beat()
+            self.heartbeat.beat()
             began = time.monotonic()
-            self._watch.look(connection)
-            found = found or sweep.look(connection, wakeup.queues(busy=rounds > 0))
+            self._watch.check(connection)
+            found = found or dispatcher.poll(connection, listener.queues(busy=rounds > 0))
             if found:
-                if (rounds and sweep.updates >= _COMPANY) or sweep.large:
-                    wakeup.found_work()
+                if (rounds and dispatcher.updates >= _COMPANY) or dispatcher.large:
+                    listener.found_work()
                 else:
-                    wakeup.found_work_in({queue for queue, _ in found})
-                sweep.offer(found)
+                    listener.found_work_in({queue for queue, _ in found})
+                dispatcher.dispatch(found)
                 if alone:
-                    while sweep.next_pass(connection, stop):
-                        self.pulse.beat()
+                    while dispatcher.next_pass(connection, stop):
+                        self.heartbeat.beat()
                 else:
-                    sweep.settle(stop, STOP_CHECK)
-            worked, found = bool(found) and sweep.worked, []
+                    dispatcher.wait(stop, STOP_CHECK)
+            worked, found = bool(found) and dispatcher.worked, []
             if not worked:
                 rounds = 0
-                wakeup.sleep(stop, may_work)
-                sweep.forget_claims()
+                listener.sleep(stop, may_work)
+                dispatcher.retry_deferred()
             else:
                 # a single update has its pass at once; when others keep coming, they wait for company
                 rounds += 1
                 rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
-                stop.wait(self.max_delay if sweep.updates >= _COMPANY else min(self.max_delay, rest))
+                stop.wait(self.max_delay if dispatcher.updates >= _COMPANY else min(self.max_delay, rest))
 
-    def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
-        """Run passes over the buckets that the scout offers."""
+    def _loop(self, dispatcher: Dispatcher, connection: Connection, stop: threading.Event) -> None:
+        """Run passes over the buckets that the poller dispatches."""
         while not stop.is_set():
-            self.pulse.beat()
-            self._watch.look(connection)
-            sweep.next_pass(connection, stop, timeout=STOP_CHECK)
+            self.heartbeat.beat()
+            self._watch.check(connection)
+            dispatcher.next_pass(connection, stop, timeout=STOP_CHECK)
 
     def _upkeep(self, connection: Connection, stop: threading.Event) -> None:
         """Do what isn't passes, at intervals."""
         while not stop.is_set():
-            self.pulse.beat()
-            self._watch.look(connection)
-            for one in self._maintenance:
-                one.look(connection)
+            self.heartbeat.beat()
+            self._watch.check(connection)
+            for task in self._maintenance:
+                task.run_if_due(connection)
             stop.wait(ROUND_SECONDS)
 
     def _count(self, done: Pass) -> None:
@@ -277,17 +279,17 @@ class Worker(Background):
             self._on_pass(done)
 
 
-def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
+def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
     """Log why a loop ends. Returns whether its connection was lost.
 
     If the server lacks something, its hint is logged, which names the remedy.
     """
     reason = first_line(error)
-    if connection.closed or there_but_away(error):
+    if connection.closed or not_ready(error):
         log.warning("worker.disconnected reason=%s", reason)
         return True
     if isinstance(error, pg.SerializationFailure):  # through a pooler the server's default isolation level applies
-        log.debug("sweep.conflict reason=%s", reason)
+        log.debug("worker.conflict reason=%s", reason)
     else:
         log.warning(
             "worker.trouble sqlstate=%s reason=%s hint=%s", error.sqlstate, reason, error.diag.message_hint or "none"

@@ -3,8 +3,8 @@
 ``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts servers of its own (in memory) and
 runs at once
 
-- writers at random levels, each with another order of homes, that retry by token; some tokens are from clocks that are
-  hours wrong; some writes are given up after the first try;
+- writers at random levels, each with another order of coordinators, that retry by token; some tokens are from clocks
+  that are hours wrong; some writes are given up after the first try;
 - readers at random levels;
 - a replayer and a combining session at each server;
 - faults: servers that are killed and started again, stopped for seconds, cut off, in one direction or both, or whose
@@ -64,7 +64,7 @@ HAPPEN = [
     *("gets complete", "gets incomplete", "losses", "recoveries"),
 ]
 RECOVERY_SECONDS = 240.0
-PATIENCE_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
+DISTURBED_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
            round(extract(epoch from clock_timestamp() - xact_start)),
@@ -461,7 +461,7 @@ class Chaos:
         left = deadline - time.monotonic()
         if left < 0:
             raise AssertionError(f"not recovered after {RECOVERY_SECONDS:g} s: {why}; {self._sessions()}")
-        if left < RECOVERY_SECONDS - PATIENCE_SECONDS:
+        if left < RECOVERY_SECONDS - DISTURBED_SECONDS:
             self._calm.set()
         time.sleep(0.3)
 

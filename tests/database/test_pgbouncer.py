@@ -18,13 +18,13 @@ from sqlalchemy import orm
 from support import run_cli
 from support.pgbouncer import left_behind, pgbouncer
 from support.queues import current, make_queue, one, values
-from support.sessions import asleep, in_background, workers
+from support.sessions import in_background, worker_listens, workers
 from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.database.connect import connect
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.runtime.wakeup import Wakeup
+from pgcombine.runtime.wakeup import QueueListener
 from pgcombine.worker.drain import drain
 
 SERVERS = 3  # connections that PgBouncer has
@@ -49,9 +49,9 @@ def test_what_would_be_left_is_seen(pooled: str) -> None:
 def test_pooler_is_noticed(dsn: str, pooled: str) -> None:
     for _ in range(20):
         with connect(pooled) as connection:
-            assert not Wakeup(connection, None, poll=1).listens
+            assert not QueueListener(connection, None, poll=1).listens
     with connect(dsn) as connection:
-        assert Wakeup(connection, None, poll=1).listens
+        assert QueueListener(connection, None, poll=1).listens
 
 
 def test_totals_are_exact_and_nothing_is_left(conn: psycopg.Connection, pooled: str) -> None:
@@ -105,7 +105,7 @@ def test_producers_through_the_pooler_wake_a_worker_that_is_not(
 ) -> None:
     make_queue(conn)
     with workers(dsn, "wc", poll=600):
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         with psycopg.connect(pooled) as connection:
             WC.enqueue(connection, [("fluo", 1)])
         eventually(lambda: values(conn) == {"fluo": 1}, what="a notification woke the worker")

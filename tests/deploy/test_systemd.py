@@ -24,7 +24,7 @@ from support.queues import make_queue
 from support.readme import ROOT
 from support.servers import embedded_only
 
-from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.runtime.systemd import reported
 
 UNIT = ROOT / "pgcombine" / "deploy" / "pgcombine-worker.service"
@@ -35,18 +35,21 @@ def systemd(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool = False, watchdog: float | None = 0.2
 ) -> Iterator[socket.socket]:
     """The socket that NOTIFY_SOCKET names, and the watchdog in seconds, in the environment."""
-    with tempfile.TemporaryDirectory() as directory, closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as ear:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as receiver,
+    ):
         address = f"@pgcombine-test-{os.getpid()}" if abstract else f"{directory}/notify"
-        ear.bind(address.replace("@", "\0"))
-        ear.settimeout(30)
+        receiver.bind(address.replace("@", "\0"))
+        receiver.settimeout(30)
         monkeypatch.setenv("NOTIFY_SOCKET", address)
         if watchdog is not None:
             monkeypatch.setenv("WATCHDOG_USEC", str(int(watchdog * 1e6)))
-        yield ear
+        yield receiver
 
 
-def heard(ear: socket.socket) -> str:
-    return ear.recv(4096).decode()
+def heard(receiver: socket.socket) -> str:
+    return receiver.recv(4096).decode()
 
 
 @embedded_only
@@ -55,16 +58,16 @@ def heard(ear: socket.socket) -> str:
     each_nth(3, [["worker", "--handoff"], ["export", "run", "out"], ["replicas", "run"]]),
     ids=lambda words: words[0],
 )
-def test_a_daemon(
+def test_daemon_notifies_systemd(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     make_queue(conn)
     make_export(conn, export="out", exporter="files", target=str(tmp_path))
-    with systemd(monkeypatch) as ear, start_cli(*command, "--dsn", dsn) as daemon:
-        assert heard(ear) == "READY=1"
-        assert heard(ear) == heard(ear) == "WATCHDOG=1"
+    with systemd(monkeypatch) as receiver, start_cli(*command, "--dsn", dsn) as daemon:
+        assert heard(receiver) == "READY=1"
+        assert heard(receiver) == heard(receiver) == "WATCHDOG=1"
         daemon.send_signal(signal.SIGTERM)
-        while (message := heard(ear)) == "WATCHDOG=1":
+        while (message := heard(receiver)) == "WATCHDOG=1":
             pass
         assert message == "STOPPING=1"
         out, _ = daemon.communicate(timeout=60)
@@ -73,65 +76,67 @@ def test_a_daemon(
 
 @embedded_only
 def test_a_process_that_hangs_is_missed(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with systemd(monkeypatch) as ear, start_cli("worker", "--dsn", dsn) as daemon:
-        assert heard(ear) == "READY=1"
-        assert heard(ear) == "WATCHDOG=1"
+    with systemd(monkeypatch) as receiver, start_cli("worker", "--dsn", dsn) as daemon:
+        assert heard(receiver) == "READY=1"
+        assert heard(receiver) == "WATCHDOG=1"
         daemon.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, daemon.pid, os.WSTOPPED | os.WNOWAIT)
-        ear.setblocking(False)
+        receiver.setblocking(False)
         with suppress(BlockingIOError):  # what it had sent before
-            while heard(ear):
+            while heard(receiver):
                 pass
-        ear.settimeout(2)
+        receiver.settimeout(2)
         with pytest.raises(TimeoutError):
-            heard(ear)
+            heard(receiver)
 
 
 @pytest.mark.parametrize("abstract", [True, False])
-def test_a_loop_that_hangs(monkeypatch: pytest.MonkeyPatch, abstract: bool) -> None:
-    pulse = Pulse()
+def test_hanging_loop_ends_the_watchdog_messages(monkeypatch: pytest.MonkeyPatch, abstract: bool) -> None:
+    heartbeat = Heartbeat()
     notified = systemd(monkeypatch, abstract=abstract, watchdog=0.02)
-    with notified as ear, reported([pulse]), pulse.loop(), pulse.connected():
-        assert heard(ear) == "READY=1"
-        assert heard(ear) == "WATCHDOG=1"
-        pulse.limit = -1.0
-        while (message := heard(ear)) == "WATCHDOG=1":
+    with notified as receiver, reported([heartbeat]), heartbeat.loop(), heartbeat.connected():
+        assert heard(receiver) == "READY=1"
+        assert heard(receiver) == "WATCHDOG=1"
+        heartbeat.limit = -1.0
+        while (message := heard(receiver)) == "WATCHDOG=1":
             pass
         assert message.startswith("STATUS=A loop hangs")
 
 
-def test_not_ready_before_all_loops_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = Pulse(), Pulse()
-    with systemd(monkeypatch, watchdog=None) as ear:
+def test_process_is_ready_once_all_loops_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Heartbeat(), Heartbeat()
+    with systemd(monkeypatch, watchdog=None) as receiver:
         with reported([one, other]), one.loop(), one.connected(), other.loop():
-            ear.settimeout(0.5)
+            receiver.settimeout(0.5)
             with pytest.raises(TimeoutError):
-                heard(ear)
-            ear.settimeout(30)
+                heard(receiver)
+            receiver.settimeout(30)
             with other.connected():
-                assert heard(ear) == "READY=1"
-        assert heard(ear) == "STOPPING=1"
+                assert heard(receiver) == "READY=1"
+        assert heard(receiver) == "STOPPING=1"
 
 
 def test_another_process_has_the_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_PID", str(os.getppid()))
-    pulse = Pulse()
-    with systemd(monkeypatch) as ear:
-        with reported([pulse]), pulse.loop(), pulse.connected():
-            assert heard(ear) == "READY=1"
-        assert heard(ear) == "STOPPING=1"
+    heartbeat = Heartbeat()
+    with systemd(monkeypatch) as receiver:
+        with reported([heartbeat]), heartbeat.loop(), heartbeat.connected():
+            assert heard(receiver) == "READY=1"
+        assert heard(receiver) == "STOPPING=1"
 
 
-def test_without_systemd_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_without_systemd_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     before = threading.active_count()
-    with reported([Pulse()]):
+    with reported([Heartbeat()]):
         assert threading.active_count() == before
 
 
-def test_a_socket_that_nobody_reads(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_socket_does_not_stop_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", "/nonexistent/notify")
-    with reported([Pulse()]):
+    with reported([Heartbeat()]):
         pass
     assert [record.getMessage().partition(" ")[0] for record in caplog.records] == ["systemd.failed"]
 

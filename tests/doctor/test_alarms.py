@@ -20,7 +20,7 @@ from support.servers import embedded_only
 
 from pgcombine.doctor import queues as checks
 from pgcombine.doctor.examine import made
-from pgcombine.doctor.findings import Finding, Level, Limits, Patient
+from pgcombine.doctor.findings import Context, Finding, Level, Limits
 from pgcombine.web.pages import BEHIND, state_of
 
 QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
@@ -120,9 +120,9 @@ STEPS: list[Callable[[History, str], None]] = [
 
 def alarms(history: History, limit: float) -> dict[str, Finding]:
     """What the doctor says of queues whose updates are older."""
-    patient = Patient(history.conn, history.dsn, limits=Limits(lag=limit))
-    found = made(checks.lag, patient)
-    return {finding.subject: finding for finding in found if finding.level in (Level.warning, Level.wrong)}
+    context = Context(history.conn, history.dsn, limits=Limits(lag=limit))
+    found = made(checks.lag, context)
+    return {finding.subject: finding for finding in found if finding.level in (Level.warning, Level.error)}
 
 
 def check(history: History, told: list[str], *, command: bool = False) -> None:
@@ -199,7 +199,7 @@ def test_nothing_is_stalled_after_the_last_pass(conn: psycopg.Connection, dsn: s
     pass_time(conn, 18 * 60)
     conn.execute("update pgcombine.sample set at = clock_timestamp() - interval '0.1 s'")
     conn.execute("update pgcombine.pass set ended = clock_timestamp() where updates > 0")
-    found = made(checks.lag, Patient(conn, dsn))
+    found = made(checks.lag, Context(conn, dsn))
     assert list(found) == []
     assert run_cli("status", "--max-lag", "5", "--dsn", dsn).returncode == 0
     assert one(conn, "select lag_seconds from pgcombine.queue_stat") == 0

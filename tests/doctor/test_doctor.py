@@ -30,10 +30,10 @@ from pgcombine.database.connect import connect
 from pgcombine.doctor import database, machine, queues
 from pgcombine.doctor import server as servers
 from pgcombine.doctor.examine import CHECKS, examine, made
-from pgcombine.doctor.findings import Check, Finding, Level, Limits, Patient, name_of, worst
+from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, name_of, worst
 
 # Without a test here: nothing in the tests' reach brings them about.
-NOT_PROVOKED = {("version", "wrong")}
+NOT_PROVOKED = {("version", "error")}
 STRICT = Limits(lag=0.2, snapshot=0.05, waiting_bytes=0, retained_bytes=0, load=0)
 provoked: set[tuple[str, str]] = set()
 
@@ -41,7 +41,7 @@ provoked: set[tuple[str, str]] = set()
 def findings(check: Check, dsn: str, **options: Any) -> list[Finding]:
     """What a check finds, over a connection of its own."""
     with connect(dsn) as connection:
-        return [*made(check, Patient(connection, dsn, **options))]
+        return [*made(check, Context(connection, dsn, **options))]
 
 
 def found(check: Check, level: str, dsn: str, text: str, **options: Any) -> Finding:
@@ -69,7 +69,7 @@ def test_a_sound_database_has_nothing_wrong(conn: psycopg.Connection, dsn: str) 
     add(conn, {"a": 1})
     combine_all(conn)
     done = examine(dsn)
-    assert [one for one in done if one.level in (Level.wrong, Level.warning) and one.check != "durability"] == []
+    assert [one for one in done if one.level in (Level.error, Level.warning) and one.check != "durability"] == []
     assert {one.check for one in done} >= {
         name_of(check) for check in (servers.version, database.rights, queues.queues)
     }
@@ -81,13 +81,13 @@ def test_command(conn: psycopg.Connection, dsn: str) -> None:
     fine = run_cli("doctor", "--dsn", dsn)
     assert (fine.returncode, fine.stderr) == (0, "")
     assert re.search(r"^ok +version: PostgreSQL \d\d", fine.stdout, re.MULTILINE)
-    assert fine.stdout.splitlines()[-1].startswith("0 wrong, ")
+    assert fine.stdout.splitlines()[-1].startswith("0 error, ")
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     bad = run_cli("doctor", "wc", "--role-for", "work", "--json", "--dsn", dsn)
-    assert (bad.returncode, bad.stderr) == (1, "pgcombine: 1 finding is wrong\n")
+    assert (bad.returncode, bad.stderr) == (1, "pgcombine: 1 error found\n")
     report = json.loads(bad.stdout)
-    assert report["level"] == "wrong"
-    (failing,) = [one for one in report["findings"] if one["level"] == "wrong"]
+    assert report["level"] == "error"
+    (failing,) = [one for one in report["findings"] if one["level"] == "error"]
     assert {key: failing[key] for key in ("check", "subject", "value")} == {
         "check": "failing",
         "subject": "wc",
@@ -100,8 +100,8 @@ def test_nobody_answers() -> None:
     for arguments in (("--dsn", "host=127.0.0.1 port=1 dbname=none"), ("--dsn", "no dsn at all")):
         done = run_cli("doctor", *arguments)
         assert done.returncode == 1
-        assert re.match(r"wrong +connection: .*\n +→ .+\n1 wrong", done.stdout), done.stdout
-        assert done.stderr == "pgcombine: 1 finding is wrong\n"
+        assert re.match(r"error +connection: .*\n +→ .+\n1 error", done.stdout), done.stdout
+        assert done.stderr == "pgcombine: 1 error found\n"
 
 
 @pytest.fixture
@@ -130,12 +130,12 @@ def test_settings_of_a_session(conn: psycopg.Connection, dsn: str) -> None:
     found(servers.writable, "ok", dsn, "takes writes")
     found(servers.statistics, "ok", dsn, "is on")
     found(servers.durability, "warning", dsn, "fsync")
-    found(servers.wal, "note", dsn, "256 MB")
-    found(servers.timeouts, "note", dsn, "is 0")
+    found(servers.wal, "info", dsn, "256 MB")
+    found(servers.timeouts, "info", dsn, "is 0")
     if one(conn, "select pg_jit_available()"):
-        found(servers.jit, "note", dsn, "jit is on")
+        found(servers.jit, "info", dsn, "jit is on")
     else:
-        NOT_PROVOKED.add(("jit", "note"))  # this server can't compile
+        NOT_PROVOKED.add(("jit", "info"))  # this server can't compile
     set_for_database(conn, "jit = off")
     found(servers.jit, "ok", dsn, "aren't compiled")
     set_for_database(conn, "idle_in_transaction_session_timeout = '5min'")
@@ -148,7 +148,7 @@ def test_settings_of_a_session(conn: psycopg.Connection, dsn: str) -> None:
     set_for_database(conn, "track_activities = off")
     found(servers.statistics, "warning", dsn, "track_activities")
     set_for_database(conn, "default_transaction_read_only = on")
-    finding = found(servers.writable, "wrong", dsn, "takes no writes")
+    finding = found(servers.writable, "error", dsn, "takes no writes")
     assert "set it to off" in finding.advice
 
 
@@ -170,7 +170,7 @@ def test_clock(dsn: str) -> None:
 
 def test_disk(dsn: str, server: Server, roles: Roles) -> None:
     role = roles.login().info.user
-    found(servers.disk, "note", as_role(dsn, role), "can't be seen")
+    found(servers.disk, "info", as_role(dsn, role), "can't be seen")
     if server.name.startswith("embedded"):
         found(servers.disk, "ok", dsn, "are free")
         found(servers.disk, "warning", dsn, "are free", limits=Limits(full=0))
@@ -189,24 +189,24 @@ def test_database(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute(
         "insert into pgcombine.cluster_identity values (1, '3'), (2, '4')"
     )  # as a restore leaves it: with other ids
-    found(database.cluster_identity, "wrong", dsn, "post_restore has not run")
+    found(database.cluster_identity, "error", dsn, "post_restore has not run")
 
 
 def test_without_a_schema(empty_dsn: str) -> None:
-    found(database.schema, "wrong", empty_dsn, "has no pgcombine schema")
+    found(database.schema, "error", empty_dsn, "has no pgcombine schema")
     done = examine(empty_dsn)
-    assert [one.check for one in done if one.level is Level.wrong] == ["schema"]
+    assert [one.check for one in done if one.level is Level.error] == ["schema"]
     assert not {one.check for one in done} & {"queues", "rights"}
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
         conn.execute("drop extension plpgsql")
-    found(database.extensions, "wrong", empty_dsn, "plpgsql is missing")
-    assert {one.check for one in examine(empty_dsn) if one.level is Level.wrong} == {"extensions", "schema"}
+    found(database.extensions, "error", empty_dsn, "plpgsql is missing")
+    assert {one.check for one in examine(empty_dsn) if one.level is Level.error} == {"extensions", "schema"}
 
 
 def test_schema_of_another_version(conn: psycopg.Connection, dsn: str) -> None:
     found(database.schema, "ok", dsn, "revision")
     conn.execute("update pgcombine.repeatable set digest = 'other'")
-    assert "db upgrade" in found(database.schema, "wrong", dsn, "another version").advice
+    assert "db upgrade" in found(database.schema, "error", dsn, "another version").advice
 
 
 def test_pooler(dsn: str) -> None:
@@ -216,11 +216,11 @@ def test_pooler(dsn: str) -> None:
 
 
 def test_behind_a_pooler(dsn: str) -> None:
-    NOT_PROVOKED.update(pooled := {("pooler", "warning"), ("notifications", "note")})  # without pgbouncer
+    NOT_PROVOKED.update(pooled := {("pooler", "warning"), ("notifications", "info")})  # without pgbouncer
     with pgbouncer(dsn) as url:
         NOT_PROVOKED.difference_update(pooled)
         found(database.pooler, "warning", url, "LISTEN")
-        found(database.notifications, "note", url, "pooler")
+        found(database.notifications, "info", url, "pooler")
         assert worst(examine(url)) is Level.warning
 
 
@@ -259,25 +259,25 @@ def test_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     make_queue(conn, "other")
     role = roles.login().info.user
     own = as_role(dsn, role)
-    found(database.role, "note", dsn, "is a superuser")
-    found(database.role, "note", own, "doesn't see other roles' sessions")
-    found(database.rights, "note", own, "no right on any queue")
-    found(database.rights, "note", own, "no export", rights=["export"])
+    found(database.role, "info", dsn, "is a superuser")
+    found(database.role, "info", own, "doesn't see other roles' sessions")
+    found(database.rights, "info", own, "no right on any queue")
+    found(database.rights, "info", own, "no export", rights=["export"])
     found(database.rights, "ok", dsn, "work 2")
     for right in Right:
         if right is Right.export:
             continue
-        finding = found(database.rights, "wrong", own, f"lacks the right {right}", rights=[right.value])
+        finding = found(database.rights, "error", own, f"lacks the right {right}", rights=[right.value])
         conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
         found(database.rights, "ok", own, right.value, rights=[right.value])
     conn.execute("select pgcombine.create_export('out', 'wc')")
-    finding = found(database.rights, "wrong", own, "lacks the right export on out", rights=["export"])
+    finding = found(database.rights, "error", own, "lacks the right export on out", rights=["export"])
     conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
     assert {one.level for one in findings(database.rights, own, rights=[right.value for right in Right])} == {Level.ok}
     conn.execute(sql.SQL("revoke delete on pgcombine.wc_values_b0001 from {}").format(sql.Identifier(role)))
     found(database.rights, "warning", own, "part of the right work only on wc")
     conn.execute(sql.SQL("select pgcombine.revoke_right('work', {}, 'other')").format(sql.Literal(role)))
-    found(database.rights, "wrong", own, "lacks the right work on other", rights=["work"], queues=["other"])
+    found(database.rights, "error", own, "lacks the right work on other", rights=["work"], queues=["other"])
 
 
 def test_a_role_without_temporary_tables(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
@@ -299,11 +299,11 @@ def test_a_role_without_any_right(conn: psycopg.Connection, dsn: str, roles: Rol
     conn.execute("revoke all on pgcombine.queue_stat, pgcombine.worker from public")
     try:
         done = examine(as_role(dsn, role))
-        assert {one.level for one in done} <= {Level.ok, Level.note, Level.warning}
+        assert {one.level for one in done} <= {Level.ok, Level.info, Level.warning}
         denied = [one for one in done if one.found.startswith("not checked: permission denied")]
         assert {one.check for one in denied} >= {"queues", "workers"}
         assert all(one.advice for one in denied)
-        provoked.add(("any", "note"))
+        provoked.add(("any", "info"))
     finally:
         conn.execute("grant select on pgcombine.queue_stat, pgcombine.worker to public")
 
@@ -320,21 +320,21 @@ def test_a_check_that_fails(conn: psycopg.Connection, dsn: str) -> None:
 def test_connection_that_is_lost(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found until then is kept."""
 
-    def end(patient: Patient) -> Iterator[Finding]:
-        conn.execute("select pg_terminate_backend(%s)", (patient.connection.info.backend_pid,))
-        yield from queues.queues(patient)
+    def end(context: Context) -> Iterator[Finding]:
+        conn.execute("select pg_terminate_backend(%s)", (context.connection.info.backend_pid,))
+        yield from queues.queues(context)
 
     monkeypatch.setattr("pgcombine.doctor.examine.QUEUES", [database.cluster_identity, end, database.role])
     done = examine(dsn)
     assert [one.check for one in done[-2:]] == ["cluster-identity", "connection"]
-    assert done[-1].level is Level.wrong
-    provoked.add(("connection", "wrong"))
+    assert done[-1].level is Level.error
+    provoked.add(("connection", "error"))
 
 
 def test_queue(conn: psycopg.Connection, dsn: str) -> None:
-    found(queues.queues, "note", dsn, "no queue")
-    found(queues.queues, "wrong", dsn, 'no queue "wc"', queues=["wc"])
-    found(queues.workers, "note", dsn, "no worker")
+    found(queues.queues, "info", dsn, "no queue")
+    found(queues.queues, "error", dsn, 'no queue "wc"', queues=["wc"])
+    found(queues.workers, "info", dsn, "no worker")
     make_queue(conn, max_backlog=4)
     assert found(queues.queues, "ok", dsn, "about 0 pending").subject == "wc"
     for check in (queues.paused, queues.lag, queues.failing, queues.quarantine, queues.backlog, queues.structure):
@@ -345,13 +345,13 @@ def test_queue(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.workers, "warning", dsn, "updates are pending")
     found(queues.backlog, "warning", dsn, "4 updates are pending of the 4")
     an_hour_ago(conn)
-    stalled = found(queues.lag, "wrong", dsn, "stalled: about 4")
+    stalled = found(queues.lag, "error", dsn, "stalled: about 4")
     assert stalled.value == pytest.approx(3600, abs=60)
     assert conn.execute("select * from pgcombine.combine('wc')").fetchone() is not None
     conn.execute("delete from pgcombine.sample")
     found(queues.lag, "warning", dsn, "workers are late")
     conn.execute("select pgcombine.pause('wc')")
-    found(queues.paused, "note", dsn, "paused, about [123] updates")
+    found(queues.paused, "info", dsn, "paused, about [123] updates")
     assert findings(queues.lag, dsn) == []
 
 
@@ -378,7 +378,7 @@ def test_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
 def test_failures(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
-    found(queues.failing, "wrong", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
+    found(queues.failing, "error", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     conn.execute(
         "select pgcombine_internal.schedule_expiry('wc', 1, 0, 1024, sqlstate => '22012', error => 'division by zero')"
@@ -407,8 +407,8 @@ def test_workers(conn: psycopg.Connection, dsn: str) -> None:
         other.execute("lock table pgcombine.wc_values in access exclusive mode")
         other.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
         add(conn, {"a": 1})
-        eventually(lambda: [one for one in findings(queues.workers, dsn) if one.level is Level.note])
-        found(queues.workers, "note", dsn, "waits for a lock")
+        eventually(lambda: [one for one in findings(queues.workers, dsn) if one.level is Level.info])
+        found(queues.workers, "info", dsn, "waits for a lock")
 
 
 def test_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
@@ -438,7 +438,7 @@ def test_structure(conn: psycopg.Connection, dsn: str, damage: str, text: str) -
     make_queue(conn)
     assert findings(queues.structure, dsn) == []
     conn.execute(damage.encode())
-    found(queues.structure, "wrong", dsn, text)
+    found(queues.structure, "error", dsn, text)
 
 
 def test_exports(conn: psycopg.Connection, dsn: str) -> None:
@@ -454,9 +454,9 @@ def test_exports(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute(update, ("suspect",))
     found(queues.exports, "warning", dsn, "the last deliveries failed: refused")
     conn.execute(update, ("down",))
-    assert found(queues.exports, "wrong", dsn, "is down: refused").subject == "out"
+    assert found(queues.exports, "error", dsn, "is down: refused").subject == "out"
     conn.execute("select pgcombine.pause_export('out')")
-    found(queues.exports, "note", dsn, "paused")
+    found(queues.exports, "info", dsn, "paused")
     conn.execute("insert into pgcombine.export_quarantine (export, seq, entry, error) values ('out', 7, '{}', 'no')")
     found(queues.exports, "warning", dsn, "has refused 1 entries")
 
@@ -474,9 +474,9 @@ def test_other_servers(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("update pgcombine.destination_state set state = 'down', reason = 'gone' where name = 'b'")
     found(queues.servers, "warning", dsn, "it is down: gone")
     conn.execute("update pgcombine.destination_state set state = 'paused' where name = 'b'")
-    found(queues.servers, "note", dsn, "paused")
+    found(queues.servers, "info", dsn, "paused")
     conn.execute("update pgcombine.handoff_replica set needs_repair = 'hints were truncated' where name = 'b'")
-    found(queues.servers, "wrong", dsn, "hints were truncated")
+    found(queues.servers, "error", dsn, "hints were truncated")
 
 
 def test_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
@@ -484,7 +484,7 @@ def test_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("select pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'run 1')")
     assert findings(queues.loads, dsn) == []
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 hours'")
-    assert found(queues.loads, "note", dsn, "run 1").subject == "wc"
+    assert found(queues.loads, "info", dsn, "run 1").subject == "wc"
 
 
 def test_autovacuum_of_a_table(conn: psycopg.Connection, dsn: str) -> None:
@@ -511,8 +511,8 @@ def sick(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def test_settings_of_a_sick_server(sick: str) -> None:
-    found(servers.autovacuum, "wrong", sick, "autovacuum is off")
-    found(servers.durability, "note", sick, "synchronous_commit")
+    found(servers.autovacuum, "error", sick, "autovacuum is off")
+    found(servers.durability, "info", sick, "synchronous_commit")
     found(servers.wal, "ok", sick, "2048 MB")
     found(servers.locks, "ok", sick, "room for")
     with psycopg.connect(sick, autocommit=True) as conn:
@@ -527,7 +527,7 @@ def test_settings_of_a_sick_server(sick: str) -> None:
 def test_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found(machine.program, "ok", dsn, "^pgcombine .*, Python 3")
     monkeypatch.setenv("PGCOMBINE_JDBC_JAR", "/nowhere")
-    found(machine.jdbc_driver, "wrong", dsn, "names '/nowhere'")
+    found(machine.jdbc_driver, "error", dsn, "names '/nowhere'")
     jar = tmp_path / "postgresql.jar"
     jar.touch()
     monkeypatch.setenv("PGCOMBINE_JDBC_JAR", str(jar))
@@ -536,7 +536,7 @@ def test_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     for places in ("_spark_jars", "_cache"):
         monkeypatch.setattr(f"pgcombine.spark.jdbc_driver.{places}", lambda: tmp_path / "empty")
     monkeypatch.setattr("pgcombine.spark.jdbc_driver._DEBIAN", tmp_path / "none.jar")
-    found(machine.jdbc_driver, "note", dsn, "there is none")
+    found(machine.jdbc_driver, "info", dsn, "there is none")
     monkeypatch.setattr("pgcombine.spark.java._candidates", lambda: [("PATH's", tmp_path / "java")])
     found(machine.java, "warning", dsn, "Spark needs Java 17")
 
@@ -547,5 +547,5 @@ def test_every_finding_was_provoked(request: pytest.FixtureRequest) -> None:
     if len(alone) < 30 or request.config.option.keyword:
         does_not_apply("only some of this file's tests were run")
     every = {(name_of(check), level) for check in CHECKS for level in worth(check) - {"ok"}}
-    every |= {("connection", "wrong"), ("any", "note"), ("any", "warning")}
+    every |= {("connection", "error"), ("any", "info"), ("any", "warning")}
     assert sorted(every - provoked - NOT_PROVOKED) == []

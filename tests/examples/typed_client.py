@@ -80,7 +80,7 @@ def export(connection: psycopg.Connection[Any]) -> None:
     queue = ExportQueue("sales_out", queue="sales")
     queue.create(connection)
     assert_type(queue.backlog(connection), int)
-    assert_type(queue.retry(connection, 7), int)
+    assert_type(queue.retry_quarantined(connection, 7), int)
     assert_type(queue.quarantined(connection), list[dict[str, Any]])
     assert_type(ExportWorker(connect, "sales_out", Printer).drain(), int)
     chosen: type[Exporter] = Printer

@@ -30,7 +30,7 @@ def test_both_sides_are_pooled(conn: psycopg.Connection, dsn: str, target: str) 
                 eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
             finally:
                 stop.set()
-        # a batch that fails, and one by rows: the entry at fault is looked for
+        # a batch that fails, and one by rows: the failing entry is looked for
         with psycopg.connect(target, autocommit=True) as direct:
             direct.execute("alter table search add constraint refused check (word <> 'poison')")
         add(conn, {"poison": 1, "x": 1})

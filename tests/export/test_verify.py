@@ -151,7 +151,7 @@ def test_waiting_and_refused_entries(conn: psycopg.Connection, dsn: str, target:
     add(conn, {"b": 1, "gone": -1, "new": 1})
     combine_all(conn)
     moving = {"b": "moving", "gone": "moving", "new": "moving"}
-    assert found(conn, target, patience=0.0) == moving
+    assert found(conn, target, timeout=0.0) == moving
     assert resync(conn, "search", target=target) == (0, 3)
     assert len(rows(conn, "search_exports")) == 3
     with psycopg.connect(target, autocommit=True) as there:
@@ -184,7 +184,7 @@ def test_a_key_that_changes_between_the_two_looks(
     assert found(conn, target) == {}
     assert left == 0
     left = 1_000_000
-    assert found(conn, target, patience=0.0) == {"hot": "moving"}
+    assert found(conn, target, timeout=0.0) == {"hot": "moving"}
 
 
 def test_keys_and_values_of_many_types(conn: psycopg.Connection, dsn: str, target: str) -> None:
@@ -252,12 +252,12 @@ def test_with_writers_passes_and_workers(
             with in_background(*(lambda seed=seed: produce(seed) for seed in range(2))):
                 try:
                     for _ in range(3):
-                        assert set(found(conn, target, patience=1.0).values()) <= {"moving"}
+                        assert set(found(conn, target, timeout=1.0).values()) <= {"moving"}
                     with psycopg.connect(target, autocommit=True) as there:
                         there.execute("create table older as select * from search where word <> 'w2999'")
                         there.execute("update older set n = n + 1 where word in ('w2001', 'w2002')")
                         restore(there)
-                    differing = found(conn, target, patience=1.0)
+                    differing = found(conn, target, timeout=1.0)
                     assert differing.items() >= {"w2999": "missing", "w2001": "other", "w2002": "other"}.items()
                     sent, _ = resync(conn, "search", target=target)
                     assert sent >= 3
@@ -473,7 +473,7 @@ def test_a_destination_that_is_ahead(conn: psycopg.Connection, dsn: str, target:
         resync(conn, "search", target=target)
     ownership.own(conn, "search")
     # until the full state is delivered, and other keys are swept, nothing is a difference
-    assert set(found(conn, target, patience=0.0).values()) <= {"moving"}
+    assert set(found(conn, target, timeout=0.0).values()) <= {"moving"}
     deliver(conn, dsn, target)
     assert found(conn, target) == {}
     assert exported(target) == values(conn)

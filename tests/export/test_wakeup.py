@@ -10,26 +10,26 @@ import psycopg
 import pytest
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one
-from support.sessions import asleep, in_background
+from support.sessions import in_background, worker_listens
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
 from pgcombine.database.sqlfiles import query
 
-GATE = "pgcombine.search_exports"
-NEVER = 3600.0  # seconds between two looks
+EXPORTS = "pgcombine.search_exports"
+NEVER = 3600.0  # seconds between two polls
 
 
 class Receiver:
-    """Keeps what it is given; refuses connections while it is away."""
+    """Keeps what it is given; refuses connections while it is down."""
 
     def __init__(self) -> None:
-        self.away = False
+        self.down = False
         self.words: list[str] = []
 
     def __call__(self, entries: list[Entry]) -> None:
-        if self.away:
-            raise ConnectionRefusedError("away")
+        if self.down:
+            raise ConnectionRefusedError("down")
         self.words += [entry.key for entry in entries]
 
 
@@ -55,12 +55,12 @@ def change(conn: psycopg.Connection, word: str) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_change_wakes_it(conn: psycopg.Connection, dsn: str, receiver: Receiver, count: int) -> None:
+def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, receiver: Receiver, count: int) -> None:
     make_queue(conn)
     make_export(conn)
     with running(dsn, receiver, count):
         for number in range(5):
-            eventually(lambda: asleep(conn, gate=GATE))
+            eventually(lambda: worker_listens(conn, table=EXPORTS))
             change(conn, f"w{number}")
             eventually(lambda: len(receiver.words) == number + 1, what="it was delivered")  # noqa: B023
     assert receiver.words == [f"w{number}" for number in range(5)]
@@ -74,12 +74,14 @@ def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: 
         change(conn, "a")
         assert list(listener.notifies(timeout=0)) == []
         with psycopg.connect(dsn, autocommit=True) as sleeper:
-            assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s::regclass)", GATE) == "taken"
+            assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s::regclass)", EXPORTS) == "taken"
             change(conn, "a")
         eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping one is")
 
 
-def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+def test_resumed_destination_and_retried_entries_wake_the_worker(
+    conn: psycopg.Connection, dsn: str, receiver: Receiver
+) -> None:
     make_queue(conn)
     make_export(conn)
     conn.execute("select pgcombine.pause_export('search')")
@@ -87,7 +89,7 @@ def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: st
     with running(dsn, receiver):
         conn.execute("select pgcombine.resume_export('search')")
         eventually(lambda: receiver.words == ["paused"])
-        eventually(lambda: asleep(conn, gate=GATE))
+        eventually(lambda: worker_listens(conn, table=EXPORTS))
         conn.execute(
             query("export_refused").encode(),
             ("search", "no", '{"word": "back", "new_n": 1, "seq": 1000}'),
@@ -96,7 +98,7 @@ def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: st
         eventually(lambda: receiver.words == ["paused", "back"])
 
 
-def test_a_destination_that_was_away_is_tried_when_it_is_time(
+def test_worker_retries_an_unreachable_destination_after_its_back_off(
     conn: psycopg.Connection, dsn: str, receiver: Receiver
 ) -> None:
     """Not before, and not only at the next look."""
@@ -105,10 +107,10 @@ def test_a_destination_that_was_away_is_tried_when_it_is_time(
     conn.execute(
         "select pgcombine_internal.add_destination('export', 'search', backoff => '10 ms', longest_backoff => '50 ms')"
     )
-    receiver.away = True
+    receiver.down = True
     with running(dsn, receiver):
         change(conn, "a")
         eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
-        receiver.away = False
+        receiver.down = False
         eventually(lambda: receiver.words == ["a"])
     assert one(conn, "select state from pgcombine.destination") == "up"

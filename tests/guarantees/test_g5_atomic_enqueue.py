@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from support.audit import audit, audited, check
 from support.queues import add, combine_all, enqueue, make_queue, one, rows, values
-from support.sessions import asleep, workers
+from support.sessions import worker_listens, workers
 from support.wait import eventually
 
 from pgcombine.queue.combine_queue import CombineQueue
@@ -95,7 +95,7 @@ def test_a_sleeping_worker_is_not_told_of_what_rolls_back(conn: psycopg.Connecti
     make_queue(conn, buckets=2)
     audit(conn)
     with workers(dsn, "wc", poll=60) as worker, psycopg.connect(dsn) as caller:
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         put(caller, {"a": 1})
         caller.rollback()
         put(caller, {"a": 2})

@@ -63,7 +63,7 @@ class Writer:
 
 class Machine(RuleBasedStateMachine):
     dsn = ""
-    patience = 30.0  # seconds for draining
+    timeout = 30.0  # seconds for draining
     buckets = 2
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class Machine(RuleBasedStateMachine):
             if not self.wrong and one(self.conn, "select count(*) from pgcombine.queue"):
                 self.conn.execute("update public.switch set works = 1")
                 self.conn.execute("select pgcombine.resume('wc')")
-                eventually(self.drained, timeout=self.patience, what="drained")
+                eventually(self.drained, timeout=self.timeout, what="drained")
                 check(self.conn, self.committed)
         finally:
             self.conn.close()
@@ -301,8 +301,8 @@ class Machine(RuleBasedStateMachine):
         session.close()
 
 
-def run(dsn: str, *, patience: float = 30.0, **options: Any) -> None:
-    machine = type("Here", (Machine,), {"dsn": dsn, "patience": patience})
+def run(dsn: str, *, timeout: float = 30.0, **options: Any) -> None:
+    machine = type("Here", (Machine,), {"dsn": dsn, "timeout": timeout})
     suppressed = list(HealthCheck)
     chosen = settings(stateful_step_count=40, deadline=None, database=None, suppress_health_check=suppressed, **options)
     run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
@@ -342,4 +342,4 @@ def test_the_machine_notices_a_broken_pass(
 
 # rivals don't meet at the same moment each time: what was noticed once need not be when it is tried again
 NOTICED = (AssertionError, psycopg.Error, Flaky)
-UNTIL_NOTICED: dict[str, Any] = {"patience": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}
+UNTIL_NOTICED: dict[str, Any] = {"timeout": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.clusters import Cluster, agreed, dsns, hints, replay, settle
+from support.clusters import Cluster, agreed, dsns, hints, replay, replay_all
 from support.queues import combine_all, make_queue, one
 
 from pgcombine import ReplicatedQueue
@@ -20,7 +20,7 @@ from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.reading import Reading
-from pgcombine.handoff.settling import settle as drop_texts
+from pgcombine.handoff.retained import drop_retained
 
 Clusters = dict[str, Cluster]
 LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first: it asks those that failed just now, too
@@ -28,7 +28,7 @@ ALL = {"good": 1, "bad": 1}
 
 
 def queue_on(clusters: Mapping[str, Cluster], first: str) -> ReplicatedQueue:
-    """With ``first`` as home."""
+    """With ``first`` as coordinator."""
     return ReplicatedQueue(dsns({first: clusters[first], **clusters}), "wc", timeout=4.0)
 
 
@@ -66,11 +66,11 @@ def repair(cluster: Cluster) -> repairing.Repaired:
 
 @pytest.fixture
 def refused(clusters: Clusters) -> Clusters:
-    """Of a write by way of home b, a has refused one update."""
+    """Of a write by way of coordinator b, a has refused one update."""
     refuse_bad(clusters["a"])
     with queue_on(clusters, "b") as queue:
         queue.enqueue([("good", 1), ("bad", 1)], level="QUORUM")
-    settle(clusters)
+    replay_all(clusters)
     return clusters
 
 
@@ -98,9 +98,9 @@ def test_who_refused_an_update_lacks_it(refused: Clusters) -> None:
     refused["b"].proxy.heal()
     take_bad(refused["a"])
     with refused["b"].connect() as conn:
-        assert operations.retry(conn, "a") == 1
+        assert operations.retry_quarantined(conn, "a") == 1
     assert next(readings(refused, ["bad"])).lags == {"a": 1, "b": 0, "c": 0}
-    settle(refused)
+    replay_all(refused)
     with refused["b"].connect() as conn:
         combine_all(conn)
     for reading in readings(refused, ["good", "bad"]):
@@ -135,7 +135,7 @@ def test_the_home_of_a_refused_update_is_lost(refused: Clusters) -> None:
 
 
 def test_what_two_homes_know_as_refused_counts_once(refused: Clusters) -> None:
-    """A caller that retried by way of another home, and two replayers: both hold the same update."""
+    """A caller that retried by way of another coordinator, and two replayers: both hold the same update."""
     with refused["b"].connect() as b, refused["c"].connect() as c:
         row = b.execute("select to_jsonb(q) from pgcombine.handoff_quarantine q").fetchone()
         c.execute(
@@ -148,8 +148,8 @@ def test_what_two_homes_know_as_refused_counts_once(refused: Clusters) -> None:
             (psycopg.types.json.Jsonb(row[0] if row else None),),
         )
         take_bad(refused["a"])
-        assert operations.retry(b, "a") == operations.retry(c, "a") == 1
-    assert settle(refused)["quarantined"] == 0
+        assert operations.retry_quarantined(b, "a") == operations.retry_quarantined(c, "a") == 1
+    assert replay_all(refused)["quarantined"] == 0
     with refused["a"].connect() as conn:
         combine_all(conn)
         assert dict(conn.execute("select * from pgcombine.wc_values").fetchall()) == ALL
@@ -163,9 +163,9 @@ def test_a_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
         assert reading.lags == {"a": 1, "b": 0, "c": 1}
     take_bad(refused["a"])
     with refused["b"].connect() as conn:
-        operations.retry(conn, "a")
-        operations.retry(conn, "c")
-    settle(refused)
+        operations.retry_quarantined(conn, "a")
+        operations.retry_quarantined(conn, "c")
+    replay_all(refused)
     for reading in readings(refused, ["good", "bad"]):
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, dict.fromkeys("abc", 0))
 
@@ -221,7 +221,7 @@ def test_a_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> Non
     shown = run_cli("replicas", "show", "b", "--dsn", clusters["a"].direct)
     assert shown.returncode == 0, shown.stderr
     with clusters["a"].connect() as conn:
-        assert operations.discard(conn, "b", "a test") == 1
+        assert operations.drop_quarantined(conn, "b", "a test") == 1
 
 
 # a server that was restored from an older backup
@@ -241,19 +241,21 @@ def backup(cluster: Cluster, directory: Path) -> Iterator[None]:
     cluster.start()
 
 
-def some_writes(clusters: Clusters, home: str, n: int, times: int) -> None:
-    with queue_on(clusters, home) as queue:
+def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> None:
+    with queue_on(clusters, coordinator) as queue:
         for _ in range(times):
             queue.enqueue([("x", n)], level="ALL")
         eventually(lambda: not any(hints(clusters).values()))
 
 
-@pytest.mark.parametrize("home", ["b", "a"], ids=["of others", "its own"])
-def test_who_forgot_writes_is_found_out_by_the_first_reading(clusters: Clusters, home: str, tmp_path: Path) -> None:
-    """No delivery has come since: the others know what it had acknowledged, or sent as their home."""
-    some_writes(clusters, home, 4, 5)
+@pytest.mark.parametrize("coordinator", ["b", "a"], ids=["of others", "its own"])
+def test_who_forgot_writes_is_found_out_by_the_first_reading(
+    clusters: Clusters, coordinator: str, tmp_path: Path
+) -> None:
+    """No delivery has come since: the others know what it had acknowledged, or sent as their coordinator."""
+    some_writes(clusters, coordinator, 4, 5)
     with backup(clusters["a"], tmp_path):
-        some_writes(clusters, home, 5, 3)
+        some_writes(clusters, coordinator, 5, 3)
     for reading in readings(clusters, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 35}, False, ("a",))
         assert reading.lags["a"] > 0
@@ -269,7 +271,7 @@ def test_a_single_write_that_is_forgotten_is_noticed(clusters: Clusters, tmp_pat
     with backup(clusters["a"], tmp_path):
         with queue_on(clusters, "a") as queue:
             queue.enqueue([("x", 1)], level="QUORUM")
-        settle(clusters)
+        replay_all(clusters)
     reading = next(readings(clusters, ["x"]))
     assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 21}, False, ("a",))
 
@@ -288,14 +290,14 @@ def test_the_hints_that_a_home_forgot_are_counted(clusters: Clusters, tmp_path: 
 
 
 def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path: Path) -> None:
-    """What a home had noted is lost with it. The other servers noted it when they dropped the texts."""
+    """What a coordinator had noted is lost with it. The other servers noted it when they dropped the texts."""
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
             conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
             operations.add(conn, "a", dsns(clusters)["a"].replace(f":{clusters['a'].password}@", "@"))
-        with open_peer("c", clusters["c"].direct, 5).connection as home:
-            assert drop_texts(home, 5) == 3
+        with open_peer("c", clusters["c"].direct, 5).connection as coordinator:
+            assert drop_retained(coordinator, 5) == 3
     with clusters["b"].connect() as conn:
         conn.execute("delete from pgcombine.handoff_delivery")
     for reading in readings(clusters, ["x"]):
@@ -304,7 +306,7 @@ def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path:
 
 def test_upkeep_leaves_what_servers_must_have(clusters: Clusters) -> None:
     some_writes(clusters, "a", 1, 3)
-    settle(clusters)
+    replay_all(clusters)
     seen = "select seen from pgcombine_internal.handoff_status('wc')"
     with clusters["a"].connect() as conn:
         assert len(one(conn, seen)["b"]) == 3
@@ -334,8 +336,8 @@ def create(cluster: Cluster) -> None:
         make_queue(conn, buckets=4)
 
 
-def reason(home: Cluster, destination: str) -> tuple[str, str]:
-    with home.connect() as conn:
+def reason(coordinator: Cluster, destination: str) -> tuple[str, str]:
+    with coordinator.connect() as conn:
         row = conn.execute(
             "select state, reason from pgcombine.handoff where destination = %s", (destination,)
         ).fetchone()
@@ -364,7 +366,7 @@ def test_hints_of_a_dropped_queue_are_no_ones(waiting: Clusters) -> None:
     waiting["c"].proxy.heal()
     with queue_on(waiting, "b") as queue:
         queue.enqueue([("x", 100)], level="ALL")
-    settle(waiting)
+    replay_all(waiting)
     agreed(waiting, {"x": 100})
     peer = open_peer("c", waiting["c"].direct, 5)
     with peer.connection, pytest.raises(QueueMismatchError, match="the write is of the one before"):
@@ -385,8 +387,8 @@ def operations_status(cluster: Cluster) -> list[dict[str, object]]:
         return operations.status(conn)
 
 
-def hint_at(home: Cluster) -> Hint:
-    with home.connect() as conn:
+def hint_at(coordinator: Cluster) -> Hint:
+    with coordinator.connect() as conn:
         row = conn.execute(
             "select token, queue, shape, digest, servers, updates, payload, '{a,b,c}'::text[], 3, null "
             "from pgcombine.handoff_hint"
@@ -412,7 +414,7 @@ def test_a_server_that_was_away_when_it_was_dropped(waiting: Clusters) -> None:
     create(waiting["c"])
     with waiting["b"].connect() as conn:
         operations.resume(conn, "c")
-    settle(waiting)
+    replay_all(waiting)
     agreed(waiting, {"x": 100})
     for reading in readings(waiting, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 100}, True, ())
@@ -431,7 +433,7 @@ def test_a_queue_that_is_dropped_on_one_server_only(waiting: Clusters) -> None:
     with waiting["a"].connect() as conn:
         rebuilding.rebuild(conn, waiting["a"].direct, "c", ["b"])
     assert repair(waiting["a"]).marked == []
-    settle(waiting)
+    replay_all(waiting)
     agreed(waiting, {"x": 11})
     with queue_on(waiting, "c") as queue:
         queue.enqueue([("x", 100)], level="ALL")
@@ -461,7 +463,7 @@ def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> N
         conn.execute("reset role; drop owned by pgcombine_writer; drop role pgcombine_writer")
     with queue_on(clusters, "a") as queue:
         queue.enqueue([("x", 100)], level="ALL")
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"x": 100})
     for reading in readings(clusters, ["x"]):
         assert (reading.values, reading.complete) == ({"x": 100}, True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from support import eventually, start_cli
-from support.clusters import Cluster, agreed, dsns, figures, hints, replay, settle, tokens
+from support.clusters import Cluster, agreed, dsns, figures, hints, replay, replay_all, tokens
 from support.queues import current, one
 
 from pgcombine import Replayer, ReplicatedQueue
@@ -54,7 +54,7 @@ def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
         eventually(lambda: queue.enqueue([(word, 1)], errors[0].token).acked == ("a", "c", "e"))
         for error in errors:
             assert queue.enqueue([(word, 1)], error.token).acked == ("a", "c", "e")
-    settle(clusters)
+    replay_all(clusters)
     agreed({name: clusters[name] for name in holders}, {word: 3})
     agreed({name: clusters[name] for name in "bd"}, {})
 
@@ -69,7 +69,7 @@ def test_a_replica_fails_after_the_caller_was_answered(queue: ReplicatedQueue, c
         clusters["c"].kill()
     clusters["c"].start()
     clusters["c"].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 1})
 
 
@@ -84,19 +84,19 @@ def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
         queue.enqueue([("fluo", 1)], level="ALL")
     assert raised.value.hinted == ("c",)
     clusters["c"].thaw()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 12})
 
 
 @pytest.mark.slow
 def test_the_home_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The write goes to the next home with the same token; the first did it as well, when it goes on."""
+    """The write goes to the next coordinator with the same token; the first did it as well, when it goes on."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["a"].freeze()
     receipt = queue.enqueue([("fluo", 1)], level="QUORUM")
     assert receipt.acked == ("b", "c")
     clusters["a"].thaw()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 2})
 
 
@@ -113,7 +113,7 @@ def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: C
         blocker.close()
     clusters["c"].start()
     assert len(tokens(clusters["c"])) == 1
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 11})
 
 
@@ -128,7 +128,7 @@ def test_a_server_is_killed_after_its_commit_before_its_answer(queue: Replicated
     clusters["c"].kill()
     clusters["c"].start()
     clusters["c"].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 11})
     assert figures(clusters["a"])["c"] == (1, 1, 0)
 
@@ -145,13 +145,13 @@ def test_the_coordinator_is_killed_after_the_commit(clusters: Clusters) -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr
     assert hints(clusters) == {"a": 2, "b": 0, "c": 0}
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 1})
 
 
 @pytest.mark.slow
 def test_a_home_is_killed_after_the_commit(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """4: the home itself, before any delivery; it has the hints when it is back."""
+    """4: the coordinator itself, before any delivery; it has the hints when it is back."""
     for name in "bc":
         clusters[name].proxy.refuse = True
     assert queue.enqueue([("fluo", 1)], level="ONE").hinted == ("b", "c")
@@ -162,7 +162,7 @@ def test_a_home_is_killed_after_the_commit(queue: ReplicatedQueue, clusters: Clu
     receipt = eventually(lambda: tried(lambda: queue.enqueue([("fluo", 10)], token)))
     assert receipt.acked == ("b", "c")
     clusters["a"].start()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 11})
 
 
@@ -190,8 +190,8 @@ def fill(clusters: Clusters, writes: int) -> dict[str, int]:
     return expected
 
 
-def waiting(home: Cluster, destination: str) -> int:
-    with home.connect() as conn:
+def waiting(coordinator: Cluster, destination: str) -> int:
+    with coordinator.connect() as conn:
         return int(one(conn, "select count(*) from pgcombine.handoff_hint where destination = %s", destination))
 
 
@@ -208,13 +208,13 @@ def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) 
             replayer.wait()
         blocker.rollback()
         assert waiting(clusters["a"], "c") == 30
-    assert settle(clusters) == {"delivered": 0, "deduplicated": 30, "quarantined": 0}
+    assert replay_all(clusters) == {"delivered": 0, "deduplicated": 30, "quarantined": 0}
     agreed(clusters, expected)
 
 
 @pytest.mark.slow
 def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """6: to the home as well; a write may be taken by one home after the other."""
+    """6: to the coordinator as well; a write may be taken by one coordinator after the other."""
     queue.enqueue([("fluo", 1)], level="ALL")
     count = 1
     ways = [("c", "to_client"), ("c", "to_server"), ("a", "to_client"), ("a", "to_server"), ("b", "to_client")]
@@ -232,13 +232,13 @@ def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, c
                 pytest.fail("two of three servers are well, and no write came through")
             count += 1
         clusters[name].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": count})
 
 
 @pytest.mark.slow
 def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> None:
-    """6: the first home took the write, nobody heard of it, and it is gone for good."""
+    """6: the first coordinator took the write, nobody heard of it, and it is gone for good."""
     token = new_token()
     with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
         alone.enqueue([("other", 1)])
@@ -252,7 +252,7 @@ def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> N
         assert receipt.acked == ("b", "c")
     clusters["a"].start()
     clusters["a"].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     for cluster in clusters.values():
         with cluster.connect() as conn:
             assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
@@ -287,7 +287,7 @@ def test_a_server_that_is_back_is_asked_as_soon_as_a_level_needs_it(clusters: Cl
         clusters["c"].proxy.heal()
         fails_for_long()
         assert queue.enqueue([("fluo", 1)], level="ALL").acked == ("a", "b", "c")
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 8})
 
 
@@ -340,13 +340,13 @@ def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> Non
         assert (receipt.acked, receipt.hinted) == (("a", "b"), ())
         assert "quota" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'")
     clusters["c"].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     agreed({name: clusters[name] for name in "ab"}, {"fluo": acknowledged, "spark": 1})
     assert len(tokens(clusters["a"]) - tokens(clusters["c"])) == 1
 
 
 def test_a_disk_is_full(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """7: as PostgreSQL tells it: an insert fails with 53100. On a replica: hints; on the home: another home."""
+    """7: as PostgreSQL reports it: an insert fails with 53100. A replica gets hints; another server coordinates."""
     for name in "ca":
         token = new_token()
         eventually(lambda token=token: tried(lambda: queue.enqueue([("fluo", 1)], token, level="ALL")))
@@ -360,7 +360,7 @@ def test_a_disk_is_full(queue: ReplicatedQueue, clusters: Clusters) -> None:
         assert name not in receipt.acked
         with clusters[name].connect() as conn:
             conn.execute("drop function full_disk cascade")
-        settle(clusters)
+        replay_all(clusters)
     agreed(clusters, {"fluo": 4})
 
 
@@ -372,7 +372,7 @@ def test_one_update_of_five_hundred_does_not_fit(queue: ReplicatedQueue, cluster
     receipt = queue.enqueue([("fluo", 5000 if i == 321 else 1) for i in range(500)], level="QUORUM")
     assert receipt.acked == ("a", "b")
     queue.enqueue([("after", 1)], level="ONE")
-    settle(clusters)
+    replay_all(clusters)
     agreed({name: clusters[name] for name in "ab"}, {"before": 1, "after": 1, "fluo": 5499})
     agreed({"c": clusters["c"]}, {"before": 1, "after": 1, "fluo": 499})
     assert tokens(clusters["a"]) == tokens(clusters["c"])
@@ -397,8 +397,8 @@ def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clu
     assert queue.enqueue([("fluo", 1)], level="QUORUM").acked == ("a", "b")
     eventually(lambda: waiting(clusters["a"], "b") == 0)
     replay(clusters)
-    with clusters["a"].connect() as home, clusters["c"].connect() as conn:
-        told = home.execute("select state, reason from pgcombine.handoff where destination = 'c'").fetchone()
+    with clusters["a"].connect() as coordinator, clusters["c"].connect() as conn:
+        told = coordinator.execute("select state, reason from pgcombine.handoff where destination = 'c'").fetchone()
         assert told == (
             "paused",
             'queue "wc" has another definition on this server (give it the same definition on all servers)',
@@ -407,8 +407,8 @@ def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clu
         conn.execute("select pgcombine.drop_queue('wc')")
         conn.execute(f"select pgcombine.create_queue({definition})")
         assert replay(clusters)["delivered"] == 0
-        home.execute("select pgcombine_internal.resume_destination('server', 'c')")
-    settle(clusters)
+        coordinator.execute("select pgcombine_internal.resume_destination('server', 'c')")
+    replay_all(clusters)
     agreed(clusters, {"fluo": 1})
 
 
@@ -420,9 +420,9 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
     assert queue.enqueue([("fluo", 1)], level="QUORUM").acked == ("a", "b")
     eventually(lambda: waiting(clusters["a"], "b") == 0)
     assert replay(clusters)["delivered"] == 0
-    with clusters["a"].connect() as home:
+    with clusters["a"].connect() as coordinator:
         assert 'this server is "b", not "c"' in one(
-            home, "select reason from pgcombine.handoff where destination = 'c'"
+            coordinator, "select reason from pgcombine.handoff where destination = 'c'"
         )
         clusters["c"].proxy.target = right
         clusters["c"].proxy.cut()
@@ -430,9 +430,11 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
             before = conn.execute("table pgcombine.handoff_server").fetchone()
             conn.execute("select pgcombine_internal.handoff_identify('c')")
             assert replay(clusters)["delivered"] == 0
-            assert "it has another id" in one(home, "select reason from pgcombine.handoff where destination = 'c'")
+            assert "it has another id" in one(
+                coordinator, "select reason from pgcombine.handoff where destination = 'c'"
+            )
             conn.execute("update pgcombine.handoff_server set id = %s, epoch = 1", (before[2],))
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 2})
 
 
@@ -464,9 +466,9 @@ def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) 
         conn.execute("delete from pgcombine.handoff_token where token <> %s", (before[0][0],))
     clusters["c"].proxy.heal()
     assert replay(clusters)["delivered"] == 0
-    with clusters["a"].connect() as home:
-        assert one(home, "select state from pgcombine.handoff where destination = 'c'") == "paused"
-        assert "forgotten" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
+    with clusters["a"].connect() as coordinator:
+        assert one(coordinator, "select state from pgcombine.handoff where destination = 'c'") == "paused"
+        assert "forgotten" in one(coordinator, "select needs_repair from pgcombine.handoff where destination = 'c'")
     assert waiting(clusters["a"], "c") == 1
 
 
@@ -494,7 +496,7 @@ def test_a_home_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters
     for cluster in clusters.values():
         cluster.proxy.cut()
     eventually(lambda: bool(queue.enqueue([("spark", 1)], level="ONE")) and queue.get(["fluo"]).needs_repair == ("a",))
-    settle({name: clusters[name] for name in "ab"})
+    replay_all({name: clusters[name] for name in "ab"})
     with clusters["b"].connect() as conn:
         assert one(conn, "select state from pgcombine.handoff where destination = 'a'") == "paused"
         assert "forgotten" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'a'")
@@ -558,13 +560,13 @@ def test_half_a_million_hints_while_writers_go_on(queue: ReplicatedQueue, cluste
         stop.set()
         for thread in threads:
             thread.join()
-    settle(clusters)
+    replay_all(clusters)
     words = {f"w{i}": 0 for i in range(97)}
     for word, n in page:
         words[word] += 1000 * n
     agreed(clusters, {**words, "more": more})
 
 
-def waiting_rows(home: Cluster, destination: str) -> int:
-    with home.connect() as conn:
+def waiting_rows(coordinator: Cluster, destination: str) -> int:
+    with coordinator.connect() as conn:
         return int(one(conn, "select rows from pgcombine.handoff where destination = %s", destination))

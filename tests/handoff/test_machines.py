@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from support import eventually
-from support.clusters import Cluster, agreed, dsns, figures, hints, replay, settle, tokens
+from support.clusters import Cluster, agreed, dsns, figures, hints, replay, replay_all, tokens
 from support.queues import combine_all, one, values
 from support.servers import images
 
@@ -41,9 +41,9 @@ def test_a_standby_is_not_the_server(queue: ReplicatedQueue, clusters: Clusters,
         assert queue.enqueue([("fluo", 10)], level="QUORUM").acked == ("a", "b")
         eventually(lambda: hints({name: clusters[name] for name in "ab"}) == {"a": 1, "b": 0})
         assert replay({"a": clusters["a"]})["delivered"] == 0
-        with clusters["a"].connect() as home:
+        with clusters["a"].connect() as coordinator:
             assert 'server "c" is in recovery' in one(
-                home, "select reason from pgcombine.handoff where destination = 'c'"
+                coordinator, "select reason from pgcombine.handoff where destination = 'c'"
             )
         with (
             ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone,
@@ -52,7 +52,7 @@ def test_a_standby_is_not_the_server(queue: ReplicatedQueue, clusters: Clusters,
             alone.enqueue([("fluo", 100)])
         clusters["c"].proxy.target = urlsplit(clusters["c"].server).port or 0
         clusters["c"].proxy.cut()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 11})
 
 
@@ -74,10 +74,10 @@ def test_a_standby_takes_the_place_of_the_home(clusters: Clusters, tmp_path: Pat
         clusters["a"].proxy.target = urlsplit(standby.server).port or 0
         clusters["c"].proxy.heal()
         servers = {"a": standby, "b": clusters["b"], "c": clusters["c"]}
-        assert settle(servers) == {"delivered": 1, "deduplicated": 0, "quarantined": 0}
+        assert replay_all(servers) == {"delivered": 1, "deduplicated": 0, "quarantined": 0}
         with ReplicatedQueue(dsns(servers), "wc", level="ALL", timeout=4) as queue:
             assert queue.enqueue([("fluo", 10)], token).acked == ("a", "b", "c")
-        settle(servers)
+        replay_all(servers)
         agreed(servers, {"fluo": 11})
 
 
@@ -90,24 +90,24 @@ def test_a_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, cluste
     for days in (-8, 2):
         with pytest.raises(TokenExpiredError, match="check the clocks"):
             queue.enqueue([("fluo", 100)], token_of(timedelta(days=days)))
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 4})
 
 
 def test_hints_that_a_server_takes_for_too_old(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """9: its clock is two weeks ahead, or it forgets sooner: it can't know, so it refuses; nothing is lost silently."""
     queue.enqueue([("fluo", 1)], level="ALL")
-    with clusters["c"].connect() as conn, clusters["a"].connect() as home:
+    with clusters["c"].connect() as conn, clusters["a"].connect() as coordinator:
         conn.execute("update pgcombine.handoff_server set retention = '1 hour'")
         token = token_of(timedelta(hours=-5))
         assert queue.enqueue([("fluo", 10)], token).acked == ("a", "b")
-        settle(clusters)
+        replay_all(clusters)
         assert figures(clusters["a"])["c"][2] == 1
-        (held,) = operations.quarantined(home, "c", 10)
+        (held,) = operations.quarantined(coordinator, "c", 10)
         assert (held["token"], held["number"], held["sqlstate"]) == (token, 0, "PC041")
-        assert "too old" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
+        assert "too old" in one(coordinator, "select needs_repair from pgcombine.handoff where destination = 'c'")
         with pytest.raises(ReplicaError, match="rebuild that server first"):
-            operations.retry(home, "c", token)
+            operations.retry_quarantined(coordinator, "c", token)
     agreed({name: clusters[name] for name in "ab"}, {"fluo": 11})
     assert len(tokens(clusters["c"])) == 1
 
@@ -157,7 +157,7 @@ def fits(conn: psycopg.Connection) -> bool:
 
 @pytest.mark.docker
 def test_a_disk_that_is_really_full(cramped: tuple[Clusters, str]) -> None:
-    """7: on a replica: hints wait until there is room; on the home: the next one takes the write."""
+    """7: on a replica: hints wait until there is room; on the coordinator: the next one takes the write."""
     others, dsn = cramped
     servers = {**dsns(others), "d": dsn}
     with psycopg.connect(dsn, autocommit=True) as conn, ReplicatedQueue(servers, "wc", timeout=4) as queue:
@@ -170,8 +170,8 @@ def test_a_disk_that_is_really_full(cramped: tuple[Clusters, str]) -> None:
         assert queue.enqueue(rows, level="QUORUM").acked == ("a", "b")
         eventually(lambda: hints(others) == {"a": 1, "b": 0})
         assert replay({"a": others["a"]})["delivered"] == 0
-        with others["a"].connect() as home:
-            state, reason = home.execute(
+        with others["a"].connect() as coordinator:
+            state, reason = coordinator.execute(
                 "select state, reason from pgcombine.handoff where destination = 'd'"
             ).fetchone() or ("", "")
             assert state in ("suspect", "down")
@@ -179,7 +179,7 @@ def test_a_disk_that_is_really_full(cramped: tuple[Clusters, str]) -> None:
         with ReplicatedQueue({"d": dsn, **dsns(others)}, "wc", timeout=4) as first:
             assert "d" not in first.enqueue(rows, level="QUORUM").acked
         conn.execute("drop table filler")
-        settle(others)
+        replay_all(others)
         combine_all(conn)
         assert values(conn) == {"fluo": 1, **dict.fromkeys((word for word, _ in rows), 2)}
         held = set(conn.execute("select token, digest from pgcombine.handoff_token").fetchall())

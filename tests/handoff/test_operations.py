@@ -8,7 +8,7 @@ import signal
 
 import pytest
 from support import eventually, run_cli, start_cli
-from support.clusters import Cluster, agreed, hints, settle
+from support.clusters import Cluster, agreed, hints, replay_all
 from support.queues import one
 from support.sessions import in_background
 
@@ -74,8 +74,8 @@ def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
 
 
 def test_a_schema_of_another_version_delivers_nothing(hinted: Clusters) -> None:
-    with hinted["a"].connect() as home:
-        home.execute("update pgcombine.repeatable set digest = 'another'")
+    with hinted["a"].connect() as coordinator:
+        coordinator.execute("update pgcombine.repeatable set digest = 'another'")
     for words, status in ((("replicas", "run"), 3), (("replicas", "run", "--once"), 1)):  # 3: a supervisor restarts it
         assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)
     assert hints(hinted)["a"] == 1
@@ -154,7 +154,7 @@ def test_another_server_takes_the_place(hinted: Clusters) -> None:
     assert "it has another id" in call(hinted, "replicas", "replay", "c", status=1)
     with hinted["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
-    call(hinted, "replicas", "add", "c", address, "--adopt")
+    call(hinted, "replicas", "add", "c", address, "--new-identity")
     call(hinted, "replicas", "replay", "c")
     agreed(hinted, {"fluo": 11, "spark": 2})
 
@@ -213,7 +213,7 @@ def test_the_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: C
         with pytest.raises(HintsFullError, match=r"about 10 updates \(of 3\)"):
             queue.enqueue([("fluo", 1)], level="ONE")
     clusters["c"].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 6, "spark": 5})
 
 

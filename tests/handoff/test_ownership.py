@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.clusters import Cluster, settle
+from support.clusters import Cluster, replay_all
 from support.exports import exported, make_export, watched, worker_to
 from support.queues import combine_all, one, rows, values, write_values
 from support.servers import with_database
@@ -39,7 +39,7 @@ def both(clusters: Clusters, target: str) -> Iterator[ReplicatedQueue]:
             make_export(conn, target, batch=5)
     with ReplicatedQueue({name: clusters[name].dsn for name in "ab"}, "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("first", 1), ("gone", 1)])
-        with clusters["b"].connect() as conn:  # b has been no home yet
+        with clusters["b"].connect() as conn:  # b has been no coordinator yet
             operations.add(
                 conn,
                 "a",
@@ -95,7 +95,7 @@ def test_the_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, t
     with watched(target):
         deliver(clusters["a"], target)
         both.enqueue([("second", 2), ("gone", -1)], level="ONE")
-        settle({name: clusters[name] for name in "ab"})
+        replay_all({name: clusters[name] for name in "ab"})
         combined(clusters["b"])
         with clusters["a"].connect() as conn:  # a value that b hasn't
             conn.execute("insert into pgcombine.wc_updates (word, n) values ('stray', 1)")
@@ -109,21 +109,21 @@ def test_the_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, t
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, "owned: search by b since epoch 2")
         assert "a doesn't know the new owner yet" in done.stdout
         stop = threading.Event()
-        with clusters["a"].connect() as home:
+        with clusters["a"].connect() as coordinator:
             with in_background(lambda: worker_to(clusters["a"].direct, target, poll=0.05).run(stop)):
                 try:
                     # until the new owner has delivered, the destination obeys the former one
                     eventually(lambda: "stray" in exported(target))
                     deliver(clusters["b"], target)
                     assert exported(target) == combined(clusters["b"]) == {"first": 1, "second": 2, "gone": 0}
-                    home.execute("insert into pgcombine.wc_updates (word, n) values ('first', 1), ('later', 1)")
+                    coordinator.execute("insert into pgcombine.wc_updates (word, n) values ('first', 1), ('later', 1)")
                     combined(clusters["a"])
-                    eventually(lambda: one(home, "select owner from pgcombine.export") == "b")
+                    eventually(lambda: one(coordinator, "select owner from pgcombine.export") == "b")
                 finally:
                     stop.set()
-            assert one(home, "select epoch from pgcombine.export") == 2
-            assert rows(home, "search_exports") == []
-            assert one(home, "select count(*) from pgcombine.observer") == 0
+            assert one(coordinator, "select epoch from pgcombine.export") == 2
+            assert rows(coordinator, "search_exports") == []
+            assert one(coordinator, "select count(*) from pgcombine.observer") == 0
         assert exported(target) == combined(clusters["b"])
     clusters["a"].proxy.heal()
 
@@ -149,8 +149,8 @@ def test_a_rebuilt_owner_delivers_everything_anew(both: ReplicatedQueue, cluster
         combine_all(conn)
     deliver(clusters["a"], target)
     assert "stray" in exported(target)
-    with clusters["b"].connect() as home:
-        rebuilding.rebuild(home, clusters["b"].direct, "a")
+    with clusters["b"].connect() as coordinator:
+        rebuilding.rebuild(coordinator, clusters["b"].direct, "a")
     combined(clusters["a"])
     deliver(clusters["a"], target)
     assert exported(target) == combined(clusters["a"]) == {"first": 1, "gone": 1}

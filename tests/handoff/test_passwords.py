@@ -139,5 +139,5 @@ def test_the_environment_may_say_otherwise(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("more", ["hostaddr=192.0.2.1", "service=x", "passfile=/x", "options=-cx=y", "sslmode=disable"])
 def test_more_than_an_address_is_refused(more: str) -> None:
-    with pytest.raises(ReplicaError, match=f"sets {more.partition('=')[0]}: register it anew"):
+    with pytest.raises(ReplicaError, match=f"sets {more.partition('=')[0]}: register it again"):
         registered("b", f"host=b {more}")

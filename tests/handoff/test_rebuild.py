@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from support import eventually, run_cli, start_cli
-from support.clusters import Cluster, agreed, dsns, empty, hints, replay, settle, tokens
+from support.clusters import Cluster, agreed, dsns, empty, hints, replay, replay_all, tokens
 from support.queues import combine_all, one, values
 
 from pgcombine import ReplicatedQueue
@@ -27,13 +27,13 @@ BLOCKED = "select count(*) from pg_locks where not granted and pid <> pg_backend
 
 
 def rebuild(clusters: Clusters, name: str, *sources: str, at: str = "a", **options: object) -> Rebuilt:
-    with clusters[at].connect() as home:
-        return rebuilding.rebuild(home, clusters[at].direct, name, sources, **options)
+    with clusters[at].connect() as coordinator:
+        return rebuilding.rebuild(coordinator, clusters[at].direct, name, sources, **options)
 
 
 def equal(clusters: Clusters, name: str, at: str = "a") -> None:
-    with clusters[at].connect() as home:
-        found = compare(home, name)
+    with clusters[at].connect() as coordinator:
+        found = compare(coordinator, name)
     assert (found.lacking, found.surplus, found.conflicting) == ((), (), ())
 
 
@@ -94,8 +94,8 @@ def test_a_server_whose_hints_are_gone(queue: ReplicatedQueue, clusters: Cluster
     for _ in range(5):
         queue.enqueue([("fluo", 1)], level="QUORUM")
     eventually(lambda: hints(clusters) == {"a": 5, "b": 0, "c": 0})
-    with clusters["a"].connect() as home:
-        operations.truncate(home, "c", "a test")
+    with clusters["a"].connect() as coordinator:
+        operations.truncate(coordinator, "c", "a test")
     clusters["c"].proxy.heal()
     counts = {"w0": 1}
     with writing(clusters, counts):
@@ -106,16 +106,16 @@ def test_a_server_whose_hints_are_gone(queue: ReplicatedQueue, clusters: Cluster
     assert (done.sources, done.queues, done.unreached, done.unrepaired) == (("b",), ("wc",), {}, [])
     assert done.values >= 2
     assert done.tokens >= 6
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 6, **counts})
     equal(clusters, "c")
-    for home in "ab":
-        with clusters[home].connect() as conn:
+    for coordinator in "ab":
+        with clusters[coordinator].connect() as conn:
             assert one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'") is None
 
 
 def test_an_empty_server_takes_the_place_of_a_lost_one(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Its queue is made as well; the homes know it without being told."""
+    """Its queue is made as well; the coordinators know it without being told."""
     for number in range(20):
         queue.enqueue([(f"w{number % 3}", number)], level="ALL")
     queue.close()
@@ -129,7 +129,7 @@ def test_an_empty_server_takes_the_place_of_a_lost_one(queue: ReplicatedQueue, c
     expected = {f"w{i}": sum(range(i, 20, 3)) for i in range(3)}
     for word, n in counts.items():
         expected[word] = expected.get(word, 0) + n
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, expected)
     equal(clusters, "c")
 
@@ -150,36 +150,38 @@ def test_a_server_from_an_older_backup(queue: ReplicatedQueue, clusters: Cluster
     replay(clusters)
     assert hints(clusters)["a"] == 1
     rebuild(clusters, "c")
-    with clusters["a"].connect() as home:
-        told = home.execute("select state, needs_repair from pgcombine.handoff where destination = 'c'").fetchone()
+    with clusters["a"].connect() as coordinator:
+        told = coordinator.execute(
+            "select state, needs_repair from pgcombine.handoff where destination = 'c'"
+        ).fetchone()
         assert told == ("up", None)
-    assert settle(clusters) == {"delivered": 0, "deduplicated": 1, "quarantined": 0}
+    assert replay_all(clusters) == {"delivered": 0, "deduplicated": 1, "quarantined": 0}
     agreed(clusters, {"fluo": 111})
 
 
 def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A hint at one home for the source, none for the server: the copy has it none the less."""
+    """A hint at one coordinator for the source, none for the server: the copy has it none the less."""
     queue.enqueue([("fluo", 1)], level="ALL")
     for name in "bc":
         cut_off(clusters[name])
     queue.enqueue([("fluo", 10)], level="ONE")
     queue.close()
-    with clusters["a"].connect() as home:
-        operations.truncate(home, "c", "a test")
-        operations.pause(home, "b")
+    with clusters["a"].connect() as coordinator:
+        operations.truncate(coordinator, "c", "a test")
+        operations.pause(coordinator, "b")
         for name in "bc":
             clusters[name].proxy.heal()
-        with pytest.raises(ReplicationError, match='1 hints for "b" wait at "a", where it is paused: by hand'):
+        with pytest.raises(ReplicationError, match='1 hints for "b" wait at "a", where it is paused: manually'):
             rebuild(clusters, "c", "b")
-        assert "truncated" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
-        operations.resume(home, "b")
+        assert "truncated" in one(coordinator, "select needs_repair from pgcombine.handoff where destination = 'c'")
+        operations.resume(coordinator, "b")
     assert rebuild(clusters, "c", "b").unrepaired == []
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 11})
 
 
 def test_writes_that_no_source_has_are_not_lost(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Their home is gone with its hints; the server that is to be rebuilt is the last that has them."""
+    """Their coordinator is gone with its hints; the server that is to be rebuilt is the last that has them."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["b"])
     kept = queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -192,8 +194,8 @@ def test_writes_that_no_source_has_are_not_lost(queue: ReplicatedQueue, clusters
         ReplicaError, match=rf'1 writes of server "c" are on none of its sources \(b\), such as {kept.token}'
     ):
         rebuild(clusters, "c", "b", at="b")
-    with clusters["b"].connect() as home:
-        assert one(home, "select repairing from pgcombine.handoff_replica where name = 'c'") is None
+    with clusters["b"].connect() as coordinator:
+        assert one(coordinator, "select repairing from pgcombine.handoff_replica where name = 'c'") is None
     with pytest.raises(ReplicaError, match='"c" needs repair itself, according to "c": server "a" was removed'):
         rebuild(clusters, "b", "c", at="c")
     assert rebuild(clusters, "b", "c", at="c", force=True).tokens == 2
@@ -222,8 +224,8 @@ def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: 
     cut_off(clusters["c"])
     queue.enqueue([("fluo", 10)], level="QUORUM")
     eventually(lambda: hints(clusters) == {"a": 1, "b": 0, "c": 0})
-    with clusters["a"].connect() as home:
-        operations.truncate(home, "c", "a test")
+    with clusters["a"].connect() as coordinator:
+        operations.truncate(coordinator, "c", "a test")
     clusters["c"].proxy.heal()
     before = tokens(clusters["c"])
     arguments = ("replicas", "rebuild", "c", "--yes", "--from", "b", "--dsn", clusters["a"].direct)
@@ -242,12 +244,12 @@ def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: 
             rebuilder.kill()
             rebuilder.wait()
     assert tokens(clusters["c"]) == before
-    with clusters["a"].connect() as home:
-        assert "truncated" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
+    with clusters["a"].connect() as coordinator:
+        assert "truncated" in one(coordinator, "select needs_repair from pgcombine.handoff where destination = 'c'")
     done = run_cli(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("rebuilt: c from b: 1 queues, ")
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 111})
     equal(clusters, "c")
 
@@ -256,7 +258,7 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
     """It delivers nothing to the server that it doesn't know, until that is rebuilt again."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with ReplicatedQueue({n: clusters[n].dsn for n in "bac"}, "wc", level="ALL", timeout=4) as other:
-        other.enqueue([("fluo", 10)])  # its home is b
+        other.enqueue([("fluo", 10)])  # its coordinator is b
         cut_off(clusters["c"])
         other.enqueue([("fluo", 100)], level="QUORUM")
         eventually(lambda: hints(clusters) == {"a": 0, "b": 1, "c": 0})
@@ -273,7 +275,7 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
     assert replay(clusters, "b")["delivered"] == 0
     assert hints(clusters)["b"] == 1
     assert rebuild(clusters, "c").unreached == {}
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 111})
 
 
@@ -283,7 +285,7 @@ def test_a_source_that_was_the_home_alone(clusters: Clusters) -> None:
     """It has the token of a write of whose keys it holds none. The write isn't in part on the rebuilt server."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=4) as queue:
         receipts = [queue.enqueue([(f"w{number}", 1)]) for number in range(20)]
-    settle(clusters)
+    replay_all(clusters)
     assert any({"b", "e"} <= set(receipt.acked) and "a" not in receipt.acked for receipt in receipts)
     empty(clusters["e"])
     rebuild(clusters, "e")
@@ -328,7 +330,7 @@ def test_a_server_that_holds_some_keys(clusters: Clusters) -> None:
             thread.join()
     assert len(done.sources) > 1
     assert done.unrepaired == []
-    settle(clusters)
+    replay_all(clusters)
     held: dict[str, int] = dict.fromkeys(counts, 0)
     for cluster in clusters.values():
         with cluster.connect() as conn:
@@ -375,16 +377,16 @@ def test_what_a_delivery_met_before_the_rebuild_pauses_nobody_after_it(
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine.drop_queue('wc', force => true)")
     late = threading.Thread(target=replay, args=(clusters, "a"))
-    with clusters["a"].connect() as home:
-        with home.transaction():
-            home.execute("select from pgcombine.destination_state where name = 'c' for update")
-            home.execute("select from pgcombine.handoff_replica where name = 'c' for update")
+    with clusters["a"].connect() as coordinator:
+        with coordinator.transaction():
+            coordinator.execute("select from pgcombine.destination_state where name = 'c' for update")
+            coordinator.execute("select from pgcombine.handoff_replica where name = 'c' for update")
             late.start()
-            eventually(lambda: one(home, BLOCKED), what="the replayer waits to note what it met")
+            eventually(lambda: one(coordinator, BLOCKED), what="the replayer waits to note what it met")
             end = "select pgcombine_internal.handoff_repair_end('c', %s, 1, %s, '{b}', '{}')"
-            home.execute(end, (uuid4(), uuid4()))
+            coordinator.execute(end, (uuid4(), uuid4()))
         late.join()
-        assert one(home, "select state from pgcombine.destination where name = 'c'") != "paused"
+        assert one(coordinator, "select state from pgcombine.destination where name = 'c'") != "paused"
 
 
 def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters: Clusters) -> None:
@@ -392,8 +394,8 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
     cut_off(clusters["b"])
     queue.enqueue([("fluo", 10)], level="QUORUM")
     queue.close()
-    with clusters["a"].connect() as home:
-        operations.truncate(home, "b", "a test")
+    with clusters["a"].connect() as coordinator:
+        operations.truncate(coordinator, "b", "a test")
     clusters["b"].proxy.heal()
     with pytest.raises(ReplicaError, match=r'1 writes of server "c" are on none of its sources \(b\)'):
         rebuild(clusters, "c", "b")
@@ -402,7 +404,7 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
         rebuild(clusters, "c", "b")
     rebuild(clusters, "c")
     rebuild(clusters, "b", "c")
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 11})
 
 
@@ -442,7 +444,7 @@ def refused(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
         conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
     queue.enqueue([("fluo", 5000), ("ok", 1), ("spark", 6000)], level="QUORUM")
     queue.close()
-    settle(clusters)
+    replay_all(clusters)
     with clusters["c"].connect() as conn:
         assert one(conn, "select count(*) from pgcombine.wc_pending") == 1
     return clusters
@@ -450,18 +452,18 @@ def refused(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
 
 def test_what_was_refused_is_retried(refused: Clusters) -> None:
     """Refused again, it is in the quarantine again; when it fits, it counts once."""
-    with refused["a"].connect() as home, refused["c"].connect() as conn:
-        token = one(home, "select distinct token from pgcombine.handoff_quarantine")
-        assert operations.retry(home, "c", token, 1) == 1
+    with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
+        token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
+        assert operations.retry_quarantined(coordinator, "c", token, 1) == 1
         with pytest.raises(NotQuarantinedError, match='"c" has refused no such update'):
-            operations.retry(home, "c", token, 1)
-        settle(refused)
-        held = operations.quarantined(home, "c", 10)
+            operations.retry_quarantined(coordinator, "c", token, 1)
+        replay_all(refused)
+        held = operations.quarantined(coordinator, "c", 10)
         assert sorted(row["content"][0]["word"] for row in held) == ["fluo", "spark"]
         conn.execute("alter table pgcombine.wc_updates drop constraint small")
     done = run_cli("replicas", "quarantine", "retry", "c", "--all", "--dsn", refused["a"].direct)
     assert (done.returncode, done.stdout) == (0, "hinted again: 2 updates\n")
-    settle(refused)
+    replay_all(refused)
     for cluster in refused.values():
         with cluster.connect() as conn:
             combine_all(conn)
@@ -471,8 +473,8 @@ def test_what_was_refused_is_retried(refused: Clusters) -> None:
 
 @pytest.mark.slow
 def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
-    with refused["a"].connect() as home:
-        token = str(one(home, "select distinct token from pgcombine.handoff_quarantine"))
+    with refused["a"].connect() as coordinator:
+        token = str(one(coordinator, "select distinct token from pgcombine.handoff_quarantine"))
     dsn = ("--dsn", refused["a"].direct)
     for wrong in ((), (token, "--all")):
         assert run_cli("replicas", "quarantine", "drop", "c", *wrong, "--reason", "too much", *dsn).returncode == 2
@@ -487,25 +489,25 @@ def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
 
 def test_a_rebuild_brings_what_was_refused(refused: Clusters) -> None:
     """From a server that has it: neither the quarantine nor a retry that is under way counts it again."""
-    with refused["a"].connect() as home, refused["c"].connect() as conn:
-        token = one(home, "select distinct token from pgcombine.handoff_quarantine")
-        operations.retry(home, "c", token, 1)
+    with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
+        token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
+        operations.retry_quarantined(coordinator, "c", token, 1)
         conn.execute("alter table pgcombine.wc_updates drop constraint small")
         rebuild(refused, "c", "b")
-        assert operations.quarantined(home, "c", 10) == []
-    assert settle(refused) == {"delivered": 0, "deduplicated": 0, "quarantined": 0}
+        assert operations.quarantined(coordinator, "c", 10) == []
+    assert replay_all(refused) == {"delivered": 0, "deduplicated": 0, "quarantined": 0}
     agreed(refused, {"fluo": 5000, "ok": 1, "spark": 6000})
 
 
 def test_a_copy_of_a_server_that_refused_something(refused: Clusters) -> None:
     """It lacks the same, and the same waits for it."""
     rebuild(refused, "b", "c")
-    with refused["a"].connect() as home, refused["c"].connect() as conn:
-        assert [row["number"] for row in operations.quarantined(home, "b", 10)] == [1, 3]
+    with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
+        assert [row["number"] for row in operations.quarantined(coordinator, "b", 10)] == [1, 3]
         conn.execute("alter table pgcombine.wc_updates drop constraint small")
-        operations.retry(home, "b")
-        operations.retry(home, "c")
-    settle(refused)
+        operations.retry_quarantined(coordinator, "b")
+        operations.retry_quarantined(coordinator, "c")
+    replay_all(refused)
     for cluster in refused.values():
         with cluster.connect() as conn:
             combine_all(conn)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from support import eventually
-from support.clusters import Cluster, agreed, dsns, figures, hints, settle
+from support.clusters import Cluster, agreed, dsns, figures, hints, replay_all
 from support.queues import one
 
 from pgcombine import ReplicatedQueue
@@ -40,7 +40,7 @@ def test_one_is_answered_by_the_home_alone(queue: ReplicatedQueue, clusters: dic
     assert receipt.hinted == ("b", "c")
     for cluster in (clusters["b"], clusters["c"]):
         cluster.proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     agreed(clusters, {"fluo": 1})
     assert [delivered for delivered, _, _ in figures(clusters["a"]).values()] == [1, 1]
 
@@ -135,7 +135,7 @@ def test_servers_with_other_settings(clusters: dict[str, Cluster]) -> None:
         clusters["c"].proxy.cut()
         times.enqueue([("2024-03-06", "04/03/2024", "1", one_third)], level="QUORUM")
         clusters["c"].proxy.heal()
-        settle(clusters)
+        replay_all(clusters)
         read = times.get([datetime(2024, 3, 4, 5, 6)], level="ALL")
     assert list(read.values.values()) == [(date(2024, 3, 4), timedelta(days=-1, hours=2), one_third)]
     assert found("a")[0] == (
@@ -146,8 +146,8 @@ def test_servers_with_other_settings(clusters: dict[str, Cluster]) -> None:
     )
     assert len(found("a")) == 62
     assert found("b") == found("c") == found("a")
-    with clusters["a"].connect() as home:
-        rebuild(home, clusters["a"].dsn, "b", ["c"])
+    with clusters["a"].connect() as coordinator:
+        rebuild(coordinator, clusters["a"].dsn, "b", ["c"])
     assert found("b") == found("a")
 
 
@@ -162,8 +162,8 @@ def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Clus
             with pytest.raises(IndeterminateError):
                 queue.enqueue(rows[:size])
             clusters["b"].proxy.heal()
-            with clusters["a"].connect() as home:
-                row = home.execute(
+            with clusters["a"].connect() as coordinator:
+                row = coordinator.execute(
                     "select token, queue, shape, digest, to_jsonb(servers), updates, payload "
                     "from pgcombine.handoff_hint where destination = 'b'"
                 ).fetchone()
@@ -172,7 +172,7 @@ def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Clus
             peer = open_peer("b", clusters["b"].dsn, 4.0)
             with closing(peer.connection):
                 assert apply(peer, [hint, hint]) == {hint.token: "applied"}
-            settle(clusters)
+            replay_all(clusters)
     agreed(clusters, {"first": 1, "w0": 2, **{word: 1 for word, _ in rows[1:]}})
 
 
@@ -192,7 +192,7 @@ def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str
     reading = queue.get(["fluo"], level="QUORUM")
     assert (reading.unknown, reading.complete) == (("a",), False)
     clusters["a"].proxy.heal()
-    settle(clusters)
+    replay_all(clusters)
     assert queue.get(["fluo"], level="ALL").lags == {"a": 0, "b": 0, "c": 0}
     agreed(clusters, {"fluo": 11})
 
@@ -201,8 +201,8 @@ def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[s
     """Its hints are gone, so their number says nothing: the others' values are taken, or it is told."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
-    with clusters["a"].connect() as home:
-        home.execute("select pgcombine_internal.handoff_require_repair('c', 'a test')")
+    with clusters["a"].connect() as coordinator:
+        coordinator.execute("select pgcombine_internal.handoff_require_repair('c', 'a test')")
     reading = queue.get(["fluo"], level="ALL")
     assert (reading.values, reading.complete, reading.needs_repair) == ({"fluo": 1}, True, ("c",))
     with clusters["c"].connect() as conn:
@@ -258,7 +258,7 @@ def test_wrong_settings(clusters: dict[str, Cluster]) -> None:
 
 
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
-    """Their order is that in which homes are tried. Nothing is written when another order comes."""
+    """Their order is that in which coordinators are tried. Nothing is written when another order comes."""
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc") as queue, ReplicatedQueue(dict(reversed(servers.items())), "wc") as other:
         queue.enqueue([("fluo", 1)], level="ALL")

@@ -92,7 +92,7 @@ def test_a_database_that_goes_away(conn: psycopg.Connection, dsn: str, caplog: p
     try:
         with (
             workers(through, "wc", poll=0.05, on_pass=metrics.passes.passed) as worker,
-            served(through, worker.pulse, metrics=metrics) as port,
+            served(through, worker.heartbeat, metrics=metrics) as port,
         ):
             combined = partial(value, name="updates_combined_total", queue="wc")
             eventually(lambda: combined(scrape(port)) == 3)

@@ -12,14 +12,14 @@ from support.scrape import get, served
 from support.servers import embedded_only
 from support.sessions import workers
 
-from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.worker.totals import Pass
 
 
 @pytest.mark.usefixtures("impatient")
 def test_another_schema_is_not_ready(conn: psycopg.Connection, dsn: str) -> None:
-    pulse = Pulse()
-    with pulse.loop(), pulse.connected(), served(dsn, pulse) as port:
+    heartbeat = Heartbeat()
+    with heartbeat.loop(), heartbeat.connected(), served(dsn, heartbeat) as port:
         assert get(port, "/readyz") == (200, "ok\n")
         conn.execute("update pgcombine.repeatable set digest = 'another'")
         status, text = get(port, "/readyz")
@@ -38,31 +38,31 @@ def test_a_loop_that_hangs_is_not_healthy(conn: psycopg.Connection, dsn: str) ->
         goes_on.wait()
 
     try:
-        with workers(dsn, "wc", poll=0.05, on_pass=on_pass) as worker, served(dsn, worker.pulse) as port:
+        with workers(dsn, "wc", poll=0.05, on_pass=on_pass) as worker, served(dsn, worker.heartbeat) as port:
             eventually(lambda: get(port, "/readyz")[0] == 200)
             assert get(port, "/healthz") == (200, "ok\n")
             add(conn, {"a": 1})
             assert hangs.wait(timeout=30)
-            limit, worker.pulse.limit = worker.pulse.limit, 0.0
+            limit, worker.heartbeat.limit = worker.heartbeat.limit, 0.0
             status, text = get(port, "/healthz")
             assert status == 503
             assert text.startswith("a loop has not gone on for ")
-            worker.pulse.limit = limit
+            worker.heartbeat.limit = limit
             goes_on.set()
             assert get(port, "/healthz") == (200, "ok\n")
     finally:
         goes_on.set()
 
 
-def test_without_loops_nothing_is_ready_or_stalled() -> None:
-    pulse = Pulse(limit=-1)
-    assert not pulse.ready
-    assert pulse.stalled is None
-    with pulse.loop():
-        assert not pulse.ready
-        assert pulse.stalled is not None
-        with pulse.connected():
-            assert pulse.ready
-        assert not pulse.ready
-    pulse.beat()  # a thread that isn't watched
-    assert pulse.stalled is None
+def test_heartbeat_without_loops_is_neither_ready_nor_stalled() -> None:
+    heartbeat = Heartbeat(limit=-1)
+    assert not heartbeat.ready
+    assert heartbeat.stalled is None
+    with heartbeat.loop():
+        assert not heartbeat.ready
+        assert heartbeat.stalled is not None
+        with heartbeat.connected():
+            assert heartbeat.ready
+        assert not heartbeat.ready
+    heartbeat.beat()  # a thread that isn't watched
+    assert heartbeat.stalled is None

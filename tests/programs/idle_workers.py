@@ -29,7 +29,7 @@ from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 
 SESSIONS = "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
-ASLEEP = "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted"
+LISTENING = "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted"
 
 
 def seconds_of(pids: list[int]) -> float:
@@ -39,9 +39,9 @@ def seconds_of(pids: list[int]) -> float:
 
 
 def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> dict[str, float]:
-    """Shares of a core, in percent, once the worker sleeps."""
+    """Shares of a core, in percent, once the worker listens."""
     with start_cli("worker", "--concurrency", loops, "--dsn", dsn) as worker:
-        eventually(lambda: conn.execute(ASLEEP).fetchone() != (0,), what="the worker sleeps")
+        eventually(lambda: conn.execute(LISTENING).fetchone() != (0,), what="the worker listens")
         sessions = [pid for (pid,) in conn.execute(SESSIONS)]
         began, server, program = time.monotonic(), seconds_of(sessions), seconds_of([worker.pid])
         time.sleep(seconds)

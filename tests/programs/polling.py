@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support import eventually, start_cli
 from support.queues import make_queue
-from support.sessions import asleep
+from support.sessions import worker_listens
 
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
@@ -85,7 +85,9 @@ def main() -> None:
             for queue in behind:
                 conn.execute("select pgcombine.pause(%s)", (queue,))
             stack.enter_context(start_cli("worker", *idle, "--dsn", dsn))
-            eventually(lambda: all(asleep(conn, queue) for queue in idle), timeout=300, what="the worker sleeps")
+            eventually(
+                lambda: all(worker_listens(conn, queue) for queue in idle), timeout=300, what="the worker listens"
+            )
             for name, views in runs:
                 print(json.dumps({"worker": True, "views": name, **poll(dsn, options.seconds, views)}), flush=True)
 

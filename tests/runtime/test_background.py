@@ -55,7 +55,7 @@ class Kind:
             combine_all(self.conn)
             eventually(lambda: f"word{number}" in [entry.key for entry in self.seen])
         else:
-            eventually(lambda: worker.pulse.ready)
+            eventually(lambda: worker.heartbeat.ready)
 
 
 @pytest.fixture(params=["Worker", "ExportWorker", "Replayer"])
@@ -114,7 +114,7 @@ def test_the_error_that_ends_a_worker_is_raised_at_the_end(
         raise KeyError("of the block")
 
 
-def test_stop_gives_up_when_its_time_is_up(conn: psycopg.Connection, dsn: str) -> None:
+def test_stop_raises_after_its_timeout(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     begun, free = threading.Event(), threading.Event()
 

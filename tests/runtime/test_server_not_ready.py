@@ -151,7 +151,7 @@ def test_the_time_is_up(recovering: Recovering) -> None:
     with pytest.raises(ServerNotReadyError):
         drain(recovering.dsn, "wc", timeout=0.1)
     with pytest.raises(ServerNotReadyError):
-        connect(recovering.dsn, patience=0)
+        connect(recovering.dsn, timeout=0)
     recovering.promote()
     assert drain(recovering.dsn, "wc", timeout=60).updates == UPDATES
 

@@ -219,22 +219,22 @@ def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
     return totals
 
 
-def settle(clusters: Clusters) -> dict[str, int]:
+def replay_all(clusters: Clusters) -> dict[str, int]:
     """Replay until there are no hints, whoever delivers them; sums of what the replayers did."""
     totals: dict[str, int] = {}
 
-    def settled() -> bool:
+    def delivered() -> bool:
         for figure, count in replay(clusters).items():
             totals[figure] = totals.get(figure, 0) + count
         return not any(hints(clusters).values())
 
-    eventually(settled, what="no hints are left")
+    eventually(delivered, what="no hints are left")
     return totals
 
 
-def figures(home: Cluster) -> dict[str, tuple[int, int, int]]:
-    """What was delivered from a home, to each other server: writes, duplicates among them, quarantined updates."""
-    with home.connect() as conn:
+def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
+    """What a coordinator delivered to each other server: writes, duplicates among them, quarantined updates."""
+    with coordinator.connect() as conn:
         rows = conn.execute(
             "select destination, delivered, deduplicated, quarantined from pgcombine.handoff"
         ).fetchall()

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pgcombine.metrics import names
 from pgcombine.metrics.server import ProcessMetrics
-from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.heartbeat import Heartbeat
 from support.cli import start_cli
 
 DATABASE = {gauge.name for gauge in names.OF_THE_DATABASE}
@@ -57,9 +57,9 @@ def families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 
 @contextmanager
-def served(dsn: str, *pulses: Pulse, metrics: ProcessMetrics | None = None) -> Iterator[int]:
+def served(dsn: str, *heartbeats: Heartbeat, metrics: ProcessMetrics | None = None) -> Iterator[int]:
     """A server of metrics in this process; the port."""
-    with (metrics or ProcessMetrics("0")).served(dsn, pulses, port=0, host="127.0.0.1") as port:
+    with (metrics or ProcessMetrics("0")).served(dsn, heartbeats, port=0, host="127.0.0.1") as port:
         yield port
 
 

@@ -41,11 +41,11 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
     eventually(waiting, timeout=timeout, what=f"session {pid} waits for a lock")
 
 
-def asleep(conn: psycopg.Connection, queue: str = "wc", *, gate: str | None = None) -> bool:
-    """Whether a worker sleeps behind the queue's gate, or that of another table; ``conn`` is in autocommit."""
+def worker_listens(conn: psycopg.Connection, queue: str = "wc", *, table: str | None = None) -> bool:
+    """Whether a worker holds the idle lock of the queue, or of another table; ``conn`` is in autocommit."""
     row = conn.execute(
         "select not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), %s::regclass::oid::integer)",
-        (gate or f"pgcombine.{queue}_updates",),
+        (table or f"pgcombine.{queue}_updates",),
     ).fetchone()
     assert row is not None
     return bool(row[0])

@@ -72,7 +72,7 @@ def quick_doctor(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def examine(dsn: str) -> list[Finding]:
         calls.append(dsn)
         found = [Finding(Level.ok, "it answers", "", "", None, "server")]
-        return [*found, Finding(Level.wrong, "it <is> full", "make room", "wc", None, "disk")]
+        return [*found, Finding(Level.error, "it <is> full", "make room", "wc", None, "disk")]
 
     monkeypatch.setattr(checkup, "examine", examine)
     return calls

@@ -170,10 +170,10 @@ def test_the_doctor_is_asked_in_the_background(
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
     with served(dsn) as client:
         client.get("/")
-        eventually(lambda: "Doctor: ✖ 1 wrong" in read(client.get("/")).text)
+        eventually(lambda: "Doctor: ✖ 1 error" in read(client.get("/")).text)
         text = read(client.get("/doctor")).text
-        assert "1 wrong, 0 warnings, 0 notes, 1 ok" in text
-        assert "✖ wrong disk wc it <is> full make room" in text
+        assert "1 error, 0 warnings, 0 info, 1 ok" in text
+        assert "✖ error disk wc it <is> full make room" in text
         assert len(quick_doctor) == 1, "the result is kept"
         assert post(client, "/doctor", form_key(client, "/doctor")).headers["location"] == "/doctor"
         eventually(lambda: len(quick_doctor) == 2)

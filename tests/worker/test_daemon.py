@@ -16,7 +16,7 @@ from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
 from support.queues import add, make_queue, one, values, word_in, write_values
 from support.servers import embedded_only
-from support.sessions import asleep, warnings, workers
+from support.sessions import warnings, worker_listens, workers
 
 from pgcombine.cli.app import app
 from pgcombine.embedded import EmbeddedServer
@@ -36,20 +36,20 @@ def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection
     if paused_first:
         conn.execute("select pgcombine.pause('wc')")
     with workers(dsn, poll=3600):
-        eventually(lambda: asleep(conn, "other"), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn, "other"), what="the worker listens")
         conn.execute("select pgcombine.pause('wc')")
         for n in (1, 2):
             add(conn, {"a": 1})
             add(conn, {"a": 1}, "other")
             eventually(lambda n=n: values(conn, "other") == {"a": n}, what="the other queue is worked")
-            eventually(lambda: asleep(conn, "other"), what="the worker sleeps again")
+            eventually(lambda: worker_listens(conn, "other"), what="the worker listens again")
         assert values(conn) == {}
         assert one(conn, "select pgcombine.backlog('wc')") == 2
         conn.execute("select pgcombine.resume('wc')")
         eventually(lambda: values(conn) == {"a": 2}, what="what came in the pause is combined")
 
 
-def test_pause_lets_the_pass_under_way_end(conn: psycopg.Connection, dsn: str) -> None:
+def test_pause_lets_the_pass_in_progress_end(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as blocker, workers(dsn, "wc", poll=0.05):
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
@@ -63,13 +63,15 @@ def test_pause_lets_the_pass_under_way_end(conn: psycopg.Connection, dsn: str) -
 def test_a_lost_notification_costs_the_poll_interval(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with workers(dsn, "wc", poll=0.3), psycopg.connect(dsn, autocommit=True) as silent:
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         silent.execute("set session_replication_role = replica")  # its inserts fire no trigger
         add(silent, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker looked by itself")
 
 
-def test_a_conflict_is_normal_flow(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_worker_logs_a_conflict_at_debug_level_only(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """40001 is counted and told at DEBUG; it is neither a failed attempt nor a warning."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
@@ -95,7 +97,7 @@ def test_a_conflict_is_normal_flow(conn: psycopg.Connection, dsn: str, caplog: p
         ("--statement-timeout", "pass.failed"),
     ],
 )
-def test_timeouts_by_the_command_line(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
+def test_worker_command_sets_timeouts(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
     """A pass that is locked out ends; the worker goes on with other buckets, and with this one when it is free."""
     make_queue(conn, buckets=2)
     locked, free = word_in(conn, 0), word_in(conn, 1)
@@ -116,7 +118,7 @@ def test_timeouts_by_the_command_line(conn: psycopg.Connection, dsn: str, option
 
 
 @embedded_only
-def test_the_log_as_json(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_command_logs_json(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 2})
     done = run_cli("worker", "wc", "--drain", "--verbose", "--log-format", "json", "--dsn", dsn)
@@ -125,7 +127,7 @@ def test_the_log_as_json(conn: psycopg.Connection, dsn: str) -> None:
     assert {"level": "DEBUG", "queue": "wc", "bucket": 0, "updates": 2, "keys": 2, "changes": 2}.items() <= told.items()
 
 
-def test_what_a_drained_queue_waits_for_in_vain_is_one_line(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_command_reports_what_blocks_it_in_one_line(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     conn.execute("select pgcombine.pause('wc')")
@@ -166,7 +168,7 @@ def test_status_shows_who_holds_an_old_snapshot(
 
 
 @pytest.mark.slow
-def test_failover(tmp_path: Path, filled: Filled) -> None:
+def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
     """The worker's URI names two servers; the one that it works on goes away, the other takes over with its data."""
     homes = filled(tmp_path / "first"), tmp_path / "second"
     first, second = (EmbeddedServer(home, settings=SMALL) for home in homes)

@@ -19,7 +19,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.worker import Worker
 
 
-def test_who_holds_one_is_found(conn: psycopg.Connection, dsn: str) -> None:
+def test_old_snapshots_names_the_holders(conn: psycopg.Connection, dsn: str) -> None:
     assert old_snapshots(conn, 0) == []
     with psycopg.connect(dsn, application_name="report") as holder:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -35,14 +35,14 @@ def test_who_holds_one_is_found(conn: psycopg.Connection, dsn: str) -> None:
         assert old_snapshots(conn, 0) == []
 
 
-def test_an_open_write_counts_too(conn: psycopg.Connection, dsn: str) -> None:
+def test_open_write_counts_as_an_old_snapshot(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with psycopg.connect(dsn) as writer:
         add(writer, {"a": 1})
         assert [found["pid"] for found in old_snapshots(conn, 0)] == [writer.info.backend_pid]
 
 
-def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -> None:
+def test_prepared_transaction_counts_as_an_old_snapshot(conn: psycopg.Connection, dsn: str) -> None:
     name = f"forgotten in {conn.info.dbname}"
     make_queue(conn)
     with psycopg.connect(dsn, autocommit=True) as other:
@@ -55,7 +55,9 @@ def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -> None:
     assert old_snapshots(conn, 0) == []
 
 
-def test_a_worker_warns_once(dsn: str, conn: psycopg.Connection, caplog: pytest.LogCaptureFixture) -> None:
+def test_worker_warns_of_an_old_snapshot_once(
+    dsn: str, conn: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
     make_queue(conn)
     with psycopg.connect(dsn, application_name="report") as holder, caplog.at_level(logging.WARNING):
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -70,28 +72,30 @@ def test_a_worker_warns_once(dsn: str, conn: psycopg.Connection, caplog: pytest.
     assert len([warning for warning in warnings if f"pid={pid} name=report" in warning]) == 1
 
 
-def test_watch_looks_when_it_is_time(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_maintenance_runs_only_when_it_is_due(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with psycopg.connect(dsn) as holder, caplog.at_level(logging.WARNING):
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("select 1")
         warn = partial(warn_of_old_snapshots, older_than=0)
         watch, eager = Maintenance("snapshots", 60, warn), Maintenance("snapshots", 0, warn)
         for _ in range(3):
-            watch.look(conn)
+            watch.run_if_due(conn)
         assert len(caplog.records) == 1
         for _ in range(3):
-            eager.look(conn)
+            eager.run_if_due(conn)
         assert len(caplog.records) == 4
 
 
-def test_status_shows_them(conn: psycopg.Connection, dsn: str) -> None:
+def test_status_shows_old_snapshots(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout)["old_snapshots"] == []
 
 
-def test_timeouts_of_a_worker(dsn: str) -> None:
+def test_worker_connection_has_timeouts(dsn: str) -> None:
     with open_connection(dsn, lock_timeout=1.5, statement_timeout=60) as worker:
         assert one(worker, "select current_setting('lock_timeout') || ' ' || current_setting('statement_timeout')") == (
             "1500ms 1min"
@@ -102,8 +106,8 @@ def test_timeouts_of_a_worker(dsn: str) -> None:
         Worker(dsn, lock_timeout=-1)
 
 
-def test_a_locked_bucket_is_nobodys_fault(conn: psycopg.Connection, dsn: str) -> None:
-    """It holds up neither the other buckets nor, once it is free, itself; and it is no failure."""
+def test_locked_bucket_records_no_failure(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker combines the other buckets meanwhile, and this one once it is free."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as owner:
         owner.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
@@ -117,7 +121,7 @@ def test_a_locked_bucket_is_nobodys_fault(conn: psycopg.Connection, dsn: str) ->
     assert conn.execute("select * from pgcombine.failure").fetchall() == []
 
 
-def test_conflicts_are_counted(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_counts_conflicts(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with open_connection(dsn) as worker:

@@ -22,10 +22,10 @@ from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.totals import Pass
 
 HUGE = 2**63 - 1
-SIZES = [(60, 600), pytest.param(1500, 20_000, marks=pytest.mark.slow)]  # keys at fault, innocent keys
+SIZES = [(60, 600), pytest.param(1500, 20_000, marks=pytest.mark.slow)]  # failing keys, good keys
 
 
-def innocents(count: int) -> dict[str, int]:
+def good_keys(count: int) -> dict[str, int]:
     return {f"w{i}": 1 for i in range(count)}
 
 
@@ -56,11 +56,11 @@ def refuse(
 def test_sums_that_overflow(conn: psycopg.Connection, dsn: str, bad: int, good: int) -> None:
     make_queue(conn, buckets=1, delete_when=None)
     audit(conn)
-    add(conn, list(innocents(good).items()) + overflowing(bad))
+    add(conn, list(good_keys(good).items()) + overflowing(bad))
     with workers(dsn, poll=0.05):
-        eventually(lambda: len(values(conn)) == good, timeout=300, what="the innocent keys are combined")
+        eventually(lambda: len(values(conn)) == good, timeout=300, what="the good keys are combined")
         eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=300)
-    assert values(conn) == innocents(good)
+    assert values(conn) == good_keys(good)
     assert follow(audited(conn)) == values(conn)
     assert held(conn) == {f"bad{i}": 2 for i in range(bad)}
     assert one(conn, "select count(*) from pgcombine.failure") == 0
@@ -72,9 +72,9 @@ def test_sums_that_overflow_with_the_old_value(conn: psycopg.Connection, dsn: st
     old = {f"bad{i}": HUGE for i in range(40)}
     add(conn, old)
     combine_all(conn)
-    add(conn, innocents(300) | dict.fromkeys(old, 1))
+    add(conn, good_keys(300) | dict.fromkeys(old, 1))
     drain(dsn, "wc")
-    assert values(conn) == innocents(300) | old
+    assert values(conn) == good_keys(300) | old
     assert held(conn) == dict.fromkeys(old, 1)
 
 
@@ -86,9 +86,9 @@ def test_keys_that_an_observer_raises_for(
     make_queue(conn, quarantine_after=1, **layout)
     refuse(conn, "bad%")
     audit(conn)
-    add(conn, innocents(good) | {f"bad{i}": 1 for i in range(bad)})
+    add(conn, good_keys(good) | {f"bad{i}": 1 for i in range(bad)})
     drain(dsn, "wc")
-    assert values(conn) == innocents(good)
+    assert values(conn) == good_keys(good)
     assert follow(audited(conn)) == values(conn)
     assert held(conn) == {f"bad{i}": 1 for i in range(bad)}
 
@@ -112,7 +112,7 @@ def test_a_common_cause_among_keys_that_overflow(conn: psycopg.Connection, dsn: 
         conn.execute("alter table seen rename to gone")
     else:
         conn.execute('alter table seen alter n type text collate "C", add constraint c check (1 / (length(n) - 1) > 0)')
-    add(conn, list(innocents(100).items()) + overflowing(10))
+    add(conn, list(good_keys(100).items()) + overflowing(10))
     with pytest.raises(PassError):
         drain(dsn, "wc")
     assert set(held(conn)) <= {f"bad{i}" for i in range(10)}
@@ -122,27 +122,27 @@ def test_a_common_cause_among_keys_that_overflow(conn: psycopg.Connection, dsn: 
     else:
         conn.execute("alter table seen drop constraint c")
     drain(dsn, "wc")
-    assert values(conn) == innocents(100)
+    assert values(conn) == good_keys(100)
     assert held(conn) == {f"bad{i}": 2 for i in range(10)}
 
 
 def test_a_combiner_that_is_gone(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("create function plus(a bigint, b bigint) returns bigint immutable language sql return a + b")
     make_queue(conn, buckets=2, value=["n bigint public.plus"], quarantine_after=1)
-    add(conn, innocents(100))
+    add(conn, good_keys(100))
     body = (
         "create or replace function plus(a bigint, b bigint) returns bigint immutable language plpgsql "
         "as $$ begin {} end $$"
     )
     combine_all(conn)
-    add(conn, innocents(100))
+    add(conn, good_keys(100))
     conn.execute(body.format("return 1 / (a - a);").encode())
     with pytest.raises(PassError):
         drain(dsn, "wc")
     assert held(conn) == {}
     conn.execute(body.format("return a + b;").encode())
     drain(dsn, "wc")
-    assert values(conn) == dict.fromkeys(innocents(100), 2)
+    assert values(conn) == dict.fromkeys(good_keys(100), 2)
 
 
 def test_errors_that_come_at_commit(conn: psycopg.Connection, dsn: str) -> None:
@@ -151,9 +151,9 @@ def test_errors_that_come_at_commit(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("create table seen (word text references word deferrable initially deferred)")
     conn.execute("insert into word select 'w' || i from generate_series(0, 99) i")
     conn.execute("select pgcombine.add_observer('wc', 'note', 'insert into seen select word from changes')")
-    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(10)})
+    add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(10)})
     drain(dsn, "wc")
-    assert values(conn) == innocents(100)
+    assert values(conn) == good_keys(100)
     assert held(conn) == {f"bad{i}": 1 for i in range(10)}
 
 
@@ -170,16 +170,16 @@ def test_errors_that_come_at_commit_of_a_python_observer(conn: psycopg.Connectio
         for change in changes:
             tx.execute("insert into seen values (%s)", (change.key,))
 
-    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(10)})
+    add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(10)})
     assert drain(dsn, queue).changes == 100
-    assert values(conn) == innocents(100)
+    assert values(conn) == good_keys(100)
     assert held(conn) == {f"bad{i}": 1 for i in range(10)}
 
 
 def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
     """Each call makes progress, however short it is, and what one has done the next one finds done."""
     make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
-    add(conn, list(innocents(200).items()) + overflowing(10))
+    add(conn, list(good_keys(200).items()) + overflowing(10))
     steps: list[tuple[Any, ...]] = []
     while not steps or not steps[-1][-1]:
         steps += conn.execute(
@@ -188,7 +188,7 @@ def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
         assert steps[-1][0] + steps[-1][1] > 0 or steps[-1][-1]
     assert len(steps) > 10
     assert sum(updates for updates, _, _ in steps) == 200
-    assert values(conn) == innocents(200)
+    assert values(conn) == good_keys(200)
     assert held(conn) == {f"bad{i}": 2 for i in range(10)}
 
 
@@ -196,15 +196,15 @@ def test_updates_that_come_between_the_steps(conn: psycopg.Connection) -> None:
     """What a step has combined isn't combined again, whatever is enqueued later; the same passes take both."""
     make_queue(conn, buckets=1, delete_when=None)
     audit(conn)
-    add(conn, list(innocents(200).items()) + overflowing(10))
+    add(conn, list(good_keys(200).items()) + overflowing(10))
     rounds = 1
     while not one(conn, "select settled from pgcombine_internal.bisect('wc', 0, 5, time_limit => '0 s')"):
         if rounds < 6:
             rounds += 1
-            add(conn, innocents(200) | {"bad1": 1})
+            add(conn, good_keys(200) | {"bad1": 1})
     combine_all(conn)
     assert rounds == 6
-    assert values(conn) == dict.fromkeys(innocents(200), rounds)
+    assert values(conn) == dict.fromkeys(good_keys(200), rounds)
     assert held(conn) == {f"bad{i}": 2 + 5 * (i == 1) for i in range(10)}
     assert follow(audited(conn)) == values(conn)
 
@@ -251,7 +251,7 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
         "select pgcombine.add_observer('wc', 'stop', %s)",
         ("select pg_advisory_xact_lock(4711) from changes where word = 'stop'",),
     )
-    add(conn, list(innocents(200).items()) + overflowing(20))
+    add(conn, list(good_keys(200).items()) + overflowing(20))
     while one(conn, "select count(*) from pgcombine.quarantine") < 5:
         conn.execute("select pgcombine_internal.bisect('wc', 0, 1, time_limit => '0 s')")
     before = held(conn)
@@ -269,7 +269,7 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
             assert one(conn, "select pgcombine.backlog('wc')") == 201 + 40 - len(done) - 2 * len(before)
             other.execute("select pg_advisory_unlock(4711)")
             eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
-    assert values(conn) == innocents(200) | {"stop": 1}
+    assert values(conn) == good_keys(200) | {"stop": 1}
     assert held(conn) == {f"bad{i}": 2 for i in range(20)}
     assert follow(audited(conn)) == values(conn)
 
@@ -292,9 +292,9 @@ def test_keys_beyond_what_the_server_can_do(conn: psycopg.Connection, dsn: str, 
     functions = CombineQueue("wc", key="word text", value="n bigint sum", delete_when="n = 0", buckets=1)
     if python:
         functions.on_change(lambda tx, changes: None)
-    add(conn, innocents(50) | {"bad1": 1, "bad2": 1})
+    add(conn, good_keys(50) | {"bad1": 1, "bad2": 1})
     drain(dsn, functions)
-    assert values(conn) == innocents(50)
+    assert values(conn) == good_keys(50)
     assert held(conn) == {"bad1": 1, "bad2": 1}
     assert {entry["sqlstate"] for entry in quarantine.ls(conn)} == {sqlstate}
 
@@ -341,9 +341,9 @@ def picky() -> CombineQueue:
 def test_an_observer_in_python_that_raises(conn: psycopg.Connection, dsn: str) -> None:
     queue = picky()
     queue.create(conn)
-    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(8)})
+    add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(8)})
     drain(dsn, queue)
-    assert values(conn) == innocents(100)
+    assert values(conn) == good_keys(100)
     assert held(conn) == {f"bad{i}": 1 for i in range(8)}
 
 
@@ -351,20 +351,20 @@ def test_a_search_in_python_a_step_at_a_time(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each step is written down, slice by slice: later steps take neither twice nor miss what came between."""
-    monkeypatch.setattr(quarantine, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(quarantine, "_TIME_LIMIT_SECONDS", 0.0)
     queue = picky()
     queue.create(conn)
     add(conn, {f"bad{i}": 1 for i in range(8)})
     taken: list[Pass] = []
     with open_connection(dsn) as worker:
         for _ in range(5):
-            add(conn, innocents(100) | {"bad1": 1})
+            add(conn, good_keys(100) | {"bad1": 1})
             with pytest.raises(PassError) as failed:
                 run_pass(worker, "wc", 0, queue.observers)
             assert quarantine.recover(worker, failed.value, queue.observers, on_pass=taken.append)
     assert 0 < sum(values(conn).values()) == sum(done.updates for done in taken) < 500
     monkeypatch.undo()
-    add(conn, innocents(100))
+    add(conn, good_keys(100))
     drain(dsn, queue)
-    assert values(conn) == dict.fromkeys(innocents(100), 6)
+    assert values(conn) == dict.fromkeys(good_keys(100), 6)
     assert held(conn) == {f"bad{i}": 1 + 5 * (i == 1) for i in range(8)}

@@ -156,7 +156,7 @@ def test_a_worker_of_all_queues_leaves_alone_what_it_cant_run(conn: Connection, 
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1})
         assert one(conn, "select pgcombine.backlog('other')") == 1
-        assert one(conn, "select count(*) from pgcombine.failure") == 0  # the key isn't at fault
+        assert one(conn, "select count(*) from pgcombine.failure") == 0  # the key doesn't fail
         conn.execute("select pgcombine.drop_observer('other', 'nothing')")
     drain(dsn, "other")
     assert values(conn, "other") == {"a": 1}

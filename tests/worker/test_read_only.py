@@ -48,7 +48,7 @@ def test_a_standby_is_waited_for(standby: str) -> None:
     assert "the server is a standby and takes no writes (promote it" in refused.stderr
     chosen = psycopg.conninfo.make_conninfo(standby, target_session_attrs="read-write")
     with pytest.raises(ServerNotReadyError, match="read-only"):
-        connect(chosen, patience=0)
+        connect(chosen, timeout=0)
     with (
         start_cli("worker", "wc", "--concurrency", 2, "--dsn", standby) as worker,
         start_cli("worker", "--dsn", chosen) as choosing,

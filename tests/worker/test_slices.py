@@ -80,19 +80,19 @@ def test_drain_goes_on_with_fewer(conn: psycopg.Connection, dsn: str) -> None:
 @pytest.mark.parametrize("words", [pytest.param(100, marks=pytest.mark.slow), 6])
 def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Connection, dsn: str, words: int) -> None:
     """It stays pending, and isn't quarantined: a timeout is no proof."""
-    innocent = {f"w{i}": 1 for i in range(words)}
+    good = {f"w{i}": 1 for i in range(words)}
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "bool_or(word = 'slow')")
-    add(conn, innocent | {"slow": 1})
+    add(conn, good | {"slow": 1})
     with pytest.raises(PassError, match="statement timeout"):
         drain(dsn, "wc", statement_timeout=0.4)
-    assert values(conn) == innocent
+    assert values(conn) == good
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
     assert one(conn, "select sqlstate from pgcombine.failure") == "57014"
     conn.execute("select pgcombine.drop_observer('wc', 'slow')")
     drain(dsn, "wc")
-    assert values(conn) == innocent | {"slow": 1}
+    assert values(conn) == good | {"slow": 1}
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 

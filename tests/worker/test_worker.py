@@ -21,7 +21,7 @@ from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
 from support.queues import add, enqueue, make_queue, one, values, word_in
 from support.servers import embedded_only
-from support.sessions import asleep, in_background, workers
+from support.sessions import in_background, worker_listens, workers
 
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import (
@@ -71,14 +71,14 @@ def test_an_insert_from_any_session_arrives_by_notification(conn: psycopg.Connec
     make_queue(conn)
     with start_cli("worker", "wc", "--poll", 3600, "--dsn", dsn) as process:
         for n in (1, 2, 3):
-            eventually(lambda: asleep(conn), what="the worker sleeps")
+            eventually(lambda: worker_listens(conn), what="the worker listens")
             add(conn, {"fluo": 1})
             eventually(lambda n=n: values(conn) == {"fluo": n}, what=f"insert {n} arrives")
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         enqueue(conn, {"word": "fluo", "n": -3})
         eventually(lambda: values(conn) == {}, what="the enqueue arrives")
         with conn.cursor() as cursor:
-            eventually(lambda: asleep(conn), what="the worker sleeps")
+            eventually(lambda: worker_listens(conn), what="the worker listens")
             with cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
                 copy.write_row(("copied", 7))
         eventually(lambda: values(conn) == {"copied": 7}, what="the copy arrives")
@@ -86,7 +86,7 @@ def test_an_insert_from_any_session_arrives_by_notification(conn: psycopg.Connec
         assert ended(process)[0] == 0
 
 
-def test_polling_does_without_notifications(conn: psycopg.Connection, dsn: str) -> None:
+def test_polling_worker_needs_no_notifications(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, notify=False)
     with workers(dsn, "wc", poll=0.05):
         for n in range(1, 4):
@@ -94,15 +94,15 @@ def test_polling_does_without_notifications(conn: psycopg.Connection, dsn: str) 
             eventually(lambda n=n: values(conn) == {"a": n}, what="combined")
 
 
-def test_a_queue_made_while_the_worker_runs(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_works_on_a_queue_made_while_it_runs(conn: psycopg.Connection, dsn: str) -> None:
     with workers(dsn, poll=0.2):
         make_queue(conn)
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the new queue is worked")
 
 
-def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
-    """Nothing is notified while nobody sleeps; when somebody does, just who is meant is notified."""
+def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connection, dsn: str) -> None:
+    """The notification names the buckets that an enqueue has touched, where it knows them."""
     make_queue(conn, buckets=3)
     make_queue(conn, "other", buckets=1)
     words = [word_in(conn, bucket) for bucket in range(3)]
@@ -116,12 +116,12 @@ def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
         enqueue(writer, {"word": words[1], "n": 1})
         assert heard(listener, writer) == [], "no worker is there"
         with workers(dsn, "wc", poll=3600) as worker:
-            eventually(lambda: asleep(conn), what="the worker sleeps")
+            eventually(lambda: worker_listens(conn), what="the worker listens")
             assert sorted(values(conn)) == sorted(words[:2])
 
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
             enqueue(writer, [{"word": words[2], "n": 1}, {"word": words[0], "n": 1}])
-            assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "it slept: the buckets touched"
+            assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "it listened: the buckets touched"
             waiting = (
                 "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
                 " and datname = current_database() and wait_event_type = 'Lock'"
@@ -133,7 +133,7 @@ def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
             assert heard(listener, writer) == [], "it works"
             blocker.rollback()
 
-            eventually(lambda: asleep(conn), what="the worker sleeps again")
+            eventually(lambda: worker_listens(conn), what="the worker listens again")
             assert [values(conn)[word] for word in words] == [2, 3, 1], "what came while it worked isn't left"
             add(writer, dict.fromkeys(words, 1))
             assert heard(listener, writer) == ["pgcombine.wc"], "an insert can't know its buckets"
@@ -141,25 +141,25 @@ def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
     assert [values(conn)[word] for word in words] == [3, 4, 2]
 
 
-def test_what_an_observer_enqueues_beside_idle_queues(conn: psycopg.Connection, dsn: str) -> None:
-    """The worker's own session holds their gates, so its enqueues notify nobody."""
+def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker's own session holds the idle locks of the idle queues, so its enqueues notify nobody."""
     names = ["wc", "other", *(f"idle{n}" for n in range(12))]
     for name in names:
         make_queue(conn, name, buckets=2)
     statement = "insert into pgcombine.other_updates select word, 1 from changes"
     with workers(dsn, poll=3600) as worker:
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         conn.execute("select pgcombine.add_observer('wc', 'tier', %s)", (statement,))
         for n in range(1, 6):
             add(conn, {f"w{i}": 1 for i in range(9)})
             add(conn, {"a": 1}, names[-n])
             eventually(lambda n=n: worker.totals.updates == 19 * n, what="both tiers and the other queue are combined")
-            eventually(lambda: asleep(conn), what="the worker sleeps again")
+            eventually(lambda: worker_listens(conn), what="the worker listens again")
     assert sum(values(conn, "other").values()) == 45
 
 
-def test_an_idle_queue_beside_a_busy_one(conn: psycopg.Connection, dsn: str) -> None:
-    """The worker doesn't sleep, and so doesn't wait for notifications."""
+def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker doesn't sleep, so it doesn't wait for notifications."""
     for name in ("wc", "idle", "other"):
         make_queue(conn, name)
     stop = threading.Event()
@@ -173,7 +173,7 @@ def test_an_idle_queue_beside_a_busy_one(conn: psycopg.Connection, dsn: str) -> 
         return total
 
     with workers(dsn, poll=3600) as worker:
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         with in_background(write) as (written,):
             try:
                 eventually(lambda: worker.totals.updates > 50, what="one queue is busy")
@@ -189,42 +189,42 @@ def test_an_idle_queue_beside_a_busy_one(conn: psycopg.Connection, dsn: str) -> 
         eventually(lambda: values(conn, "wc") == {"a": total}, what="all are combined")
 
 
-def test_a_gate_of_a_paused_queue_opens(conn: psycopg.Connection, dsn: str) -> None:
-    """Otherwise each commit to it would notify, for nothing."""
+def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connection, dsn: str) -> None:
+    """Otherwise each commit to the queue would notify for nothing."""
     make_queue(conn)
     make_queue(conn, "other")
     with workers(dsn, poll=3600):
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         conn.execute("select pgcombine.pause('wc')")
         add(conn, {"a": 1}, "other")
         with psycopg.connect(dsn, autocommit=True) as listener:
             lock = "pg_try_advisory_lock_shared(hashtext('pgcombine.idle'), 'pgcombine.wc_updates'::regclass::integer)"
-            eventually(lambda: one(listener, f"select {lock}"), what="its gate is open")
+            eventually(lambda: one(listener, f"select {lock}"), what="the idle lock is free")
 
 
-def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg.Connection, dsn: str) -> None:
-    """It shares the gate, so it won't notify: the worker naps instead of sleeping for an hour."""
+def test_worker_naps_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
+    """The transaction shares the idle lock and won't notify, so the worker must not sleep for an hour."""
     make_queue(conn)
     with (
         psycopg.connect(dsn) as writer,
         psycopg.connect(dsn) as blocker,
         workers(dsn, "wc", poll=3600) as worker,
     ):
-        last_look = (
+        last_poll = (
             "select max(query_start) from pg_stat_activity"
             " where application_name like 'pgcombine worker%' and datname = current_database()"
         )
         for n in range(1, 10, 2):
-            eventually(lambda: asleep(conn), what="the worker sleeps")
+            eventually(lambda: worker_listens(conn), what="the worker listens")
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
             add(conn, {"a": 1})
-            eventually(lambda: not asleep(conn), what="the worker is awake")
+            eventually(lambda: not worker_listens(conn), what="the worker is awake")
             add(writer, {"a": 1})
             blocker.commit()
             eventually(lambda n=n: worker.totals.updates == n, what="the first is combined")
-            looks = {one(conn, last_look)}
-            eventually(lambda looks=looks: len(looks) > 5 or looks.add(one(conn, last_look)), what="it naps and looks")
-            assert not asleep(conn)
+            polls = {one(conn, last_poll)}
+            eventually(lambda polls=polls: len(polls) > 5 or polls.add(one(conn, last_poll)), what="it naps and polls")
+            assert not worker_listens(conn)
             writer.commit()
             eventually(lambda n=n: worker.totals.updates == n + 1, what="so is the second")
     assert values(conn) == {"a": 10}
@@ -399,7 +399,7 @@ def test_a_connection_that_is_terminated_again_and_again(conn: psycopg.Connectio
         " where application_name like 'pgcombine worker%' and datname = current_database()"
     )
     with workers(dsn, "wc", count=2, poll=0.1):
-        eventually(lambda: asleep(conn), what="the worker has started")
+        eventually(lambda: worker_listens(conn), what="the worker has started")
         with in_background(partial(load, dsn, 60, 1)) as (loaded,):
             while not loaded.done():
                 one(conn, terminate)

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 from support import eventually, run_cli
 from support.queues import add, combine_all, make_queue, one, values
-from support.sessions import asleep, workers
+from support.sessions import worker_listens, workers
 
 from pgcombine.queue import status
 from pgcombine.worker.drain import drain
@@ -26,7 +26,7 @@ def seen(conn: psycopg.Connection) -> list[dict[str, Any]]:
     return status.workers(conn)
 
 
-def test_the_view(conn: psycopg.Connection, dsn: str) -> None:
+def test_view_shows_each_worker(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_queue(conn, "other")
     assert seen(conn) == []
@@ -37,7 +37,7 @@ def test_the_view(conn: psycopg.Connection, dsn: str) -> None:
         )
         assert (found["worker"], found["role"], found["queues"]) == (named.name, conn.info.user, ["other", "wc"])
         assert began <= found["since"] <= datetime.now(UTC)
-        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it sleeps")
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it listens")
         with workers(dsn) as unnamed:
             eventually(lambda: len(seen(conn)) == 2 and all(one["since"] for one in seen(conn)), what="both")
             assert {one["worker"]: one["queues"] for one in seen(conn)}[unnamed.name] is None
@@ -47,7 +47,7 @@ def test_the_view(conn: psycopg.Connection, dsn: str) -> None:
     eventually(lambda: seen(conn) == [], what="nobody is there")
 
 
-def test_the_state_is_what_it_does(conn: psycopg.Connection, dsn: str) -> None:
+def test_view_shows_what_each_worker_does(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as blocker, workers(dsn, "wc"):
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
@@ -57,14 +57,14 @@ def test_the_state_is_what_it_does(conn: psycopg.Connection, dsn: str) -> None:
         eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it is done")
 
 
-def test_everybody_sees_them(conn: psycopg.Connection, dsn: str) -> None:
+def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None:
     """Also a role that may see nothing of other roles' sessions in pg_stat_activity but their names."""
     make_queue(conn)
     role = sql.Identifier(f"nobody_{conn.info.backend_pid}")
     conn.execute(sql.SQL("create role {}").format(role))
     try:
         with workers(dsn, "wc") as worker:
-            eventually(lambda: asleep(conn), what="it sleeps")
+            eventually(lambda: worker_listens(conn), what="it listens")
             conn.execute(sql.SQL("set role {}").format(role))
             # its upkeep works now and then
             found = eventually(lambda: next((one for one in seen(conn) if one["state"] == "idle"), None), what="idle")
@@ -75,7 +75,7 @@ def test_everybody_sees_them(conn: psycopg.Connection, dsn: str) -> None:
         conn.execute(sql.SQL("drop role {}").format(role))
 
 
-def test_names_tell_workers_apart() -> None:
+def test_worker_names_differ() -> None:
     """Of one process, too; the server cuts application_name after 63 bytes."""
     names = [Worker("dbname=none").name for _ in range(3)]
     assert len(set(names)) == 3
@@ -87,7 +87,7 @@ def test_status_shows_workers(conn: psycopg.Connection, dsn: str) -> None:
     assert "no worker is connected" in run_cli("status", "--dsn", dsn).stdout
     assert json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"] == []
     with workers(dsn, "wc") as worker:
-        eventually(lambda: asleep(conn), what="it sleeps")
+        eventually(lambda: worker_listens(conn), what="it listens")
         shown = run_cli("status", "--dsn", dsn).stdout
         (found,) = json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"]
     assert re.search(rf"^{re.escape(worker.name)} .* \d\d:\d\d:\d\d\S+ +wc +idle", shown, re.MULTILINE), shown
@@ -95,7 +95,7 @@ def test_status_shows_workers(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.slow
-def test_updates_that_wait_for_too_long(conn: psycopg.Connection, dsn: str) -> None:
+def test_status_warns_of_updates_that_wait_too_long(conn: psycopg.Connection, dsn: str) -> None:
     def run(*options: object) -> tuple[int, str, str]:
         done = run_cli("status", *options, "--dsn", dsn)
         return done.returncode, done.stdout, done.stderr
@@ -128,7 +128,7 @@ def test_updates_that_wait_for_too_long(conn: psycopg.Connection, dsn: str) -> N
     assert run("--max-lag", -1)[0] == 2
 
 
-def test_what_is_in_quarantine_does_not_wait(conn: psycopg.Connection, dsn: str) -> None:
+def test_quarantined_updates_do_not_count_as_waiting(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     add(conn, [("bad", HUGE), ("bad", HUGE), ("good", 1)])
     held_since = time.monotonic()

@@ -31,7 +31,7 @@ begin
     returning r.needs_repair into _needs_repair;
     if exists (select from pgcombine.destination d
                where d.kind = 'server' and d.name = handoff_repair_end.name
-                   and d.reason is distinct from 'by hand') then
+                   and d.reason is distinct from 'manually') then
         perform pgcombine_internal.resume_destination('server', handoff_repair_end.name);
     end if;
     return _needs_repair is null;

@@ -25,7 +25,7 @@ begin
                 else 'it has an earlier epoch' end
             using errcode = 'PC042',
                 hint = format('check its address; if it replaces the former server: pgcombine replicas add %s DSN '
-                '--adopt', handoff_verify_identity.name);
+                '--new-identity', handoff_verify_identity.name);
     end if;
     if _replica.id is null or _replica.epoch < handoff_verify_identity.epoch then
         if has_column_privilege('pgcombine.handoff_replica', 'epoch', 'update') then

@@ -24,7 +24,7 @@ from pgcombine.errors import PgCombineError
 from .contender import ROOT, WRITES, Consumer, Contender
 from .load import Done, Load
 
-_PATIENCE = 60.0  # seconds in which it must end
+_TIMEOUT = 60.0  # seconds in which it must end
 
 
 class ChDB(Contender):
@@ -63,7 +63,7 @@ class ChDB(Contender):
                     assert process.stdin is not None
                     process.stdin.close()
                     try:
-                        process.wait(_PATIENCE)
+                        process.wait(_TIMEOUT)
                     except subprocess.TimeoutExpired:
                         process.kill()
 
@@ -101,5 +101,5 @@ class ChDB(Contender):
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise PgCombineError(f"chDB's process ended with status {self._process.wait(_PATIENCE)}")
+            raise PgCombineError(f"chDB's process ended with status {self._process.wait(_TIMEOUT)}")
         return json.loads(line)

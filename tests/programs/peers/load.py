@@ -27,7 +27,7 @@ _NEW_WORDS = (
     "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
 )
 HOT = "hot"
-_PATIENCE = 120.0  # seconds that a load may take longer than it was given
+_TIMEOUT = 120.0  # seconds that a load may take longer than it was given
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
             may_fail=True,
             log=log,
         )
-        done = pgbench.finish(process, load.seconds + _PATIENCE)
+        done = pgbench.finish(process, load.seconds + _TIMEOUT)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         committed = [(client + load.first, number + load.begin) for client, number in pgbench.committed(log)]
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

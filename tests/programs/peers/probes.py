@@ -21,7 +21,7 @@ from .turn import Turn
 
 _PROBES = 4  # threads
 _PROBE_EVERY = 0.03  # seconds between probes of each, on average
-_PROBE_PATIENCE = 60.0  # seconds
+_PROBE_TIMEOUT = 60.0  # seconds
 
 
 def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
@@ -50,8 +50,8 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
             contender.add(connection, word)
             gap = 0.0005
             while contender.read(connection, word) < 1:
-                if time.monotonic() - began > _PROBE_PATIENCE:
-                    raise PgCombineError(f"{contender.name} doesn't show an update after {_PROBE_PATIENCE:.0f} s")
+                if time.monotonic() - began > _PROBE_TIMEOUT:
+                    raise PgCombineError(f"{contender.name} doesn't show an update after {_PROBE_TIMEOUT:.0f} s")
                 time.sleep(gap)
                 gap = min(2 * gap, 0.004)
             delay = time.monotonic() - began

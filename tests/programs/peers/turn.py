@@ -27,7 +27,7 @@ from .measurement import Measurement
 
 KEYS, SKEW = 300_000, 1.2
 _FILL = Work(1000)
-_PATIENCE = 60.0  # seconds in which a consumer must settle
+_TIMEOUT = 60.0  # seconds in which a consumer must settle
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class Turn:
         while not self.contender.settled(self.connection):
             if self._consumer is not None and self._consumer.poll() is not None:
                 raise PgCombineError(f"the consumer of {self.contender.name} ended ({self._consumer.returncode})")
-            if time.monotonic() - began > _PATIENCE:
-                raise PgCombineError(f"{self.contender.name} hasn't settled after {_PATIENCE:.0f} s")
+            if time.monotonic() - began > _TIMEOUT:
+                raise PgCombineError(f"{self.contender.name} hasn't settled after {_TIMEOUT:.0f} s")
             # the look itself takes processor time, so that it is rarer the longer it has taken already
             time.sleep(min(0.1, 0.005 + (time.monotonic() - began) / 20))
         return time.monotonic() - began

@@ -158,9 +158,9 @@ def _stop(house: House) -> None:
 
 
 @contextmanager
-def connected(server: Cluster, over: threading.Event, patience: float = 120.0) -> Iterator[psycopg.Connection]:
+def connected(server: Cluster, over: threading.Event, timeout: float = 120.0) -> Iterator[psycopg.Connection]:
     """A connection to a server that may be away for a while. Raises the last error when the time is up."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     while True:
         try:
             connection = psycopg.connect(server.dsn, autocommit=True, connect_timeout=5)

@@ -27,7 +27,7 @@ from .trouble import Trouble
 from .watch import Watch
 
 PRODUCERS = 4
-_PATIENCE = 300.0  # seconds until everything has settled
+_TIMEOUT = 300.0  # seconds until everything has settled
 
 
 def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: float, seed: int) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
                 for server in servers.values():
                     server.start()
             settling = time.monotonic()
-            eventually(lambda: _settled(house), timeout=_PATIENCE, what="queues, export and hints settle")
+            eventually(lambda: _settled(house), timeout=_TIMEOUT, what="queues, export and hints settle")
             settled = time.monotonic() - settling
         wrong = list(_wrong(house, load))
         held = [at - began for at in (trouble.held_from, trouble.held_until) if at is not None]

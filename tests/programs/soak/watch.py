@@ -19,7 +19,7 @@ from . import load
 from .house import House, connected
 
 PROBE_GAP = 0.5  # seconds
-_PATIENCE = 60.0  # seconds that a probe waits for its value
+_TIMEOUT = 60.0  # seconds that a probe waits for its value
 _SAMPLE_SECONDS = 5.0
 _STAT = (Path(__file__).parents[3] / "sql").rglob("*_stat.sql")
 VIEWS = ["destination", "oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
@@ -78,7 +78,7 @@ class Watch:
 
     def browse(self, over: threading.Event) -> None:
         """Read a page each second, in turn the one of all queues and those of one queue, exports and servers."""
-        with httpx2.Client(base_url=self.house.page, trust_env=False, timeout=_PATIENCE) as reader:
+        with httpx2.Client(base_url=self.house.page, trust_env=False, timeout=_TIMEOUT) as reader:
             for path in cycle(PAGES):
                 if over.wait(1.0):
                     return
@@ -103,7 +103,7 @@ class Watch:
         while not connection.execute(
             "select n from pgcombine.plain_values where word = %s", load.words(-number)
         ).fetchone():
-            if time.monotonic() > committed + _PATIENCE:
+            if time.monotonic() > committed + _TIMEOUT:
                 self.failures["a probe's value that took more than a minute"] += 1
                 return
             if over.wait(0.005):

@@ -22,7 +22,7 @@ from .version import create
 OTHERS = 100  # queues
 _REST = 3.0  # seconds
 _GAP = 0.02  # seconds between updates of an idle queue, on average
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 Values = dict[str, float]
 Measure = Callable[[Turn, Lengths, Values], Values]
 
@@ -68,8 +68,8 @@ def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
             turn.contender.add(connection, word)
             turn.ledger.enter_one(word)
             while turn.contender.read(connection, word) < 1:
-                if time.monotonic() > began + _PATIENCE:
-                    raise PgCombineError(f"{turn.contender.name} doesn't show an update after {_PATIENCE:.0f} s")
+                if time.monotonic() > began + _TIMEOUT:
+                    raise PgCombineError(f"{turn.contender.name} doesn't show an update after {_TIMEOUT:.0f} s")
                 time.sleep(0.0005)
             delays.append(1000 * (time.monotonic() - began))
     return percentiles(delays[3:])  # the worker has just begun

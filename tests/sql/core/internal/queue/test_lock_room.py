@@ -17,7 +17,7 @@ from support import eventually, run_cli
 from support.needs import does_not_apply, require_docker
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
-from support.sessions import asleep, warnings, workers
+from support.sessions import warnings, worker_listens, workers
 
 from pgcombine.errors import QueueExistsError, QueueNotEmptyError, TooManyLocksError
 from pgcombine.queue.combine_queue import CombineQueue
@@ -184,7 +184,7 @@ def test_what_the_server_lacks_is_not_a_lost_connection(
         return [message for message in caplog.messages if message.startswith(event)]
 
     with psycopg.connect(dsn) as other, psycopg.connect(dsn) as writer, workers(dsn, "wc", poll=0.1):
-        eventually(lambda: asleep(conn), what="the worker sleeps")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         add(writer, {"a": 1})
         fill(other, 2)
         writer.commit()

@@ -1,4 +1,4 @@
-"""Finding a home for a write: a live server that takes it.
+"""Finding a coordinator for a write: a live server that takes it.
 
 Servers are tried one after the other, those that failed lately at the end. Each gets its share of the remaining time. A
 server that doesn't answer may have taken the write. The next one gets it with the same token, so that the write counts
@@ -37,14 +37,16 @@ from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.rows import Row
 
-_TRIES = 10  # at one home: after the other servers were registered, the queue was read anew, or a connection was stale
+# attempts at one coordinator: after the other servers were registered, the queue was read again, or a connection was
+# stale
+_TRIES = 10
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A write that is committed at its home, and the servers that have hints there."""
+    """A write that is committed at its coordinator, and the servers that have hints there."""
 
-    home: str
+    coordinator: str
     id: UUID
     shape: UUID
     digest: UUID
@@ -55,11 +57,11 @@ class Accepted:
 
 
 class _Lost(Exception):
-    """The connection was lost while the home had the write."""
+    """The connection was lost while the coordinator had the write."""
 
 
-class Homes:
-    """``servers`` as homes of writes to ``queue``, with each key on ``replicas`` of them."""
+class Coordinators:
+    """``servers`` as coordinators of writes to ``queue``, with each key on ``replicas`` of them."""
 
     def __init__(self, servers: Mapping[str, Server], queue: str, replicas: int) -> None:
         self._servers = servers
@@ -68,7 +70,7 @@ class Homes:
         self._definition: Definition | None = None
 
     def accept(self, token: UUID, rows: Sequence[Row], deadline: float) -> Accepted:
-        """Find a home that takes the write. Raises as :meth:`ReplicatedQueue.enqueue` does."""
+        """Find a coordinator that takes the write. Raises as :meth:`ReplicatedQueue.enqueue` does."""
         reasons: dict[str, Exception] = {}
         doubtful: list[str] = []
         # a stable sort: otherwise in the given order
@@ -103,9 +105,9 @@ class Homes:
     def _accept(
         self, server: Server, token: UUID, rows: Sequence[Row], seconds: float, doubtful: list[str]
     ) -> Accepted:
-        """Try one home.
+        """Try one coordinator.
 
-        If this raises although the home may have taken the write, the home is added to ``doubtful``.
+        If this raises although the coordinator may have taken the write, the coordinator is added to ``doubtful``.
         """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):
@@ -171,9 +173,9 @@ class Homes:
             [frozenset(names) for names in sets],
         )
 
-    def _register(self, home: Server, seconds: float) -> None:
-        """Register the other servers at a home, if they aren't yet."""
-        with home.peer(seconds) as peer:
+    def _register(self, coordinator: Server, seconds: float) -> None:
+        """Register the other servers at a coordinator, if they aren't yet."""
+        with coordinator.peer(seconds) as peer:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_register_missing(%s, %s)",
                 (list(self._servers), [address(server.dsn) for server in self._servers.values()]),

@@ -1,5 +1,5 @@
--- The next writes that this server keeps, with their homes, and the other servers that hold them. The youngest are
--- still on their way. Parameters: the token beyond which they are, their largest number.
+-- The next writes that this server retains, with their coordinators, and the other servers that hold them. The youngest
+-- are still on their way. Parameters: the token beyond which they are, their largest number.
 select k.token, k.queue, k.coordinator,
        array(select unnest(q.servers) intersect select unnest(coalesce(k.servers, q.servers)) except select s.name)
 from pgcombine.handoff_server s, pgcombine.handoff_retained k

@@ -1,7 +1,7 @@
 """The state that a worker's threads share: the buckets with pending updates, and the passes over them.
 
-One thread looks for buckets with pending updates and offers them. The loops take them, one pass for each bucket. So a
-bucket with many updates doesn't keep the others waiting, and the cost of looking doesn't grow with the loops.
+One thread polls for buckets with pending updates and dispatches them. The loops take them, one pass for each bucket. So
+a bucket with many updates doesn't keep the others waiting, and the cost of polling doesn't grow with the loops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pgcombine.errors import (
     first_line,
 )
 from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
-from pgcombine.runtime.wakeup import Bell
+from pgcombine.runtime.wakeup import Waker
 from pgcombine.worker import quarantine
 from pgcombine.worker.passes import run_pass
 from pgcombine.worker.totals import Pass
@@ -38,18 +38,18 @@ Bucket = tuple[str, int]  # name of the queue, number of the bucket
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 # seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
 _TROUBLE_PAUSE = 5.0
-_SHORT_PASS = 0.02  # seconds; the next look doesn't wait for a longer pass
-_FEW = 8  # queues; more are looked at by one query over all
+_SHORT_PASS = 0.02  # seconds; the next poll doesn't wait for a longer pass
+_FEW = 8  # queues; one query over all queues polls more than these
 _TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
 
 
-class Sweep:
-    """Passes over all buckets with pending updates, of the queues ``only`` (empty: of all queues).
+class Dispatcher:
+    """Dispatches all buckets with pending updates, of the queues ``only`` (empty: of all queues), and runs the passes.
 
     A queue is left alone for a while if ``observers`` lacks its Python observers. A bucket that another worker has
-    claimed is left alone for ``poll`` seconds: the other worker looks again when its pass is done. A bucket whose pass
-    failed isn't due for a while. After each pass that took updates, ``count`` is called and ``bell`` is rung. After
-    each pass that failed, ``failed`` is called.
+    claimed is deferred for ``poll`` seconds: the other worker polls again when its pass is done. A bucket whose pass
+    failed isn't due for a while. Each pass that took updates calls ``count`` and wakes the poller by ``waker``. Each
+    pass that failed calls ``failed``.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Sweep:
         only: Sequence[str],
         observers: Mapping[str, Observers],
         count: Callable[[Pass], None],
-        bell: Bell,
+        waker: Waker,
         *,
         poll: float,
         failed: Callable[[PassError], None] = lambda _: None,
@@ -65,28 +65,29 @@ class Sweep:
         self._only = only
         self._observers = observers
         self._count = count
-        self._bell = bell
+        self._waker = waker
         self._poll = poll
         self._failed = failed
         self._next_tick = 0.0
         self._changed = threading.Condition()  # guards the attributes below
-        self._offered: deque[Bucket] = deque()
-        self._under_way: set[Bucket] = set()
+        self._dispatched: deque[Bucket] = deque()
+        self._in_progress: set[Bucket] = set()
         self._waiting = 0  # number of loops without a bucket
-        self._claimed: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
+        self._deferred: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
         self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
-        self._again: set[str] = set()  # queues with passes since the last look
+        self._again: set[str] = set()  # queues with passes since the last poll
         self._observed: set[str] = set()  # queues with observers, or with triggers on their values
-        self.large = False  # whether the last look found a queue with so large a log that passes may take long
-        self._everything = False  # whether observers may have enqueued to any queue since the last look
-        self._passes = self._updates = 0  # of passes since the last offer that took updates
+        self.large = False  # whether the last poll found a queue with so large a log that passes may take long
+        self._everything = False  # whether observers may have enqueued to any queue since the last poll
+        self._passes = self._updates = 0  # of passes since the last dispatch that took updates
 
-    def look(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
+    def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
         """Return the buckets that are due and that no loop of this worker has, of these queues (None: of all).
 
-        Queues with passes since the last look are among them. Observers may have enqueued to any queue.
+        The poll also covers the queues with passes since the last poll. After passes with observers it covers all
+        queues, since observers may have enqueued to any queue.
         """
-        self._bell.silence()  # this look sees all updates for which it was rung
+        self._waker.drain()  # this poll sees all updates for which the waker was called
         with self._changed:
             again, self._again = self._again, set()
             everything, self._everything = queues is None or self._everything, False
@@ -105,78 +106,78 @@ class Sweep:
                 (queue, bucket)
                 for queue, bucket, *_ in found
                 if (not self._only or queue in self._only)
-                and (queue, bucket) not in self._under_way
-                and self._claimed.get((queue, bucket), 0.0) <= now
+                and (queue, bucket) not in self._in_progress
+                and self._deferred.get((queue, bucket), 0.0) <= now
                 and self._refused.get(queue, 0.0) <= now
             ]
 
-    def offer(self, found: list[Bucket]) -> None:
-        """Offer these buckets to the loops, in random order."""
+    def dispatch(self, found: list[Bucket]) -> None:
+        """Dispatch these buckets to the loops, in random order."""
         random.shuffle(found)
         with self._changed:
-            self._offered = deque(found)
+            self._dispatched = deque(found)
             self._passes = self._updates = 0
             self._changed.notify_all()
 
-    def settle(self, stop: threading.Event, check: float) -> None:
-        """Return when all buckets are taken and no pass is worth waiting for.
+    def wait(self, stop: threading.Event, check: float) -> None:
+        """Wait until all buckets are taken and no pass is worth waiting for.
 
         That is when all passes are done, or when they take long and a loop has nothing to do. ``check`` is the longest
         time, in seconds, until the call sees that ``stop`` is set.
         """
         with self._changed:
-            while self._offered and not stop.is_set():
+            while self._dispatched and not stop.is_set():
                 self._changed.wait(check)
             until = time.monotonic() + _SHORT_PASS
-            while self._under_way and not stop.is_set():
+            while self._in_progress and not stop.is_set():
                 left = until - time.monotonic()
                 if left <= 0 and self._waiting:
                     break
                 self._changed.wait(left if left > 0 else check)
 
-    def forget_claims(self) -> None:
-        """Let buckets that other workers had claimed be tried again."""
+    def retry_deferred(self) -> None:
+        """Try deferred buckets again at the next poll."""
         with self._changed:
-            self._claimed.clear()
+            self._deferred.clear()
 
     @property
     def worked(self) -> bool:
-        """Whether passes since the last offer took updates."""
+        """Whether passes since the last dispatch took updates."""
         return self._passes > 0
 
     @property
     def updates(self) -> int:
-        """The number of updates that passes since the last offer took."""
+        """The number of updates that passes since the last dispatch took."""
         return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
-        """Run a pass over the next offered bucket. Returns False if no bucket was offered within ``timeout`` seconds.
+        """Run a pass over the next dispatched bucket. Returns False if none comes within ``timeout`` seconds.
 
         Also returns False if ``stop`` is set. Raises psycopg.OperationalError if the connection is lost, and
         ServerNotReadyError if the server takes no writes.
         """
         with self._changed:
-            if not self._offered:
+            if not self._dispatched:
                 self._waiting += 1
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._offered, timeout)
+                self._changed.wait_for(lambda: self._dispatched, timeout)
                 self._waiting -= 1
-            if not self._offered or stop.is_set():
+            if not self._dispatched or stop.is_set():
                 return False
-            bucket = self._offered.popleft()
-            self._under_way.add(bucket)
+            bucket = self._dispatched.popleft()
+            self._in_progress.add(bucket)
         worked = True  # after an exception the bucket may have pending updates
         try:
             worked = self._pass(connection, stop, *bucket)
         finally:
             with self._changed:
-                self._under_way.remove(bucket)
+                self._in_progress.remove(bucket)
                 self._changed.notify_all()
                 if worked:
                     self._again.add(bucket[0])
                     self._everything |= bucket[0] in self._observed
             if worked:
-                self._bell.ring()
+                self._waker.wake()
         return True
 
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
@@ -191,7 +192,7 @@ class Sweep:
                 return False
             except PassError as error:
                 return quarantine.recover(
-                    connection, error, observers, on_pass=self._took, on_failure=self._failed, stopped=stop.is_set
+                    connection, error, observers, on_pass=self._record, on_failure=self._failed, stopped=stop.is_set
                 )
         except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
             return False  # the queue was dropped, the bucket is gone, or the right was revoked
@@ -201,23 +202,23 @@ class Sweep:
             if connection.closed or isinstance(trouble, psycopg.OperationalError):
                 raise
             log.error("bucket.trouble queue=%s bucket=%d error=%s", queue, bucket, first_line(trouble))
-            self._leave(queue, bucket, _TROUBLE_PAUSE)
+            self._defer(queue, bucket, _TROUBLE_PAUSE)
             return False
         if done is None:
-            self._leave(queue, bucket, self._poll)
+            self._defer(queue, bucket, self._poll)
             return False
         if done.updates:
-            self._took(done)
+            self._record(done)
         elif done.expired:
             with self._changed:
                 self._everything |= queue in self._observed
         return done.updates > 0 or done.unfinished
 
-    def _leave(self, queue: str, bucket: int, seconds: float) -> None:
+    def _defer(self, queue: str, bucket: int, seconds: float) -> None:
         with self._changed:
-            self._claimed[queue, bucket] = time.monotonic() + seconds
+            self._deferred[queue, bucket] = time.monotonic() + seconds
 
-    def _took(self, done: Pass) -> None:
+    def _record(self, done: Pass) -> None:
         with self._changed:
             self._passes += 1
             self._updates += done.updates

@@ -1,4 +1,4 @@
-"""A home that is lost for ever, with its hints: what was acknowledged is on another server, which hands it on.
+"""A coordinator that is lost for good, with its hints: another server has what was acknowledged, and forwards it.
 
 Until then no reading calls itself complete.
 """
@@ -12,8 +12,7 @@ from itertools import product
 
 import pytest
 from support import eventually, run_cli
-from support.clusters import Cluster, agreed, dsns, empty, hints, replay
-from support.clusters import settle as replay_all
+from support.clusters import Cluster, agreed, dsns, empty, hints, replay, replay_all
 from support.queues import combine_all, make_queue, one
 
 from pgcombine import Replayer, ReplicatedQueue
@@ -23,7 +22,7 @@ from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.levels import Level
 from pgcombine.handoff.replicated import new_token
-from pgcombine.handoff.settling import settle
+from pgcombine.handoff.retained import drop_retained
 
 Clusters = dict[str, Cluster]
 KEPT = "select count(*) from pgcombine.handoff_retained"
@@ -65,13 +64,13 @@ def dropped(cluster: Cluster) -> int:
     """How many texts go, after a moment in which what has just come is left alone."""
     with cluster.connect() as conn:
         conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
-    with open_peer(cluster.name, cluster.direct, 5).connection as home:
-        return settle(home, 5)
+    with open_peer(cluster.name, cluster.direct, 5).connection as coordinator:
+        return drop_retained(coordinator, 5)
 
 
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
-    """Servers b and c: w3 is on b alone and w4 on c alone. Their home, a, which had the hints, is gone."""
+    """Servers b and c: w3 is on b alone and w4 on c alone. Their coordinator, a, which had the hints, is gone."""
     with queue_on(clusters, timeout=60) as queue:  # a server that was cut off is connected again after a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
@@ -146,7 +145,7 @@ def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
         make_queue(conn)
     clusters["a"].proxy.heal()
     with queue_on(clusters) as queue:
-        for name in ("nobody", "a", "b", "c"):  # the others get to know it again when one of them is a home
+        for name in ("nobody", "a", "b", "c"):  # the others get to know it again when one of them is a coordinator
             if name != "nobody":
                 with queue_on({name: clusters[name], **clusters}) as writer:
                     writer.enqueue([("w1", 1)], level="ALL")
@@ -166,13 +165,13 @@ def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
 def test_a_write_of_it_that_comes_late(survivors: Clusters, clusters: Clusters) -> None:
     """A client delivers after everything was compared. Who has the write keeps it, so readers know who lacks it."""
     with clusters["a"].connect() as conn:
-        digest, shape, payload, home = conn.execute(
+        digest, shape, payload, coordinator = conn.execute(
             "select h.digest, h.shape, h.payload, s.id from pgcombine.handoff_hint h, pgcombine.handoff_server s "
             "where destination = 'c'"
         ).fetchone()
     without(clusters, "a")
     repair(survivors["b"])
-    late = Hint(new_token(), "wc", shape, digest, None, 1, payload, list("abc"), 3, home)
+    late = Hint(new_token(), "wc", shape, digest, None, 1, payload, list("abc"), 3, coordinator)
     peer = open_peer("b", survivors["b"].direct, 5)
     with peer.connection:
         assert apply(peer, [late], "a") == {late.token: "applied"}
@@ -234,7 +233,7 @@ def test_the_last_hint_leaves_no_text(queue: ReplicatedQueue, clusters: Clusters
 
 @pytest.mark.slow
 def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
-    """It is told. If the home is then lost, repair names the writes that can't be handed on, and the marks stay."""
+    """It is reported. If the coordinator is lost, repair names the writes that nobody can forward. The marks stay."""
     for cluster in clusters.values():
         with cluster.connect() as conn:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (cluster.name,))
@@ -251,7 +250,7 @@ def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
     assert "knows no other server to compare with" in done.stderr  # it was away when the others met
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
-    assert f"c lacks 1 writes, such as {token}: no server keeps its text" in done.stderr
+    assert f"c lacks 1 writes, such as {token}: no server retains its payload" in done.stderr
     with queue_on(survivors) as queue:
         reading = queue.get(["w0"], level="ALL")
         assert (reading.complete, reading.needs_repair) == (True, ("c",))  # b has all that there is
@@ -336,14 +335,14 @@ def test_who_never_held_anything_is_removed_without_a_mark(queue: ReplicatedQueu
 
 @pytest.mark.slow
 def test_a_copy_has_the_texts_of_its_source(clusters: Clusters) -> None:
-    """A write that is on b alone, whose home is lost, and then b is lost, too: the copy hands it on."""
+    """A write that is on b alone, whose coordinator is lost, and then b is lost, too: the copy forwards it."""
     with queue_on(clusters) as queue:
         cut_off(clusters["c"])
         queue.enqueue([("w3", 1)], level="QUORUM")
         clusters["c"].proxy.heal()
     with clusters["b"].connect() as conn:
-        with clusters["a"].connect() as home:
-            home.execute("truncate pgcombine.handoff_hint")
+        with clusters["a"].connect() as coordinator:
+            coordinator.execute("truncate pgcombine.handoff_hint")
         rebuilding.rebuild(conn, clusters["b"].direct, "a", ["b"])
     with clusters["a"].connect() as conn:
         assert one(conn, KEPT) == 1

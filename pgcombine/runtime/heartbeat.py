@@ -1,7 +1,7 @@
-"""Signs of life of a daemon's loops, for those who watch the process.
+"""Heartbeats of a daemon's loops, for those who watch the process.
 
-A loop beats as it goes round. One that hasn't for ``limit`` seconds is stalled: it hangs. A loop that connects again
-and again to a server that is away goes on beating, since a restart of the process wouldn't help.
+A loop beats in each round. A loop that hasn't beaten for ``limit`` seconds is stalled: it hangs. A loop that tries to
+reach a server keeps beating, since a restart of the process wouldn't help.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-STALLED_SECONDS = 900.0  # more than ordinary steps of a loop take, such as a pass
+STALLED_SECONDS = 900.0  # longer than ordinary steps of a loop, such as a pass
 
 
-class Pulse:
-    """The loops of a daemon. ``limit`` is the number of seconds that a loop may take for one round."""
+class Heartbeat:
+    """The heartbeats of a daemon's loops. ``limit`` is the number of seconds that a round of a loop may take."""
 
     def __init__(self, limit: float = STALLED_SECONDS) -> None:
         self.limit = limit
@@ -34,7 +34,7 @@ class Pulse:
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Say that this thread's loop has its connections, until the end of the block."""
+        """Record that this thread's loop has its connections, until the end of the block."""
         thread = threading.get_ident()
         self._connected.add(thread)
         try:
@@ -43,14 +43,14 @@ class Pulse:
             self._connected.discard(thread)
 
     def beat(self) -> None:
-        """Say that this thread goes on. A thread that isn't watched may say it, too."""
+        """Record that this thread goes on. In a thread that isn't watched this does nothing."""
         thread = threading.get_ident()
         if thread in self._beats:
             self._beats[thread] = time.monotonic()
 
     @property
     def stalled(self) -> float | None:
-        """Return the seconds since the last beat of a loop that is stalled; None: no loop is."""
+        """Return the seconds since the last beat of the loop that has stalled for longest. None: no loop has."""
         beats = self._beats.copy().values()
         age = time.monotonic() - min(beats) if beats else None
         return None if age is None or age <= self.limit else age
