@@ -24,7 +24,7 @@ from pgcombine.cli.options import (
     counted,
     fail,
     note,
-    note_held,
+    note_quarantined,
     open_database,
     report,
     report_table,
@@ -104,7 +104,7 @@ def get(
         ]
         _print([column.name for column in columns], rows, as_json)
         with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
-            note_held(name, *run(connection, content.held(name, wanted)))
+            note_quarantined(name, *run(connection, content.quarantined(name, wanted)))
 
 
 def top(
@@ -212,7 +212,7 @@ def _note_what_lacks(connection: Connection, name: str) -> None:
                 said = f"{'about ' if count > COUNTED else ''}{counted(count, 'update')}"
                 pending = f"{said} of {name} {'is' if count == 1 else 'are'} pending"
                 note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
-            note_held(name, stat["quarantined_keys"], stat["quarantined_updates"])
+            note_quarantined(name, stat["quarantined_keys"], stat["quarantined_updates"])
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:

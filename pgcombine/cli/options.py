@@ -137,15 +137,15 @@ def note(message: str) -> None:
     echo(f"pgcombine: note: {message}", err=True)
 
 
-def note_held(name: str, keys: int, updates: int) -> None:
+def note_quarantined(name: str, keys: int, updates: int) -> None:
     """Print a remark that no value contains the updates of quarantined keys, if there are such keys."""
     if keys:
-        held = f"{counted(keys, 'quarantined key')} of {name} with {counted(updates, 'held update')}"
-        note(f"{held}, which no value contains (pgcombine quarantine ls {name})")
+        found = f"{counted(keys, 'quarantined key')} of {name} with {counted(updates, 'update')}"
+        note(f"{found}, which no value contains (pgcombine quarantine ls {name})")
 
 
-def held_fields(keys: int, updates: int) -> dict[str, int]:
-    """Return the remark of :func:`note_held` as fields of a JSON object."""
+def quarantined_fields(keys: int, updates: int) -> dict[str, int]:
+    """Return the remark of :func:`note_quarantined` as fields of a JSON object."""
     return {"quarantined_keys": keys, "quarantined_updates": updates} if keys else {}
 
 
@@ -161,7 +161,7 @@ def described(found: Sequence[Contents]) -> str:
 
     parts = [counted(total("values"), "value"), counted(total("pending"), "pending update")]
     if keys := total("quarantined_keys"):
-        parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('quarantined_updates'), 'held update')}")
+        parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('quarantined_updates'), 'update')}")
     if waiting := total("waiting"):
         parts.append(f"{counted(waiting, 'change')} to be exported")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -87,9 +87,9 @@ def _queues(found: list[dict[str, Any]], history: History | None) -> list[Render
     result = [_fitting(found, history)]
     for q in found:
         if q["quarantined_keys"]:
-            held = counted(q["quarantined_updates"], "held update")
+            updates = counted(q["quarantined_updates"], "quarantined update")
             listed = f"pgcombine quarantine ls {q['queue']}"
-            result.append(_line(f"{q['queue']}: {held}, in no value and in no backlog ({listed})"))
+            result.append(_line(f"{q['queue']}: {updates}, in no value and in no backlog ({listed})"))
         for bucket in q["failing_buckets"]:
             times = counted(bucket["attempts"], "time")
             last = bucket["error"] or bucket["sqlstate"]  # a role that only monitors sees no error

@@ -27,7 +27,7 @@ from pgcombine.database.connect import Connection
 from pgcombine.errors import NotQuarantinedError
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import status as figures
-from pgcombine.worker import quarantine as held
+from pgcombine.worker import quarantine as quarantines
 
 quarantine = group("Show, retry and drop keys that keep failing.")
 
@@ -43,13 +43,13 @@ def list_keys(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the quarantined keys, each with its number of held updates and its error.
+    """List the quarantined keys, each with the number of its updates and its error.
 
     Example: pgcombine quarantine ls wc
     """
     with open_database(dsn) as connection:
         queues.require(connection, [name] if name else [])
-        found = held.ls(connection, name)
+        found = quarantines.ls(connection, name)
     rows = [
         (row["queue"], _text(row["key"]), row["updates"], row["attempts"], f"{row['since']:%F %T}", row["error"])
         for row in found
@@ -65,21 +65,21 @@ def show(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show a quarantined key and its held updates.
+    """Show a quarantined key and its updates.
 
     Example: pgcombine quarantine show wc fluo
     """
     with open_database(dsn) as connection:
         as_text(connection)
         wanted = _keys(connection, name, [key])[0]
-        for found in held.ls(connection, name):
+        for found in quarantines.ls(connection, name):
             if {column: str(part) for column, part in found["key"].items()} == wanted:
                 break
         else:
             raise NotQuarantinedError(f'key {key} of queue "{name}" isn\'t quarantined', queue=name)
-        updates = held.updates(connection, name, found["key"], limit)
+        updates = quarantines.updates(connection, name, found["key"], limit)
     if as_json:
-        print_json({**found, "held": updates})
+        print_json({**found, "quarantined": updates})
         return
     for field, content in found.items():
         echo(f"{field + ':':10} {_text(content) if field == 'key' else content}")
@@ -105,7 +105,7 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete the held updates of quarantined keys; later updates are combined again.
+    """Delete the updates of quarantined keys; later updates are combined again.
 
     Example: pgcombine quarantine drop wc fluo --yes
     """
@@ -119,10 +119,10 @@ def _release(
         raise typer.BadParameter("give the keys, or --all", param_hint="KEY")
     with open_database(dsn) as connection:
         queues.require(connection, [name])
-        release = held.retry if put_back else held.drop
+        release = quarantines.retry if put_back else quarantines.drop
         wanted: list[dict[str, str] | None] = [None] if every else [*_keys(connection, name, keys or [])]
-        count, updates = figures.held(connection, name)
-        lost = counted(updates, "held update") if every else "the held updates"
+        count, updates = figures.quarantined(connection, name)
+        lost = counted(updates, "update") if every else "the updates"
         lost += f" of {counted(count if every else len(wanted), 'quarantined key')} of {name} will be lost"
         confirm(lost, yes=yes)
         with connection.transaction():

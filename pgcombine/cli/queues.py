@@ -18,10 +18,10 @@ from pgcombine.cli.options import (
     echo,
     fail,
     group,
-    held_fields,
-    note_held,
+    note_quarantined,
     open_database,
     print_json,
+    quarantined_fields,
     report_state,
     report_table,
     seconds,
@@ -219,9 +219,9 @@ def verify(
     """
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection, recount=recount)
-        held = figures.held(connection, name)
+        quarantined = figures.quarantined(connection, name)
     if as_json:
-        print_json({"queue": name, "problems": problems, **held_fields(*held)})
+        print_json({"queue": name, "problems": problems, **quarantined_fields(*quarantined)})
     else:
         for problem in problems:
             echo(problem)
@@ -229,4 +229,4 @@ def verify(
         fail(f'queue "{name}" has {counted(len(problems), "problem")}')
     if not as_json:
         typer.echo(f"verified: {name}")
-    note_held(name, *held)
+    note_quarantined(name, *quarantined)

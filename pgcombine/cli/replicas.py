@@ -135,13 +135,13 @@ def show(
     with open_database(dsn) as connection:
         (status,) = operations.status(connection, name)
         waiting = operations.hints_for(connection, name, limit)
-        held = operations.quarantined(connection, name, limit)
+        quarantined = operations.quarantined(connection, name, limit)
     if as_json:
-        print_json({**status, "hints": waiting, "quarantine": held})
+        print_json({**status, "hints": waiting, "quarantine": quarantined})
         return
     for field, content in status.items():
         echo(f"{field + ':':14} {'' if content is None else content}")
-    for rows in (waiting, held):
+    for rows in (waiting, quarantined):
         if rows:
             typer.echo()
             print_table(list(rows[0]), [list(row.values()) for row in rows])

@@ -16,9 +16,9 @@ from pgcombine.cli.options import (
     Json,
     QueueName,
     counted,
-    held_fields,
-    note_held,
+    note_quarantined,
     open_database,
+    quarantined_fields,
     report,
     resolve_dsn,
     seconds,
@@ -170,7 +170,7 @@ def drain(
     database = resolve_dsn(dsn)
     _report(drain_queue(database, served.get(name, name), timeout=timeout), as_json)
     with open_database(database) as connection:
-        note_held(name, *figures.held(connection, name))
+        note_quarantined(name, *figures.quarantined(connection, name))
 
 
 def wait(
@@ -187,9 +187,9 @@ def wait(
     with open_database(dsn, timeout=timeout) as connection:
         left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))
         CombineQueue(name).wait(connection, timeout=left)
-        held = figures.held(connection, name)
-    report({"queue": name, "state": "combined", **held_fields(*held)}, f"combined: {name}", as_json)
-    note_held(name, *held)
+        quarantined = figures.quarantined(connection, name)
+    report({"queue": name, "state": "combined", **quarantined_fields(*quarantined)}, f"combined: {name}", as_json)
+    note_quarantined(name, *quarantined)
 
 
 def _report(totals: Totals, as_json: bool) -> None:

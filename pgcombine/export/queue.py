@@ -122,6 +122,6 @@ def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> 
 
 
 def quarantined(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the entries that destinations refuse, of one export or of all, longest held first."""
+    """Return the entries that destinations refuse, of one export or of all, longest in quarantine first."""
     found: list[dict[str, Any]] = run(connection, _dicts("export_quarantine", _QUARANTINED, name))
     return found

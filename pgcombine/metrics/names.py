@@ -68,7 +68,7 @@ OF_THE_DATABASE = (
         "lag_seconds",
         "Age of the oldest pending update; 0 if none is pending or the queue is paused.",
     ),
-    _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Keys whose updates are held."),
+    _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Quarantined keys."),
     _gauge(
         "export_pending_entries",
         ("export", "queue"),

@@ -131,7 +131,7 @@ class CombineQueue:
         """Drop the queue with its values.
 
         ``force`` also drops what other parts of pgcombine have made for the queue. Without ``force``, the call raises
-        QueueNotEmptyError if there is such a thing, or if updates are pending or held. It also raises
+        QueueNotEmptyError if there is such a thing, or if updates are pending or quarantined. It also raises
         InvalidDefinitionError if the connection's isolation level isn't read committed.
 
         Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case

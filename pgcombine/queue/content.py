@@ -138,8 +138,8 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
     return Statement(statement), _pairs(found)
 
 
-def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
-    """Return how many of the keys are quarantined, and how many updates of them are held.
+def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
+    """Return how many of the keys are quarantined, and how many updates these have.
 
     The values of :func:`get` don't include these updates.
     """
@@ -150,7 +150,7 @@ def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
     statement = sql.SQL(
         "select count(*), coalesce(sum(pgcombine_updates), 0)::bigint from (select q.updates as pgcombine_updates, k.* "
         "from pgcombine.quarantine q cross join lateral jsonb_populate_record(null::{}, q.key) k "
-        "where q.queue = %s) held where {}"
+        "where q.queue = %s) quarantined where {}"
     ).format(sql.Identifier("pgcombine", f"{queue}_values"), condition)
     ((count, updates),) = yield Statement(statement, [queue, *parameters])
     return count, updates

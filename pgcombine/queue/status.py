@@ -113,8 +113,8 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
     return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))
 
 
-def held(connection: Connection, queue: str) -> tuple[int, int]:
-    """Return how many keys of the queue are quarantined, and how many of their updates are held."""
+def quarantined(connection: Connection, queue: str) -> tuple[int, int]:
+    """Return how many keys of the queue are quarantined, and how many updates these have."""
     keys, updates = one(
         connection, "select count(*), coalesce(sum(updates), 0) from pgcombine.quarantined_key where queue = %s", queue
     )

@@ -35,7 +35,7 @@ from pgcombine.web.guard import Guard
 from pgcombine.web.pages import Site, page
 
 QUEUE = "/queues/{queue:name}"
-HELD = f"{QUEUE}/quarantine"
+QUARANTINE = f"{QUEUE}/quarantine"
 EXPORT = "/exports/{export:name}"
 TITLES = {404: "There is no such page", 405: "That can't be asked of this page"}
 
@@ -76,9 +76,9 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route(f"{QUEUE}/keys", pages.greatest),
             Route(f"{QUEUE}/pause", partial(actions.call, name="pause"), methods=post),
             Route(f"{QUEUE}/resume", partial(actions.call, name="resume"), methods=post),
-            Route(f"{HELD}/{{number:id}}", pages.held),
-            Route(f"{HELD}/retry", partial(actions.release, drops=False), methods=post),
-            Route(f"{HELD}/drop", partial(actions.release, drops=True), methods=post),
+            Route(f"{QUARANTINE}/{{number:id}}", pages.quarantined_key),
+            Route(f"{QUARANTINE}/retry", partial(actions.release, drops=False), methods=post),
+            Route(f"{QUARANTINE}/drop", partial(actions.release, drops=True), methods=post),
             Route(f"{EXPORT}/pause", partial(actions.call, name="pause_export"), methods=post),
             Route(f"{EXPORT}/resume", partial(actions.call, name="resume_export"), methods=post),
             Mount("/static", StaticFiles(directory=str(resources.files("pgcombine.web") / "static"))),

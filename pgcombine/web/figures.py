@@ -20,8 +20,8 @@ from pgcombine.queue import status
 from pgcombine.queue.status import Column
 from pgcombine.worker.maintenance import old_snapshots
 
-HELD_KEYS = 100  # quarantined keys on a queue's page
-HELD_UPDATES = 50  # of one key
+QUARANTINED_KEYS = 100  # quarantined keys on a queue's page
+QUARANTINED_UPDATES = 50  # of one key
 GREATEST = 20  # keys
 LONGEST = 4000  # characters of a cell that the database sends
 
@@ -85,18 +85,18 @@ def greatest(connection: Connection, queue: str, found: Sequence[Column], by: st
     return _guarded(connection, lambda: _rows(connection, statement))
 
 
-def held_key(connection: Connection, queue: str, number: int) -> dict[str, Any] | None:
+def quarantined_key(connection: Connection, queue: str, number: int) -> dict[str, Any] | None:
     """Return the row of ``pgcombine.quarantine`` with this id, or None."""
-    return next(iter(dicts(connection, query("web_held_key"), (queue, number))), None)
+    return next(iter(dicts(connection, query("web_quarantined_key"), (queue, number))), None)
 
 
 def quarantined_updates(connection: Connection, queue: str, number: int, found: Sequence[Column]) -> Part:
-    """Return the first held updates of a quarantined key. ``found`` are the columns of the queue."""
+    """Return the first updates of a quarantined key. ``found`` are the columns of the queue."""
     statement = sql.SQL("select {} from {} where pgcombine_key = {} limit {}").format(
         _texts(found),
         sql.Identifier("pgcombine", f"{queue}_quarantine"),
         sql.Literal(number),
-        sql.Literal(HELD_UPDATES),
+        sql.Literal(QUARANTINED_UPDATES),
     )
     return _guarded(connection, lambda: _rows(connection, statement))
 

@@ -99,7 +99,7 @@ def _done(request: Request) -> str:
     text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
     known = count.isascii() and count.isdigit() and len(count) < 19
-    return text.format(counted(int(count), "held update") if known else "the held updates")
+    return text.format(counted(int(count), "update") if known else "the updates")
 
 
 def identified(site: Site, connection: Connection) -> None:
@@ -193,7 +193,7 @@ def queue(request: Request) -> Response:
         found = {part: figures.part(connection, f"web_{part}", name) for part in names}
         return {
             **found,
-            "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),
+            "quarantined": figures.part(connection, "web_quarantined_keys", name, figures.QUARANTINED_KEYS),
             "workers": figures.workers(connection),
             "columns": columns_of(connection, name),
             "operable": figures.may_operate(connection, name),
@@ -231,15 +231,15 @@ def greatest(request: Request) -> Response:
     return page(request, "keys.html", queue=name, part=part, columns=columns, by=by)
 
 
-def held(request: Request) -> Response:
-    """A quarantined key with its held updates."""
+def quarantined_key(request: Request) -> Response:
+    """A quarantined key with its updates."""
     site = site_of(request)
     name: str = request.path_params["queue"]
     number: int = request.path_params["number"]
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
-        row = figures.held_key(connection, name, number)
+        row = figures.quarantined_key(connection, name, number)
         columns = columns_of(connection, name)
         found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": False}
         if row is not None:
@@ -248,7 +248,7 @@ def held(request: Request) -> Response:
         return found
 
     found = site.database.run(read)
-    return page(request, "held.html", 200 if found["row"] else 404, queue=name, **found)
+    return page(request, "quarantined.html", 200 if found["row"] else 404, queue=name, **found)
 
 
 def exports(request: Request) -> Response:

@@ -572,7 +572,7 @@ def test_dropping_tells_all_that_is_lost(cli: Cli, conn: psycopg.Connection) -> 
     combine_all(conn)
     quarantined(conn, {"bad": 1})
     assert cli("queue", "drop", "wc").err == (
-        'pgcombine: queue "wc" will be lost with 1 value, 0 pending updates, 1 quarantined key with 1 held update and '
+        'pgcombine: queue "wc" will be lost with 1 value, 0 pending updates, 1 quarantined key with 1 update and '
         "1 change to be exported; there is no terminal to ask on: pass --yes to do it\n"
     )
 
@@ -585,8 +585,8 @@ def test_verbs_that_delete_refuse_without_a_terminal(cli: Cli, conn: psycopg.Con
     combine_all(conn)
     quarantined(conn, {"bad": 1})
     for lost, arguments in (
-        ("1 held update of 1 quarantined key of wc will be lost", ("quarantine", "drop", "wc", "--all")),
-        ("the held updates of 1 quarantined key of wc will be lost", ("quarantine", "drop", "wc", "bad")),
+        ("1 update of 1 quarantined key of wc will be lost", ("quarantine", "drop", "wc", "--all")),
+        ("the updates of 1 quarantined key of wc will be lost", ("quarantine", "drop", "wc", "bad")),
         ('export "out" will be dropped, with 1 pending and 0 quarantined entries', ("export", "drop", "out")),
         ('0 entries of export "out" will be lost', ("export", "quarantine", "drop", "out", "--all")),
         ('server "b" will be forgotten', ("replicas", "rm", "b")),
@@ -620,13 +620,13 @@ def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:
         hold(conn, word=word)
 
 
-def test_what_is_held_is_told(cli: Cli, conn: psycopg.Connection) -> None:
+def test_commands_note_quarantined_updates(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     assert cli.json("verify", "wc") == {"queue": "wc", "problems": []}
     quarantined(conn, {"bad": 1, "worse": 1})
-    note = "pgcombine: note: 2 quarantined keys of wc with 2 held updates, which no value contains (pgcombine quar"
+    note = "pgcombine: note: 2 quarantined keys of wc with 2 updates, which no value contains (pgcombine quar"
     for verb in ("wait", "verify", "drain", "top", "values"):
         told = cli(verb, "wc")
         assert (told.status, told.err.startswith(note)) == (0, True), (verb, told)
@@ -634,11 +634,11 @@ def test_what_is_held_is_told(cli: Cli, conn: psycopg.Connection) -> None:
         fields = json.loads(cli(verb, "wc", "--json").out)
         assert (fields["quarantined_keys"], fields["quarantined_updates"]) == (2, 2)
     one_of_them = cli("get", "wc", "a", "bad")
-    assert one_of_them.err.startswith("pgcombine: note: 1 quarantined key of wc with 1 held update, which no value")
+    assert one_of_them.err.startswith("pgcombine: note: 1 quarantined key of wc with 1 update, which no value")
     assert cli.json("get", "wc", "a", "absent") == [{"word": "a", "n": 1}]
 
 
-def test_keys_of_several_columns_that_are_held(cli: Cli, conn: psycopg.Connection) -> None:
+def test_commands_take_quarantined_keys_of_several_columns(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["key date", "updates bytea"])
     conn.execute(r"insert into pgcombine.wc_updates values ('2024-02-29', '\x00', 1)")
     hold(conn, key="2024-02-29", updates="\\x00")
@@ -654,7 +654,7 @@ def test_status_shows_what_fails(cli: Cli, conn: psycopg.Connection) -> None:
     shown = cli("status").out.splitlines()
     assert shown[1].split() == ["wc", "0", "0", "s", "0/s", "0", "of", "4", "1", "key", "1", "bucket"]
     assert shown[2].split() == ["well", "0", "0", "s", "0/s", "0", "of", "4"]
-    assert shown[3] == "wc: 1 held update, in no value and in no backlog (pgcombine quarantine ls wc)"
+    assert shown[3] == "wc: 1 quarantined update, in no value and in no backlog (pgcombine quarantine ls wc)"
     assert shown[4] == "wc: bucket 2 failed 1 time, last: bigint out of range"
     wc, well = cli.json("status")["queues"]
     assert (wc["quarantined_keys"], wc["quarantined_updates"]) == (1, 1)

@@ -55,7 +55,7 @@ def test_top_level_fits_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert listed == list(ROOT.commands)
 
 
-def test_held_data_has_the_same_verbs_everywhere() -> None:
+def test_quarantined_data_has_the_same_verbs_everywhere() -> None:
     for path in (("quarantine",), ("export", "quarantine"), ("replicas", "quarantine")):
         assert list(found(path).commands) == ["ls", "show", "retry", "drop"], path
 

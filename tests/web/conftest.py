@@ -17,7 +17,7 @@ from pgcombine.web import checkup, history
 
 @pytest.fixture
 def busy(conn: psycopg.Connection) -> None:
-    """The queue wc with values and a held key, a paused queue, a well one; an export, a load, a server with a hint."""
+    """The queue wc with values and a quarantined key, a paused queue, a well one; an export, a load, a hint."""
     make_queue(conn)
     make_queue(conn, "resting", buckets=2)
     make_queue(conn, "fit", buckets=1)
@@ -40,7 +40,7 @@ def busy(conn: psycopg.Connection) -> None:
 
 @pytest.fixture
 def hostile(conn: psycopg.Connection) -> None:
-    """The queue wc whose keys are all hostile, each with a value and held."""
+    """The queue wc whose keys are all hostile, each with a value and quarantined."""
     make_queue(conn)
     for number, word in enumerate(HOSTILE):
         add(conn, {word: 1000 - number})

@@ -43,7 +43,7 @@ def test_a_key_is_tried_again(busy: None, conn: psycopg.Connection, dsn: str, im
         key = form_key(client, f"/queues/wc/quarantine/{number}")
         answer = post(client, "/queues/wc/quarantine/retry", key, id=number)
         assert answer.headers["location"] == "/queues/wc?done=retried&count=1"
-        assert "✓ Pending again: 1 held update." in read(client.get(answer.headers["location"])).text
+        assert "✓ Pending again: 1 update." in read(client.get(answer.headers["location"])).text
         again = post(client, "/queues/wc/quarantine/retry", key, id=number)
         assert again.status_code == 404
         assert "the key isn't quarantined any more" in read(again).text
@@ -75,7 +75,7 @@ def test_all_keys_of_a_queue(hostile: None, conn: psycopg.Connection, dsn: str, 
         assert one(conn, "select count(*) from pgcombine.quarantine") == len(HOSTILE)
         answer = post(client, "/queues/wc/quarantine/drop", key, all="yes")
         assert answer.headers["location"] == f"/queues/wc?done=dropped&count={len(HOSTILE)}"
-        assert f"Deleted: {len(HOSTILE)} held updates." in read(client.get(answer.headers["location"])).text
+        assert f"Deleted: {len(HOSTILE)} updates." in read(client.get(answer.headers["location"])).text
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
 
 
@@ -93,7 +93,7 @@ def test_numbers_in_keys_keep_their_digits(conn: psycopg.Connection, dsn: str) -
     combine_all(conn, "exact")
     with served(dsn, actions=True) as client:
         page = client.get(f"/queues/exact/quarantine/{held}")
-        assert f"A held key k {number} error" in read(page).text
+        assert f"A quarantined key k {number} error" in read(page).text
         assert f"Updates k n {number} 7" in read(page).text
         key = form_key(client, "/queues/exact")
         answer = post(client, "/queues/exact/quarantine/retry", key, id=str(held))
@@ -139,7 +139,7 @@ def test_nothing_of_the_address_is_repeated(busy: None, dsn: str) -> None:
     with served(dsn, actions=True) as client:
         for count in ("<b>", "9" * 30, "\u0663"):
             page = read(client.get("/queues/wc", params={"done": "dropped", "count": count}))
-            assert "Deleted: the held updates." in page.text
+            assert "Deleted: the updates." in page.text
             assert "<b>" not in page.text
             assert "999" not in page.text
             assert "\u0663" not in page.text

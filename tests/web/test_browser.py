@@ -195,11 +195,11 @@ def test_a_page_is_kept_current(busy: None, conn: psycopg.Connection, dsn: str, 
         tab.open(address(client) + "/queues/wc")
         tab.run("window.before = true")
         tab.run("document.getElementById('drop-all').open = true")
-        tab.run("document.querySelector('#held a').focus()")
+        tab.run("document.querySelector('#quarantine a').focus()")
         assert tab.run(pending) == "0"
         add(conn, {"a": 1, "b": 1})
         eventually(lambda: tab.run(pending) == "2")
-        assert tab.run("document.activeElement.closest('#held') !== null"), "the focus stays"
+        assert tab.run("document.activeElement.closest('#quarantine') !== null"), "the focus stays"
         assert tab.run("document.getElementById('drop-all').open"), "what is open stays open"
         assert tab.run("document.getElementById('live-state').textContent") == "refreshing"
         tab.run("document.getElementById('live-toggle').click()")

@@ -40,7 +40,12 @@ def paths(template: str, text: str) -> list[str]:
 
 
 ROUTES = [(route.path, method) for route in routes() for method in sorted(route.methods or ()) if method != "HEAD"]
-FAST = {f"{application.QUEUE}/keys", f"{application.HELD}/{{number:id}}", f"{application.HELD}/retry", "/login"}
+FAST = {
+    f"{application.QUEUE}/keys",
+    f"{application.QUARANTINE}/{{number:id}}",
+    f"{application.QUARANTINE}/retry",
+    "/login",
+}
 
 
 @pytest.fixture

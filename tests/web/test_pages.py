@@ -28,8 +28,8 @@ PAGES = [*OF_THE_DATABASE, "/doctor"]
 def test_the_overview_has_those_in_trouble_first(busy: None, dsn: str) -> None:
     with served(dsn) as client:
         page = read(client.get("/"))
-    assert re.findall(r"wc ⚑ keys held|resting ‖ paused|fit ✓ well", page.text) == [
-        "wc ⚑ keys held",
+    assert re.findall(r"wc ⚑ keys quarantined|resting ‖ paused|fit ✓ well", page.text) == [
+        "wc ⚑ keys quarantined",
         "resting ‖ paused",
         "fit ✓ well",
     ]
@@ -89,8 +89,8 @@ def test_a_part_of_the_name_finds_a_queue(busy: None, dsn: str) -> None:
 def test_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     with served(dsn) as client:
         page = read(client.get("/queues/wc"))
-    assert "wc ⚑ keys held" in page.text
-    assert "1 held key, with 1 update" in page.text
+    assert "wc ⚑ keys quarantined" in page.text
+    assert "1 quarantined key, with 1 update" in page.text
     assert "key updates attempts since error bad 1 5" in page.text
     assert "bigint out of range 22003" in page.text
     ended = one(conn, "select max(ended) from pgcombine.pass_recent where queue = 'wc'").astimezone(UTC)
@@ -148,7 +148,7 @@ def test_a_held_key_with_its_updates(busy: None, conn: psycopg.Connection, dsn: 
     with served(dsn) as client:
         page = read(client.get(f"/queues/wc/quarantine/{number}"))
         unknown = client.get("/queues/wc/quarantine/99999999999999999999")
-    assert "A held key word bad error bigint out of range 22003" in page.text
+    assert "A quarantined key word bad error bigint out of range 22003" in page.text
     assert "Updates word n bad 1" in page.text
     assert page.all("form") == [], "nobody may act"
     assert unknown.status_code == 404
@@ -282,7 +282,7 @@ def test_what_a_role_may_not_see_is_a_sentence(busy: None, conn: psycopg.Connect
     conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
     with served(as_role(dsn, role), actions=True) as client:
         page = read(client.get("/queues/wc"))
-        assert "1 key held. Only a role that may operate the queue sees which" in page.text
+        assert "1 key quarantined. Only a role that may operate the queue sees which" in page.text
         assert page.all("form") == []
         assert "fluo 4" in read(client.get("/queues/wc/keys")).text
         exports = read(client.get("/exports")).text

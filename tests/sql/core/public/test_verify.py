@@ -152,7 +152,7 @@ def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
         hold(wc, word=word)
     assert WC.verify(wc) == []
     wc.execute("delete from pgcombine.wc_quarantine where ctid = (select min(ctid) from pgcombine.wc_quarantine)")
-    assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 held updates, but has 1"]
+    assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 quarantined updates, but has 1"]
     wc.execute("update pgcombine.wc_quarantine set word = 'good' where word = 'worse'")
     assert any("2 updates in pgcombine.wc_quarantine belong to another key" in told for told in WC.verify(wc))
 
