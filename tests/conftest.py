@@ -6,7 +6,7 @@ A test for which one server says it all takes the mark ``@embedded_only`` of ``s
 ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both; that server needs the settings of
 ``support.servers.SETTINGS``, or higher ones.
 
-``tests/README.md`` says what tests need of the machine, what happens without it, and which lanes there are.
+``tests/README.md`` says what tests need of the machine, what happens without it, and which tiers there are.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from support.rooms import PACKAGE, ROOT
+from support.packages import PACKAGE, ROOT
 
 NAMES = re.compile(
     r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|phrasecount|\bweb(hook)?\b",

@@ -1,4 +1,4 @@
-"""The rooms of the package (``support/rooms.py``): a module imports only from its own room and from rooms before it."""
+"""The packages in ``pgcombine`` (``support/packages.py``): a module imports only from its own and from earlier ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.rooms import (
+from support.packages import (
+    FACADE,
     PACKAGE,
+    PACKAGES,
     PAGE,
-    ROOF,
-    ROOMS,
     ROOT,
     SIBLINGS,
     Import,
@@ -21,10 +21,10 @@ from support.rooms import (
     diagram,
     drawn,
     imports,
+    package_of,
     place,
     reached,
     reduced,
-    room_of,
     sources,
 )
 
@@ -33,10 +33,10 @@ import pgcombine.errors
 import pgcombine.spark
 
 # The package's root offers the public names; those who build on the whole may import them from there.
-ON_TOP = {"phrasecount", "bench", "cli", ROOF}
+ON_TOP = {"phrasecount", "bench", "cli", FACADE}
 # These read the database's files.
 READERS = {"schema", "database/sqlfiles"}
-# Which rooms, and which single files, import a package from elsewhere.
+# Which packages, and which single files, import a package of other authors.
 PLACES: dict[str, set[str]] = {
     "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
     "py4j": {"spark"},
@@ -64,7 +64,7 @@ def text_of(path: Path) -> str:
 
 def violations(here: str, text: str) -> Iterator[str]:
     """What is wrong with the imports of a file that is ``here`` in the package."""
-    own = room_of(here)
+    own = package_of(here)
     for found in imports(text):
         line, module, name = found
         where = f"{here}:{line}"
@@ -78,14 +78,14 @@ def violations(here: str, text: str) -> Iterator[str]:
         if other in {"migrations", "sql"}:
             if here not in READERS:
                 yield f"{where} imports {module}: the database's files are read by {sorted(READERS)}"
-        elif other == ROOF:
+        elif other == FACADE:
             if own not in ON_TOP:
                 yield f"{where} imports {name or module} from the package's root, which imports {own}"
-        elif other not in ROOMS:
-            yield f"{where}: {other} has no place in ROOMS"
-        elif own != ROOF and ROOMS.index(other) > ROOMS.index(own):
+        elif other not in PACKAGES:
+            yield f"{where}: {other} has no place in PACKAGES"
+        elif own != FACADE and PACKAGES.index(other) > PACKAGES.index(own):
             yield f"{where}: {own} imports {other}, which comes after it"
-        elif any({own, other} <= rooms for rooms in SIBLINGS):
+        elif any({own, other} <= packages for packages in SIBLINGS):
             yield f"{where}: {own} imports {other}, its sibling"
         elif own != "phrasecount" and second_hand(module, name):  # an application takes what packages offer
             yield f"{where} imports {name} from {module}, which doesn't define it"
@@ -103,7 +103,7 @@ def internals(here: str, text: str) -> Iterator[str]:
         "pgcombine.spark": pgcombine.spark.__all__,
     }
     for line, module, name in imports(text):
-        if reached(Import(line, module, name)) in {None, "phrasecount", room_of(here)}:
+        if reached(Import(line, module, name)) in {None, "phrasecount", package_of(here)}:
             continue
         if name not in public.get(module, []):
             yield f"{here}:{line} imports {name} from {module}"
@@ -120,7 +120,7 @@ def second_hand(module: str, name: str) -> bool:
 
 
 def inside(here: str, places: set[str]) -> bool:
-    """Whether a file is in one of these rooms, or is one of these files."""
+    """Whether a file is in one of these packages, or is one of these files."""
     return any(here == one or here.startswith(f"{one}/") for one in places)
 
 
@@ -135,9 +135,9 @@ def importers(package: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("path", sources(), ids=place)
-def test_imports_go_to_rooms_before(path: Path) -> None:
+def test_imports_go_to_earlier_packages(path: Path) -> None:
     here = place(path)
-    assert room_of(here) in [*ROOMS, ROOF], f"{room_of(here)} has no place in ROOMS"
+    assert package_of(here) in [*PACKAGES, FACADE], f"{package_of(here)} has no place in PACKAGES"
     assert list(violations(here, text_of(path))) == []
 
 
@@ -159,7 +159,7 @@ def test_imports_go_to_rooms_before(path: Path) -> None:
         ("cli/work", "from pgcombine.embedded import EmbeddedServer", "doesn't define it"),
     ],
 )
-def test_a_wrong_import_is_seen(here: str, text: str, wrong: str) -> None:
+def test_check_finds_a_wrong_import(here: str, text: str, wrong: str) -> None:
     (found,) = violations(here, text)
     assert wrong in found
 
@@ -172,13 +172,13 @@ def test_a_wrong_import_is_seen(here: str, text: str, wrong: str) -> None:
         ("cli/work", "from pgcombine.handoff import operations"),
         ("cli/app", "import pgcombine"),
         ("phrasecount/run", "from pgcombine import CombineQueue"),
-        (ROOF, "from pgcombine.worker.worker import Worker"),
+        (FACADE, "from pgcombine.worker.worker import Worker"),
         ("schema", "import pgcombine.migrations"),
         ("database/sqlfiles", "import pgcombine.sql"),
         ("errors", "from pathlib import Path"),
     ],
 )
-def test_a_right_import_is_let_through(here: str, text: str) -> None:
+def test_check_accepts_a_right_import(here: str, text: str) -> None:
     assert list(violations(here, text)) == []
 
 
@@ -198,13 +198,13 @@ def test_phrasecount_imports_public_names_only(path: Path) -> None:
         ("from pgcombine.spark import staged, session\nfrom pgcombine.phrasecount import state\nimport pyspark", 0),
     ],
 )
-def test_an_internal_name_is_seen(text: str, count: int) -> None:
+def test_check_finds_an_internal_name(text: str, count: int) -> None:
     assert len(list(internals("phrasecount/run", text))) == count
 
 
-def test_nothing_else_knows_phrasecount() -> None:
-    rooms = ROOMS[: ROOMS.index("phrasecount")]
-    files = [path for path in sources() if room_of(place(path)) in rooms]
+def test_other_packages_do_not_know_phrasecount() -> None:
+    packages = PACKAGES[: PACKAGES.index("phrasecount")]
+    files = [path for path in sources() if package_of(place(path)) in packages]
     files += [
         path for path in (ROOT / "sql").rglob("*.sql") if "phrasecount" not in path.relative_to(ROOT / "sql").parts
     ]
@@ -221,16 +221,16 @@ def test_package_is_imported_in_its_place_only(package: str, allowed: set[str]) 
     assert {one for one in allowed if not any(inside(here, {one}) for here in found)} == set(), "needless permissions"
 
 
-def test_rooms_are_in_one_order() -> None:
+def test_packages_are_in_one_order() -> None:
     found = arrows()
-    assert len(found) > len(ROOMS)
-    assert [pair for pair in found if ROOMS.index(pair[1]) > ROOMS.index(pair[0])] == []
-    assert {room_of(place(path)) for path in sources()} == {*ROOMS, ROOF}
+    assert len(found) > len(PACKAGES)
+    assert [pair for pair in found if PACKAGES.index(pair[1]) > PACKAGES.index(pair[0])] == []
+    assert {package_of(place(path)) for path in sources()} == {*PACKAGES, FACADE}
 
 
 def test_packages_without_public_names_are_empty() -> None:
-    offering = {ROOF, *(f"{room}/{ROOF}" for room in ("cli", "embedded", "spark", "spark/discovery"))}
-    others = [path for path in sources() if path.stem == ROOF and place(path) not in offering]
+    offering = {FACADE, *(f"{package}/{FACADE}" for package in ("cli", "embedded", "spark", "spark/discovery"))}
+    others = [path for path in sources() if path.stem == FACADE and place(path) not in offering]
     assert len(others) > 5
     for path in others:
         (docstring,) = ast.parse(text_of(path)).body
@@ -245,35 +245,35 @@ def test_revisions_depend_on_alembic_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "room"),
+    ("module", "name", "package"),
     [
         ("pgcombine.spark.java", "find_java", "spark"),
         ("pgcombine", "queue", "queue"),
-        ("pgcombine", "CombineQueue", ROOF),
-        ("pgcombine", "", ROOF),
+        ("pgcombine", "CombineQueue", FACADE),
+        ("pgcombine", "", FACADE),
         ("pathlib", "Path", None),
     ],
 )
-def test_imports_are_understood(module: str, name: str, room: str | None) -> None:
-    assert reached(Import(1, module, name)) == room
+def test_imports_are_understood(module: str, name: str, package: str | None) -> None:
+    assert reached(Import(1, module, name)) == package
 
 
-def test_arrows_that_others_replace_are_left_out() -> None:
+def test_diagram_leaves_out_arrows_that_others_replace() -> None:
     assert reduced({("a", "b"), ("b", "c"), ("a", "c"), ("a", "d")}) == {("a", "b"), ("b", "c"), ("a", "d")}
 
 
-def test_the_page_is_current() -> None:
+def test_readme_shows_the_current_packages() -> None:
     page = text_of(PAGE)
-    assert drawn(page) == diagram(), "put what python tests/support/rooms.py prints between the marks"
+    assert drawn(page) == diagram(), "put what python tests/support/packages.py prints between the marks"
     rows = re.findall(r"^\| `(\w+)(/|\.py)` \| .+ \|$", page, re.MULTILINE)
-    assert [room for room, _ in rows] == ROOMS
-    assert [(PACKAGE / f"{room}{ending}").exists() for room, ending in rows] == [True] * len(ROOMS)
+    assert [package for package, _ in rows] == PACKAGES
+    assert [(PACKAGE / f"{package}{ending}").exists() for package, ending in rows] == [True] * len(PACKAGES)
 
 
-def test_the_diagram_is_small_and_goes_one_way() -> None:
+def test_diagram_is_small_and_goes_one_way() -> None:
     lines = re.findall(r"^    (\w+) --> (.+)$", diagram(), re.MULTILINE)
-    pairs = {(room, other) for room, others in lines for other in others.split(" & ")}
+    pairs = {(package, other) for package, others in lines for other in others.split(" & ")}
     assert pairs == reduced(arrows())
-    assert {room for pair in pairs for room in pair} == set(ROOMS)
-    assert len(ROOMS) <= 20
-    assert [pair for pair in pairs if ROOMS.index(pair[1]) > ROOMS.index(pair[0])] == []
+    assert {package for pair in pairs for package in pair} == set(PACKAGES)
+    assert len(PACKAGES) <= 20
+    assert [pair for pair in pairs if PACKAGES.index(pair[1]) > PACKAGES.index(pair[0])] == []

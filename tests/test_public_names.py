@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from support.rooms import ROOT
+from support.packages import ROOT
 
 import pgcombine
 from pgcombine import errors

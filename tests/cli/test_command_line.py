@@ -17,9 +17,9 @@ import psycopg
 import pytest
 import typer
 from support import eventually, run_cli, start_cli
-from support.lanes import each_nth
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, word_in
 from support.servers import Server, embedded_only
+from support.tiers import each_nth
 
 from pgcombine.cli.app import app
 from pgcombine.queue.combine_queue import CombineQueue

@@ -18,11 +18,11 @@ import psycopg
 import pytest
 from support.cli import SCRIPT, start_cli
 from support.exports import make_export
-from support.lanes import each_nth
 from support.needs import require_program
 from support.queues import make_queue
 from support.readme import ROOT
 from support.servers import embedded_only
+from support.tiers import each_nth
 
 from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.runtime.systemd import reported

@@ -22,9 +22,9 @@ import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
 from support.homes import Filled
-from support.lanes import each_nth
 from support.needs import does_not_apply
 from support.queues import add, combine_all, make_queue, values
+from support.tiers import each_nth
 
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer, ensure, processes, programs

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.rooms import ROOT
+from support.packages import ROOT
 
 CLIENT = Path(__file__).parent / "typed_client.py"
 WRONG = """

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from support.cli import start_cli
 from support.exports import make_export
-from support.lanes import each_nth
 from support.page import started
 from support.queues import add, current, make_queue, one, values
+from support.tiers import each_nth
 from support.wait import eventually
 
 from pgcombine import schema

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 from support.callers import ASYNC, SYNC, asyncpg_connection
-from support.lanes import each_nth
 from support.queues import current, make_queue, rows, values
 from support.servers import embedded_only
+from support.tiers import each_nth
 
 from pgcombine.errors import InvalidUpdateError, QueueNotEmptyError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue

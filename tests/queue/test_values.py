@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 from support.callers import ASYNC, SYNC, engine
-from support.lanes import each_nth
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
+from support.tiers import each_nth
 
 from pgcombine.database import caller
 from pgcombine.errors import ConfigError, QueueNotFoundError

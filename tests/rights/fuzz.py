@@ -407,7 +407,7 @@ class Hostile:
     def __init__(self, dsn: str, world: World, functions: list[tuple[Any, ...]], calls: Calls, seed: int) -> None:
         self.dsn, self.world, self.functions, self.calls = dsn, world, functions, calls
         self.chance = random.Random(seed)
-        self.doors = [function for function in functions if function[6]] or functions
+        self.privileged = [function for function in functions if function[6]] or functions
         self.triggers = [function for function in functions if function[4]]
         self.others = ("queue", "bucket", "own_updates", "other_updates", "own_values", "other_values", "handoff_token")
 
@@ -454,7 +454,7 @@ class Hostile:
 
     def _function(self, conn: psycopg.Connection) -> None:
         signature, schema, name, kind, _trigger, defaults, _door, types, names = self.chance.choice(
-            self.doors if self.chance.random() < 0.3 else self.functions
+            self.privileged if self.chance.random() < 0.3 else self.functions
         )
         given = len(types) - self.chance.randrange(defaults + 1)
         generic = self.chance.choice(["text", "bigint", "jsonb", "numeric", "double precision", "text[]"])

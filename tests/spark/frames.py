@@ -12,7 +12,7 @@ from support import eventually
 
 JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # "jdbc" as a test's parameter
 SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
-# For what either sink does by the same code: once in the fast lane.
+# For what either sink does by the same code: once in the fast tier.
 COPY_FIRST = pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest.mark.jdbc, pytest.mark.slow]), "copy"])
 ROWS = 400  # a part
 WORDS = 50

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually
-from support.lanes import each_nth
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
+from support.tiers import each_nth
 
 from pgcombine.errors import ConfigError, InvalidUpdateError, PgCombineError, QueueNotFoundError
 

@@ -20,7 +20,7 @@ from support.clusters import Cluster, dsns
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import IndeterminateError, PgCombineError
 
-from .house import connected
+from .installation import connected
 
 KEYS = 50_000
 WORDS = 20  # in a transaction

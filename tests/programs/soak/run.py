@@ -21,7 +21,7 @@ from support.clusters import Cluster, hints
 from support.queues import one
 from support.wait import eventually
 
-from .house import House, furnished
+from .installation import Installation, installed
 from .load import Load
 from .trouble import Trouble
 from .watch import Watch
@@ -33,8 +33,8 @@ _TIMEOUT = 300.0  # seconds until everything has settled
 def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: float, seed: int) -> dict[str, Any]:
     """Run for so many minutes, with a kill every ``gap`` seconds on average. Returns the report."""
     seconds = 60 * minutes
-    with furnished(servers, directory) as house:
-        load, trouble, watch = Load(servers), Trouble(house, seconds, gap, seed), Watch(house)
+    with installed(servers, directory) as installation:
+        load, trouble, watch = Load(servers), Trouble(installation, seconds, gap, seed), Watch(installation)
         began = watch.began
         with _threads(watch.sample):
             with _threads(watch.probe, watch.poll, watch.browse, load.replicate, *[load.produce] * PRODUCERS):
@@ -43,9 +43,9 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
                 for server in servers.values():
                     server.start()
             settling = time.monotonic()
-            eventually(lambda: _settled(house), timeout=_TIMEOUT, what="queues, export and hints settle")
+            eventually(lambda: _settled(installation), timeout=_TIMEOUT, what="queues, export and hints settle")
             settled = time.monotonic() - settling
-        wrong = list(_wrong(house, load))
+        wrong = list(_wrong(installation, load))
         held = [at - began for at in (trouble.held_from, trouble.held_until) if at is not None]
         return {
             "seed": seed,
@@ -55,7 +55,7 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
             "writes to both servers": load.writes,
             "errors of writers": dict(load.errors),
             "kills": dict(trouble.kills),
-            "starts": {name: daemon.starts for name, daemon in house.daemons.items()},
+            "starts": {name: daemon.starts for name, daemon in installation.daemons.items()},
             "settled after": round(settled, 1),
             "delay": _delays(watch, held),
             "lag": _percentiles([one["lag"] for one in watch.samples if one.get("lag") is not None]),
@@ -95,19 +95,19 @@ def _threads(*loops: Callable[[threading.Event], None]) -> Iterator[None]:
         raise raised[0]
 
 
-def _settled(house: House) -> bool:
-    for server in house.servers.values():
+def _settled(installation: Installation) -> bool:
+    for server in installation.servers.values():
         with server.connect() as connection:
             if one(connection, "select exists (select from pgcombine_internal.busy())"):
                 return False
-    with house.servers["a"].connect() as connection:
+    with installation.servers["a"].connect() as connection:
         waiting = one(connection, "select count(*) from pgcombine.copied_exports")
-    return waiting == 0 and not any(hints(house.servers).values())
+    return waiting == 0 and not any(hints(installation.servers).values())
 
 
-def _wrong(house: House, load: Load) -> Iterator[str]:
+def _wrong(installation: Installation, load: Load) -> Iterator[str]:
     """Yield what isn't right."""
-    a, b = house.servers["a"], house.servers["b"]
+    a, b = installation.servers["a"], installation.servers["b"]
     plain = load.plain()
     with a.connect() as connection, b.connect() as other:
         yield from _different("values of plain", plain, connection, "select word, n from pgcombine.plain_values")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from .house import House
+from .installation import Installation
 
 VICTIMS = {"daemon": 8, "session": 4, "server b": 2, "server a": 1}  # how often each, in proportion
 _SESSIONS = """
@@ -31,7 +31,7 @@ _HOLDER = "soak: old snapshot"
 class Trouble:
     """Kills every ``gap`` seconds on average, and a snapshot that is held in the middle third of ``seconds``."""
 
-    house: House
+    installation: Installation
     seconds: float
     gap: float
     seed: int
@@ -45,8 +45,8 @@ class Trouble:
         while not over.wait(chance.uniform(0.5, 1.5) * self.gap):
             victim = chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
             if victim == "daemon":
-                victim = chance.choice(list(self.house.daemons))
-                self.house.daemons[victim].kill()
+                victim = chance.choice(list(self.installation.daemons))
+                self.installation.daemons[victim].kill()
             elif victim == "session":
                 self._terminate()
             elif victim == "server b":
@@ -58,11 +58,11 @@ class Trouble:
             self.kills[victim] += 1
 
     def _terminate(self) -> None:
-        with suppress(psycopg.Error), self.house.servers["a"].connect() as connection:
+        with suppress(psycopg.Error), self.installation.servers["a"].connect() as connection:
             connection.execute(_SESSIONS, (_HOLDER,))
 
     def _crash(self, name: str, over: threading.Event, away: float) -> None:
-        server = self.house.servers[name]
+        server = self.installation.servers[name]
         server.kill()
         over.wait(away)
         server.start()
@@ -72,7 +72,7 @@ class Trouble:
         if over.wait(self.seconds / 3):
             return
         self.held_from = time.monotonic()
-        server = self.house.servers["a"]
+        server = self.installation.servers["a"]
         server.start()  # if it was killed just now
         with psycopg.connect(server.direct, application_name=_HOLDER) as connection:
             connection.execute("set transaction isolation level repeatable read")

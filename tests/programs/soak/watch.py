@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from . import load
-from .house import House, connected
+from .installation import Installation, connected
 
 PROBE_GAP = 0.5  # seconds
 _TIMEOUT = 60.0  # seconds that a probe waits for its value
@@ -43,7 +43,7 @@ _SIZES = """
 class Watch:
     """``samples`` are by time; ``fresh`` has pairs of time and seconds from a probe's commit to its value."""
 
-    house: House
+    installation: Installation
     began: float = field(default_factory=time.monotonic)
     samples: list[dict[str, Any]] = field(default_factory=list)
     fresh: list[tuple[float, float]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Watch:
     def sample(self, over: threading.Event) -> None:
         """Take a sample every five seconds."""
         while not over.is_set():
-            found: dict[str, Any] = {"at": time.monotonic() - self.began, "memory": self.house.memory()}
+            found: dict[str, Any] = {"at": time.monotonic() - self.began, "memory": self.installation.memory()}
             self._with_server(over, lambda connection, found=found: self._read(connection, found))
             self.samples.append(found)
             over.wait(_SAMPLE_SECONDS)
@@ -78,7 +78,7 @@ class Watch:
 
     def browse(self, over: threading.Event) -> None:
         """Read a page each second, in turn the one of all queues and those of one queue, exports and servers."""
-        with httpx2.Client(base_url=self.house.page, trust_env=False, timeout=_TIMEOUT) as reader:
+        with httpx2.Client(base_url=self.installation.page, trust_env=False, timeout=_TIMEOUT) as reader:
             for path in cycle(PAGES):
                 if over.wait(1.0):
                     return
@@ -112,7 +112,7 @@ class Watch:
 
     def _with_server(self, over: threading.Event, look: Callable[[psycopg.Connection], None]) -> None:
         try:
-            with connected(self.house.servers["a"], over) as connection:
+            with connected(self.installation.servers["a"], over) as connection:
                 look(connection)
         except psycopg.Error as error:
             self.failures[type(error).__name__] += 1

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from support.lanes import each_nth
 from support.mutants import mutate_functions
 from support.servers import embedded_only
+from support.tiers import each_nth
 
 from .attached_statements import REFUSALS, SHAPES, Table, Wrong, circumstances, run, run_many
 

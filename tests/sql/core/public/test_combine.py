@@ -8,7 +8,6 @@ import uuid
 
 import psycopg
 import pytest
-from support.lanes import each_nth
 from support.queues import (
     add,
     bucket_of,
@@ -21,6 +20,7 @@ from support.queues import (
     values,
     word_in,
 )
+from support.tiers import each_nth
 
 
 def combine(conn: psycopg.Connection, bucket: int | None = 0, queue: str = "wc") -> list[tuple[object, ...]]:

@@ -7,8 +7,8 @@ import json
 import psycopg
 import pytest
 from support import run_cli
-from support.lanes import each_nth
 from support.queues import hold
+from support.tiers import each_nth
 
 from pgcombine.errors import QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue

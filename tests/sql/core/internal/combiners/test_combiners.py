@@ -20,9 +20,9 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.lanes import each_nth
 from support.needs import does_not_apply
 from support.queues import combine_all, make_queue, one, rows, write_values
+from support.tiers import each_nth
 
 CHECK = settings(
     max_examples=10,

@@ -9,10 +9,10 @@ import pytest
 from psycopg import sql
 from support.audit import Change, follow
 from support.exports import make_export
-from support.lanes import each_nth
 from support.needs import does_not_apply
 from support.queues import combine_all, make_queue, one, rows
 from support.queues import hold as quarantine
+from support.tiers import each_nth
 
 # A type, what makes it, and texts of one key each: within a tuple the type finds them equal.
 FORMS = [

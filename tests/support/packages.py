@@ -1,6 +1,6 @@
-"""The rooms of the package, and which of them import which: ``python tests/support/rooms.py`` prints a diagram.
+"""The packages in ``pgcombine``, and which import which: ``python tests/support/packages.py`` prints a diagram.
 
-A room is a package in ``pgcombine/``, or a file beside the packages. Imports inside functions count: a cycle that is
+A package is a folder in ``pgcombine/``, or a file beside the folders. Imports inside functions count: a cycle that is
 only deferred is still one.
 """
 
@@ -15,10 +15,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pgcombine"
 PAGE = PACKAGE / "README.md"
-BEGIN, END = "<!-- made by tests/support/rooms.py -->", "<!-- end -->"
+BEGIN, END = "<!-- made by tests/support/packages.py -->", "<!-- end -->"
 
-# A room imports only from rooms before it.
-ROOMS = [
+# A package imports only from packages before it.
+PACKAGES = [
     *("errors", "config", "pins"),
     *("database", "embedded", "runtime"),
     "schema",
@@ -30,9 +30,9 @@ ROOMS = [
     "metrics",
     *("spark", "phrasecount", "bench", "doctor", "web", "cli"),
 ]
-# Rooms of one set don't import each other.
+# Packages of one set don't import each other.
 SIBLINGS = [{"export", "handoff"}]
-ROOF = "__init__"  # the public names: the package itself, and facade.py, which lists them
+FACADE = "__init__"  # the public names: pgcombine itself, and facade.py, which lists them
 
 
 class Import(NamedTuple):
@@ -53,10 +53,10 @@ def place(path: Path, package: Path = PACKAGE) -> str:
     return path.relative_to(package).with_suffix("").as_posix()
 
 
-def room_of(place: str) -> str:
-    """The room of a file."""
+def package_of(place: str) -> str:
+    """The package of a file."""
     first = place.partition("/")[0]
-    return ROOF if first == "facade" else first
+    return FACADE if first == "facade" else first
 
 
 @cache
@@ -73,23 +73,23 @@ def imports(text: str) -> tuple[Import, ...]:
 
 
 def reached(found: Import) -> str | None:
-    """The room that an import reaches: ROOF for the package itself, None for other packages."""
+    """The package that an import reaches: FACADE for ``pgcombine`` itself, None for others' packages."""
     parts = found.module.split(".")
     if parts[0] != "pgcombine":
         return None
     if len(parts) > 1:
-        return room_of(parts[1])
-    return found.name if found.name in ROOMS else ROOF
+        return package_of(parts[1])
+    return found.name if found.name in PACKAGES else FACADE
 
 
 def arrows() -> set[tuple[str, str]]:
-    """Pairs of rooms, of which the first imports the second."""
+    """Pairs of packages, of which the first imports the second."""
     pairs = {
-        (room_of(place(path)), reached(found))
+        (package_of(place(path)), reached(found))
         for path in sources()
         for found in imports(path.read_text(encoding="utf-8"))
     }
-    return {(one, other) for one, other in pairs if one in ROOMS and other in ROOMS and one != other}
+    return {(one, other) for one, other in pairs if one in PACKAGES and other in PACKAGES and one != other}
 
 
 def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -103,25 +103,27 @@ def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
         found: set[str] = set()
         left = list(targets.get(start, ()))
         while left:
-            room = left.pop()
-            if room not in found:
-                found.add(room)
-                left.extend(targets.get(room, ()))
+            package = left.pop()
+            if package not in found:
+                found.add(package)
+                left.extend(targets.get(package, ()))
         return found
 
     return {
-        (one, other) for one, other in all_pairs if all(other not in beyond(room) for room in targets[one] - {other})
+        (one, other)
+        for one, other in all_pairs
+        if all(other not in beyond(package) for package in targets[one] - {other})
     }
 
 
 def diagram() -> str:
-    """The rooms and their arrows in Mermaid's language, a line for each room that imports another."""
+    """The packages and their arrows in Mermaid's language, a line for each package that imports another."""
     lines = ["```mermaid", "flowchart TD"]
     found = reduced(arrows())
-    for room in reversed(ROOMS):
-        others = [other for other in reversed(ROOMS) if (room, other) in found]
+    for package in reversed(PACKAGES):
+        others = [other for other in reversed(PACKAGES) if (package, other) in found]
         if others:
-            lines.append(f"    {room} --> {' & '.join(others)}")
+            lines.append(f"    {package} --> {' & '.join(others)}")
     return "\n".join([*lines, "```"])
 
 

@@ -74,7 +74,7 @@ class Daemon:
 
 
 @dataclass
-class House:
+class Installation:
     """The servers by name, and the daemons by name."""
 
     servers: Mapping[str, Cluster]
@@ -104,7 +104,7 @@ def _private(server: Cluster) -> float | None:
 
 
 @contextmanager
-def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House]:
+def installed(servers: Mapping[str, Cluster], directory: Path) -> Iterator[Installation]:
     """Make queues and exports on the servers, which have ``wc``, and run the daemons during the block."""
     a, b = servers["a"], servers["b"]
     target = urlsplit(b.dsn)
@@ -126,7 +126,7 @@ def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House
         "replayer of a": ("replicas", "run", "--dsn", a.dsn),
         "replayer of b": ("replicas", "run", "--dsn", b.dsn),
     }
-    house = House(
+    installation = Installation(
         servers,
         {
             name: Daemon(name, arguments, directory / f"{name.replace(' ', '_')}.log")
@@ -136,24 +136,24 @@ def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House
     )
     over = threading.Event()
     with ExitStack() as stack:
-        supervisor = threading.Thread(target=_supervise, args=(house, over), name="supervisor")
+        supervisor = threading.Thread(target=_supervise, args=(installation, over), name="supervisor")
         supervisor.start()
-        stack.callback(_stop, house)
+        stack.callback(_stop, installation)
         stack.callback(supervisor.join)
         stack.callback(over.set)
-        yield house
+        yield installation
 
 
-def _supervise(house: House, over: threading.Event) -> None:
+def _supervise(installation: Installation, over: threading.Event) -> None:
     while True:
-        for daemon in house.daemons.values():
+        for daemon in installation.daemons.values():
             daemon.start()
         if over.wait(RESTART_SECONDS):
             return
 
 
-def _stop(house: House) -> None:
-    for daemon in house.daemons.values():
+def _stop(installation: Installation) -> None:
+    for daemon in installation.daemons.values():
         daemon.stop()
 
 
