@@ -303,7 +303,7 @@ def test_command_line(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> Non
     listed = json.loads(run_cli("quarantine", "ls", "--json", "--dsn", dsn).stdout)
     assert {entry["key"]["word"]: entry["updates"] for entry in listed} == {"bad": 2, "worse": 2}
     shown = json.loads(run_cli("quarantine", "show", "wc", "bad", "--json", "--dsn", dsn).stdout)
-    assert sorted(update["n"] for update in shown["held"]) == [1, HUGE]
+    assert sorted(update["n"] for update in shown["quarantined"]) == [1, HUGE]
     assert "bigint out of range" in run_cli("quarantine", "ls", "--dsn", dsn).stdout
     assert "bigint out of range" in run_cli("quarantine", "show", "wc", "bad", "--dsn", dsn).stdout
 
