@@ -1,5 +1,5 @@
--- What the core has of the tables in which components register themselves. The rows of the other components follow in
--- their own files of this name, so those of a component that is gone go.
+-- The rows that the core registers in the component tables. It deletes all rows first. The component.sql of each other
+-- component then inserts its own rows, so the rows of a removed component disappear.
 delete from pgcombine.right_privilege;
 delete from pgcombine.right_kind;
 delete from pgcombine.component_table where queue is null;

@@ -1,5 +1,5 @@
 -- The hints that wait here for a server, in the order of delivery, with their updates as JSON.
--- Parameters: server, their largest number.
+-- Parameters: the server; the maximum number of hints.
 select token, queue, updates, pg_column_size(payload) as bytes, since,
        pgcombine_internal.handoff_content(queue, payload) as content
 from pgcombine.handoff_hint

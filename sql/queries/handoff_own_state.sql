@@ -1,4 +1,5 @@
--- Lines about this server itself: that it needs repair, that it could not keep writes for others, what it refused.
+-- Lines about this server itself: why it needs repair, whether the quota kept it from retaining writes for other
+-- servers, and how many updates it has refused.
 select format('this server, %s, needs repair: %s', s.name, s.needs_repair)
 from pgcombine.handoff_server s where s.needs_repair is not null
 union all

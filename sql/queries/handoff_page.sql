@@ -1,11 +1,11 @@
--- Locks and returns the next hints for a server, in token order; skips those that another replayer has locked. All
--- hints of a page are of one queue with one definition. The transaction that acknowledges them runs it.
+-- Locks and returns the next hints for a server, in token order. Skips hints that another replayer has locked. All
+-- hints of a page belong to one queue with one definition. The transaction that acknowledges them runs this query.
 --   placed, replicas  the servers that writers name, and how many of them hold a key
---   home              this server's id, if another hint of the write waits: then the server keeps the text
+--   coordinator       this server's id, if the write has other hints: the receiver then retains the payload
 --                     (handoff_store_tokens)
---   details           of an update that the server refused before, see handoff_apply
--- Parameters: server; the token beyond which hints are, since the others were tried in this round; age in seconds,
--- since the caller that wrote the younger ones is delivering them; numbers of writes and of updates at most.
+--   details           set for an update that the server refused before; see handoff_apply
+-- Parameters: the server; the last token that this round has tried; the minimum age in seconds, since the writers of
+-- younger hints deliver them; the maximum numbers of writes and of updates.
 with asked (destination, after, age, max_writes, max_updates) as (
     values (%s, %s::uuid, %s * interval '1 second', %s::bigint, %s::bigint)
 )

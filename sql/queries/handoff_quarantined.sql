@@ -1,5 +1,5 @@
 -- The updates that servers refused, as JSON.
--- Parameters: server or null for all, token of a write or null for all, the largest number of updates.
+-- Parameters: a server, or null for all; the token of a write, or null for all; the maximum number of updates.
 select destination, token, number, queue, since, sqlstate, error,
        pgcombine_internal.handoff_content(queue, payload) as content
 from pgcombine.handoff_quarantine

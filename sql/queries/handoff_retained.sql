@@ -1,5 +1,6 @@
--- The next writes that this server retains, with their coordinators, and the other servers that hold them. The youngest
--- are still on their way. Parameters: the token beyond which they are, their largest number.
+-- The next writes that this server retains: each with its coordinator and the other servers that hold it. Writes of the
+-- last second are left out, since their deliveries are in progress.
+-- Parameters: return tokens greater than this one; the maximum number of writes.
 select k.token, k.queue, k.coordinator,
        array(select unnest(q.servers) intersect select unnest(coalesce(k.servers, q.servers)) except select s.name)
 from pgcombine.handoff_server s, pgcombine.handoff_retained k

@@ -4,7 +4,7 @@
 -- If a function's parameters change, create or replace adds an overload and leaves the older one, which makes calls
 -- ambiguous if one of the two has defaults. So the older one gets another name before anything calls. A view whose
 -- columns change can't be replaced, so it gets another name, too. Renaming stops at nothing that depends on the object:
--- pgcombine's own views, policies and triggers, which are made anew later, and objects of other roles, which aren't.
+-- pgcombine's own views, policies and triggers, which are made again later, and objects of other roles, which aren't.
 -- What is set aside is dropped in the end. If something depends on it still, it is kept: a role must not be able to
 -- stop an upgrade, and an upgrade must not drop another role's defaults, indexes and generated columns.
 

@@ -1,3 +1,3 @@
--- The loads from Spark under way.
+-- The loads from Spark in progress.
 select load, queue, run_id, kind, role, started_at, seen_at, ended, rows, bytes from pgcombine.load_stat
     order by started_at, load

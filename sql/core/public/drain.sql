@@ -10,7 +10,7 @@
 -- Tables written: those of run_pass, fail_pass, bisect, reclaim and trim_journal.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending
 -- updates; PC008 the queue has observers in Python; PC012 the database is a copy in which post_restore has not run yet;
--- 42501 the caller may not run passes over the queue; those of observers and combiners.
+-- 42501 the caller lacks the right to run passes over the queue; those of observers and combiners.
 create or replace procedure pgcombine.drain(queue text, inout updates bigint default null)
 language plpgsql
 as $$

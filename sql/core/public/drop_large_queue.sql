@@ -5,7 +5,7 @@
 -- <queue>_values_dropped. Further transactions drop their partitions. If the call is interrupted, call it again.
 -- It is a procedure, called outside of a transaction, since it commits.
 -- Tables written: those of close_queue.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or held, or a
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or quarantined, or a
 -- component keeps the queue, without force; PC006 the tables weren't free within lock_timeout; 2BP01 another object
 -- depends on its tables or views.
 create or replace procedure pgcombine.drop_large_queue(queue text, force boolean default false)

@@ -8,8 +8,8 @@
 -- raises the error after all other passes.
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
--- observers or the condition changed during a pass; 42501 the caller may not run passes over the queue; those of
--- observers, of combiners and of the condition.
+-- observers or the condition changed during a pass; 42501 the caller lacks the right to run passes over the queue;
+-- those of observers, of combiners and of the condition.
 create or replace procedure pgcombine.expire(queue text, inout removed bigint default null)
 language plpgsql
 as $$

@@ -6,8 +6,8 @@
 -- it, the others wait for the first.
 -- Runs with its owner's rights, for roles that may run passes over some queue.
 -- Tables written: <queue>_updates; pgcombine.pass, tick, cluster_identity.
--- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller may not
--- run passes.
+-- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller lacks the
+-- right to run passes.
 create or replace function pgcombine.post_restore()
 returns boolean
 language plpgsql

@@ -8,8 +8,8 @@
 -- nothing, and deletes combined updates in portions instead.
 -- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the
--- queue.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right to run passes
+-- over the queue.
 create or replace procedure pgcombine.reclaim(queue text default null)
 language plpgsql
 as $$

@@ -1,7 +1,7 @@
 -- pgcombine.resume(queue)
 -- Resumes a paused queue and wakes its workers.
 -- Tables written: pgcombine.queue.
--- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to operate the queue.
 create or replace function pgcombine.resume(queue text)
 returns void
 language sql

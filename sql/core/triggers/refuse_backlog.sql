@@ -1,12 +1,12 @@
 -- pgcombine_internal.refuse_backlog() trigger, before insert, statement level, on <queue>_updates; arguments: the
 -- queue, its max_backlog
 -- Refuses enqueues while max_backlog or more updates are pending.
--- They are counted only if the statistics show that so many rows were inserted since the last passes, or if the
--- statistics can't show it: they start from nothing after a crash (see counted_since), and on a promoted standby. Then
--- workers soon pass over all buckets (see due). Reading the statistics costs a look at the journal and at shared memory
--- for each bucket. They are up to a second or so old, so a statement may go beyond the limit.
--- Runs with its owner's rights. PostgreSQL has checked that the writer may insert into the trigger's table. That this
--- is the queue's own is checked here, since any role may make such a trigger of a table of its own.
+-- It counts the pending updates only if the statistics show at least max_backlog insertions since the last passes, or
+-- can't show the number: they start from zero after a crash (see counted_since) and on a promoted standby. Workers then
+-- soon pass over all buckets (see due). Reading the statistics costs a read of the journal and of shared memory for
+-- each bucket. The statistics are up to about a second old, so a statement may exceed the limit.
+-- Runs with its owner's rights. PostgreSQL has checked that the writer may insert into the trigger's table. The
+-- function checks that the table is the queue's, since any role may create such a trigger on its own table.
 -- Errors: PC010 the queue is full; 42501 the table isn't the queue's.
 create or replace function pgcombine_internal.refuse_backlog()
 returns trigger

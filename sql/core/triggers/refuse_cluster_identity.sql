@@ -1,7 +1,7 @@
 -- pgcombine_internal.refuse_cluster_identity() trigger, before update or delete, statement level, on
 --     pgcombine.cluster_identity
--- Refuses to change the cluster identity of a database that gave the stored ids. Sessions remember it by the file in
--- which it is (see wake). TRUNCATE begins another file. The primary key refuses further rows.
+-- Refuses to change the cluster identity of a database that assigned the stored ids. Sessions remember the identity by
+-- the number of its file (see wake), and only TRUNCATE begins another file. The primary key refuses further rows.
 -- Errors: PC012 the database isn't a copy.
 create or replace function pgcombine_internal.refuse_cluster_identity()
 returns trigger

@@ -5,7 +5,7 @@
 -- share it. Components have the trigger on tables of theirs.
 -- Refuses inserts into a copied database (see own_cluster): new ids beside those of the other database would mean
 -- nothing. The session remembers that the database isn't one, by the number of the file that holds the identity. In
--- that file it stays so (see refuse_cluster_identity). Whoever sets the variable by hand loses updates of its own at
+-- that file it stays so (see refuse_cluster_identity). Whoever sets the variable manually loses updates of its own at
 -- most, since post_restore removes each row that a copied database holds.
 -- A commit that notifies takes a lock of the whole database, so a writer notifies only while the idle lock is held.
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it

@@ -1,8 +1,8 @@
 -- pgcombine.oldest_snapshot
 -- Who holds the oldest snapshot in the database, or the oldest transaction that has written; no row if nobody does.
 -- The holder keeps combined updates from being truncated, and old versions of values from being vacuumed.
--- A standby with hot_standby_feedback holds a snapshot all the time, mostly a young one. Neither it nor a slot says
--- since when, so the transaction id is dated (see time_of).
+-- A standby with hot_standby_feedback always holds a snapshot, usually a young one. Neither a standby nor a slot says
+-- since when it holds its snapshot, so the view dates the transaction id (see time_of).
 -- A reader that isn't a member of pg_read_all_stats sees snapshots of its own role's sessions only. The query isn't
 -- shown.
 --   holder        session, prepared transaction, standby or replication slot

@@ -32,12 +32,12 @@ from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (
     select coalesce(sum(b.pending), 0)::bigint as pending,
-           -- Another session has locked the tables for some time, so something may be pending since the last look.
+           -- Another session has locked the tables for some time, so updates may be pending since the last estimate.
            coalesce(min(greatest(b.since, l.began)), case
                when n.at < clock_timestamp() - interval '15 seconds' then n.at end) as since
     from jsonb_to_recordset(n.figures) b (bucket integer, pending bigint, since timestamptz)
-    -- what was pending at the look is combined if a pass over all keys has ended since: what is pending now came after
-    -- its begin
+    -- if a pass over all keys has ended since the estimate, the updates of the estimate are combined: those that are
+    -- pending now came after that pass began
     left join lateral (
         select p.began, p.ended, p.range_mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket
             order by p.pass desc limit 1

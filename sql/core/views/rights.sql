@@ -1,6 +1,6 @@
 -- pgcombine.rights
 -- One row for each right that grant_right has granted to a role on a queue, as long as the role has it. Every role sees
--- all rows. Privileges that were granted by hand aren't there, nor are rights of a role that was renamed since.
+-- all rows. Privileges that were granted manually aren't there, nor are rights of a role that was renamed since.
 --   right  name of the right
 --   role   name of the role that has it; its members have it, too
 --   queue  name of the queue, or of what else the right is about (see right_kind); '*': each one that will be created;

@@ -15,7 +15,7 @@ declare
 begin
     loop
         _export := pgcombine_internal.require_export(claim_deliveries.export);
-        exit when _export.queue = _claimed; -- another session may have dropped it and made it anew for another queue
+        exit when _export.queue = _claimed; -- another session may have dropped it and made it again for another queue
         _claimed := _export.queue;
         perform pgcombine_internal.claim_buckets(_claimed, act);
     end loop;

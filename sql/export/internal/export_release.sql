@@ -3,7 +3,8 @@
 --   put_back  true: deliver them again with the sequence they had; a destination that has a later entry of the key
 --             ignores them. False: delete them
 -- Tables written: export_quarantine, <export>_exports.
--- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller may not operate the export's queue.
+-- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller lacks the right to operate the
+-- export's queue.
 create or replace function pgcombine_internal.export_release(export text, seq bigint, put_back boolean)
 returns bigint
 language plpgsql

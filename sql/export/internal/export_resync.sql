@@ -9,8 +9,8 @@
 -- latest value, and every later one has a higher sequence.
 -- Tables written: <export>_exports.
 -- Errors: PC021 unknown export; PC003 no such bucket, the queue was rebucketed meanwhile, keys that don't fit, or the
--- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller may not operate the
--- export's queue, or not read it.
+-- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller lacks the right to
+-- operate the export's queue, or not read it.
 create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null,
     bucket integer default null)
 returns bigint

@@ -9,7 +9,8 @@
 --   epoch  lower bound: higher than any epoch that the destination has seen
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
--- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue; those of claim_deliveries.
+-- Errors: PC021 unknown export; 42501 the caller lacks the right to operate the export's queue; those of
+-- claim_deliveries.
 create or replace function pgcombine_internal.own_export(export text, owner text, epoch bigint default 0)
 returns bigint
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_export(export)
--- Makes the wake-up trigger of an export anew.
+-- Makes the wake-up trigger of an export again.
 -- Its channel is 'export ' followed by the export's name. The space keeps it apart from queues.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.regenerate_export(export text)

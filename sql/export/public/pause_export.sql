@@ -1,8 +1,8 @@
 -- pgcombine.pause_export(export [, reason])
--- Pauses an export: nothing is delivered until it is resumed, and its entries are kept. A delivery under way ends
+-- Pauses an export: nothing is delivered until it is resumed, and its entries are kept. A delivery in progress ends
 -- normally.
 -- Tables written: pgcombine.destination_state.
--- Errors: PC021 unknown export; 42501 the caller may not deliver the export.
+-- Errors: PC021 unknown export; 42501 the caller lacks the right to deliver the export.
 create or replace function pgcombine.pause_export(export text, reason text default null)
 returns void
 language plpgsql

@@ -17,7 +17,7 @@
 -- handoff_set_topology.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
 -- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
--- server is being rebuilt; 42501 the caller may not replicate writes; those of an insert.
+-- server is being rebuilt; 42501 the caller lacks the right to replicate writes; those of an insert.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
     payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
     out replica_sets jsonb)

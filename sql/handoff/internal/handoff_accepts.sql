@@ -3,7 +3,7 @@
 -- caller's transaction inserts the update.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_refused.
--- Errors: 42501 the caller may not replicate writes of the queue; PC001 unknown queue.
+-- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue.
 create or replace function pgcombine_internal.handoff_accepts(queue text, token uuid, number integer)
 returns boolean
 language plpgsql

@@ -5,7 +5,7 @@
 -- may insert. A token is noted as one that the server must remember (handoff_last) only if the caller may replay.
 -- Readers of the queue go by a token whose hint was deleted, whoever the caller is (handoff_status).
 -- Tables written: handoff_hint, handoff_delivery.
--- Errors: 42501 the caller may not replicate writes.
+-- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_acknowledge(destination text, tokens uuid[], deduplicated bigint)
 returns bigint
 language plpgsql

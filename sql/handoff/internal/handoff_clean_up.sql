@@ -2,15 +2,15 @@
 -- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one and the last writes to
 -- each queue that a server is known to have. It makes the partitions
 -- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
--- (from a wrong clock). It deletes kept writes that are older than the retention, and then marks for repair the servers
--- that don't take deliveries.
+-- (from a wrong clock). It deletes retained writes that are older than the retention, and then flags for repair the
+-- servers that don't take deliveries.
 -- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
 -- until its transaction ends. A step that would wait for another transaction is left for the next call, and so is a
 -- partition on which another object depends.
 -- One session works at a time; others return at once.
 -- Runs with its owner's rights, for roles that may delete hints.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
--- Errors: 42501 the caller may not delete hints.
+-- Errors: 42501 the caller lacks the right to delete hints.
 create or replace function pgcombine_internal.handoff_clean_up()
 returns void
 language plpgsql

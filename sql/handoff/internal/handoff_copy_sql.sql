@@ -6,7 +6,7 @@
 --   definition   the call that creates the same queue, without its observers
 --   columns      the queue's columns
 --   values_sql   returns the values
---   updates_sql  returns the updates that are pending or held
+--   updates_sql  returns the updates that are pending or quarantined
 --   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with their texts, where
 --                the source has them as hints or keeps them
 --   refused_sql  returns the updates that the source lacks (handoff_refused)

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_discard(name, reason [, token, number] [, hints]) → bigint
 -- Deletes quarantined updates that a server refused, chosen as in handoff_retry; returns the number of updates. The
--- server then lacks them for good, so it is marked for repair with the reason.
+-- server then lacks them permanently, so it is flagged for repair with the reason.
 --   hints  whether to delete all hints for the server, too
 -- Tables written: handoff_quarantine, handoff_hint, handoff_replica.
 -- Errors: PC022 there are none; PC045 the server isn't registered, or no reason is given.

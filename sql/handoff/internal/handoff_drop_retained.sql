@@ -3,7 +3,7 @@
 -- writes is noted for each of these servers, which has to have it from now on (handoff_status).
 -- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_retained, handoff_delivery.
--- Errors: 42501 the caller may not replay.
+-- Errors: 42501 the caller lacks the right to replay.
 create or replace function pgcombine_internal.handoff_drop_retained(queue text, tokens uuid[])
 returns bigint
 language plpgsql

@@ -7,8 +7,8 @@
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.
--- Errors: 42501 the caller may not replicate writes of the queue; PC001 unknown queue; 22023 the token isn't here with
--- this digest, or the digest isn't the payload's; PC044
+-- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; 22023 the token isn't
+-- here with this digest, or the digest isn't the payload's; PC044
 -- the quota of a server with backpressure is reached; PC045 a server isn't registered; those of handoff_size.
 create or replace function pgcombine_internal.handoff_put(queue text, token uuid, shape uuid, digest uuid,
     servers text[],

@@ -4,7 +4,7 @@
 --   numbers  places of the updates in the write, from 1; 0: the whole write, whose hint is deleted then
 -- Runs with its owner's rights, for roles that may replay: what is quarantined comes from a hint.
 -- Tables written: handoff_quarantine, handoff_hint.
--- Errors: 42501 the caller may not replay.
+-- Errors: 42501 the caller lacks the right to replay.
 create or replace function pgcombine_internal.handoff_quarantine_updates(destination text, token uuid,
     numbers integer[],
     sqlstates text[], errors text[])

@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_rebuild_begin()
 -- Begins a rebuild, at the server that is rebuilt and in the transaction of the rebuild. Until the transaction ends,
 -- this server takes and applies no write (PC046).
--- Waits for the writes under way, for a minute or as long as lock_timeout says. Makes the temporary table handoff_stage
--- for the tokens.
--- Errors: PC046 another rebuild is under way, or a write doesn't end; PC003 the isolation level isn't read committed.
+-- Waits for the writes in progress, for a minute or as long as lock_timeout says. Makes the temporary table
+-- handoff_stage for the tokens.
+-- Errors: PC046 another rebuild is in progress, or a write doesn't end; PC003 the isolation level isn't read committed.
 create or replace function pgcombine_internal.handoff_rebuild_begin()
 returns void
 language plpgsql

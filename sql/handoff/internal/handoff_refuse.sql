@@ -3,7 +3,8 @@
 -- data. So it is known here what is missing, whatever becomes of the write's coordinator.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_refused.
--- Errors: 42501 the caller may not replicate writes of the queue; PC001 unknown queue; those of handoff_size.
+-- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; those of
+-- handoff_size.
 create or replace function pgcombine_internal.handoff_refuse(queue text, token uuid, numbers integer[], payloads text[],
     sqlstates text[], errors text[])
 returns void

@@ -3,7 +3,7 @@
 -- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing, nor does one
 -- from before a queue was dropped here, whose tokens went with it: true.
 -- Runs with its owner's rights, for roles that may replicate writes.
--- Errors: 42501 the caller may not replicate writes.
+-- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_remembers(token uuid)
 returns boolean
 language plpgsql stable

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, quarantined, reason) → boolean
 -- Notes at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes deliveries,
--- unless they were paused by hand. Returns whether the server needs no other repair.
+-- unless they were paused manually. Returns whether the server needs no other repair.
 -- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
 -- by copies of its sources' rows, and its hints of retried updates are deleted.
 --   sources  the servers it was copied from

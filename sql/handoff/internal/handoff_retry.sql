@@ -7,7 +7,7 @@
 --   number  the update in the write; null: all of it
 -- Tables written: handoff_quarantine, handoff_hint.
 -- Errors: PC022 there are none; PC045 the server isn't registered or needs a rebuild first, or a rebuild of another
--- server is under way: a rebuild may bring the updates.
+-- server is in progress: a rebuild may bring the updates.
 create or replace function pgcombine_internal.handoff_retry(name text, token uuid, number integer default null)
 returns bigint
 language plpgsql

@@ -6,8 +6,8 @@
 -- repair then, which is for all queues: so the caller must be a replayer.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
--- Errors: 42501 the caller may not replicate writes of the queue, or may not move its keys; PC001 unknown queue; 22023
--- no servers, or an unknown one, or no replicas.
+-- Errors: 42501 the caller lacks the right to replicate writes of the queue, or may not move its keys; PC001 unknown
+-- queue; 22023 no servers, or an unknown one, or no replicas.
 create or replace function pgcombine_internal.handoff_set_topology(queue text, servers text[], replicas integer)
 returns void
 language plpgsql

@@ -17,8 +17,8 @@
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server.
--- Errors: 42501 the caller may not replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
--- version 7, or is more than a day ahead; those of handoff_size.
+-- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a
+-- UUID of version 7, or is more than a day ahead; those of handoff_size.
 create or replace function pgcombine_internal.handoff_store_tokens(queue text, tokens uuid[], digests uuid[],
     servers jsonb[],
     coordinator text default null, coordinators uuid[] default null, payloads text[] default null,

@@ -3,7 +3,7 @@
 -- coordinator knows none yet, or the server has a later epoch, the identity is stored, provided that the caller may
 -- replay.
 -- Returns the token that the server acknowledged last, which it must remember (handoff_remembers). Null: there is none,
--- the server's data were replaced, or the caller may not replay.
+-- the server's data were replaced, or the caller lacks the right to replay.
 --   id, epoch  the server's answer to handoff_handshake
 -- Tables written: handoff_replica.
 -- Errors: PC042 another server, or an earlier epoch; PC045 the server isn't registered.

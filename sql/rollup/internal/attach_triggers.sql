@@ -1,8 +1,8 @@
 -- pgcombine_internal.attach_triggers(id)
 -- Makes the triggers of an attached table that are missing or belong to an older version. If it makes any, writers of
 -- the table wait until the caller's transaction ends.
--- Errors: 42501 the caller may not make triggers of the table; PC002 the table is attached to the queue twice, by
--- itself and as part of another table.
+-- Errors: 42501 the caller lacks the right to make triggers of the table; PC002 the table is attached to the queue
+-- twice, by itself and as part of another table.
 create or replace function pgcombine_internal.attach_triggers(id integer)
 returns void
 language plpgsql

@@ -3,7 +3,7 @@
 -- Another role may use the trigger function elsewhere. Then it does nothing from now on, and goes with an upgrade.
 -- Runs with its owner's rights, for the owner of the table, and for the schema's owner if the table was dropped.
 -- Tables written: pgcombine.attachment.
--- Errors: 2BP01 the table still has triggers; 42501 the caller may not detach it.
+-- Errors: 2BP01 the table still has triggers; 42501 the caller lacks the right to detach it.
 create or replace function pgcombine_internal.forget_attachment(id integer)
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine_internal.recount(queue) → (problem)
--- Compares a queue's values, together with pending and held updates, with a recount of all attached tables in one
--- snapshot.
+-- Compares a queue's values, together with pending and quarantined updates, with a recount of all attached tables in
+-- one snapshot.
 -- Returns one row with the number of keys that differ and a row for each of the first ten; no row: all keys agree.
 -- A key differs if the triggers missed a change of a table (see attach). It also differs if another program enqueues
 -- into the queue, or if a table was attached without its existing rows.

@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_attached(queue)
--- Makes the functions of attached tables anew, and those of their triggers that are missing. Forgets dropped tables.
+-- Makes the functions of attached tables again, and those of their triggers that are missing. Forgets dropped tables.
 -- The tables belong to other roles, which mustn't be able to stop an upgrade: an error becomes a warning, and verify
 -- names a trigger that is missing. The queue's writers wait meanwhile, so it waits for a lock for a second, and for the
 -- other tables of a role that holds one no longer.

@@ -1,7 +1,7 @@
 -- pgcombine.detach(queue, source)
 -- Detaches a table from a queue: changes of the table enqueue nothing any more. The queue's values stay.
 -- Tables written: pgcombine.attachment.
--- Errors: PC001 unknown queue; PC003 the table isn't attached; 42501 the caller may not detach it.
+-- Errors: PC001 unknown queue; PC003 the table isn't attached; 42501 the caller lacks the right to detach it.
 create or replace function pgcombine.detach(queue text, source regclass)
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine_internal.begin_load(load, queue, run_id [, kind, join_only]) → text
--- Begins a load, or joins one under way; every writer may call it. Returns the table, in schema pgcombine, that takes
+-- Begins a load, or joins one in progress; every writer may call it. Returns the table, in schema pgcombine, that takes
 -- the load's rows. Null: this run was applied already, and nothing is to be written.
 --   load       the id of this attempt at the run: a Spark job that runs again has another
 --   run_id     names the run; a role's run is applied once. For a stream's batch 'stream:<query>:<batch>'
@@ -12,7 +12,7 @@
 -- uses their stage.
 -- Tables written: pgcombine.spark_load; those of open_stage and give_up_load.
 -- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
--- PC032 the role has too many loads; 42501 the caller may not insert into the queue's table.
+-- PC032 the role has too many loads; 42501 the caller lacks the right to insert into the queue's table.
 create or replace function pgcombine_internal.begin_load(load uuid, queue text, run_id text, kind text default 'stage',
     join_only boolean default false)
 returns text

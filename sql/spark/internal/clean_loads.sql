@@ -5,7 +5,7 @@
 --                    that still writes, or that a living JDBC job directs, stays, whatever its age. If a load is
 --                    removed although it goes on, it fails, and nothing of it is applied
 --   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
---                    of each stream is kept for ever
+--                    of each stream is never deleted
 -- Tables written: pgcombine.spark_load, spark_alive, spark_run; drops stages.
 create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
     runs_older_than interval default '30 days',

@@ -8,7 +8,8 @@
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has begun it, and
 -- only the load's role can insert its row. The role can't set the time of its beginning.
 -- Tables written: pgcombine.spark_alive; makes the stage.
--- Errors: PC030 no such load begins in this transaction; 42501 the load's role may not insert into the queue's table.
+-- Errors: PC030 no such load begins in this transaction; 42501 the load's role lacks the right to insert into the
+-- queue's table.
 create or replace function pgcombine_internal.open_stage(load uuid)
 returns void
 language plpgsql

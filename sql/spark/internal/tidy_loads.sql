@@ -2,7 +2,7 @@
 -- Runs clean_loads with its default settings, for workers whose role doesn't own the schema.
 -- Runs with its owner's rights, for roles that may run passes over some queue.
 -- Tables written: those of clean_loads.
--- Errors: 42501 the caller may not run passes over any queue.
+-- Errors: 42501 the caller lacks the right to run passes over any queue.
 create or replace function pgcombine_internal.tidy_loads(out loads bigint, out runs bigint)
 language plpgsql
 security definer

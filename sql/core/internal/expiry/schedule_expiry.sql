@@ -1,9 +1,9 @@
 -- pgcombine_internal.schedule_expiry(queue, bucket, first, next [, pause, sqlstate, error]) → next page
--- Notes that the look for expired keys of a bucket goes on with the page next after a pause. Behind the last page the
--- next look begins after expire_every, and the result is null. A failure of pages is forgotten when they have been
--- looked through, or are gone.
---   first            the first page that the pass has looked through
---   sqlstate, error  why it removed none of the expired keys from first on
+-- Records that the scan of a bucket for expired keys continues at the page next after a pause. After the last page the
+-- result is null, and a new scan begins after expire_every. A recorded failure is cleared once its pages have been
+-- scanned, or no longer exist.
+--   first            the first page that the pass has scanned
+--   sqlstate, error  why the pass removed no expired keys from first on
 -- Tables written: expiry.
 create or replace function pgcombine_internal.schedule_expiry(queue text, bucket integer, first bigint, next bigint,
     pause interval default '0 s', sqlstate text default null, error text default null)

@@ -1,7 +1,6 @@
 -- pgcombine_internal.any_update(tables, condition) → boolean
--- Returns whether one of some segments has an update that meets a condition.
--- A large segment holds combined updates above all, and a look for a pending one would read past them. The newest
--- updates are in the last pages. So these come first.
+-- Returns whether any of these segments has an update that meets a condition.
+-- Most updates in a large segment are combined. The newest updates are in the last pages, so these are read first.
 --   condition  on pgcombine_tx and the queue's columns
 create or replace function pgcombine_internal.any_update(tables text[], condition text)
 returns boolean

@@ -1,18 +1,18 @@
 -- pgcombine_internal.bucket_log(queue, bucket [, new]) → (pass, range_mask, marks, tables, condition)
--- Returns the tables that may hold a bucket's pending updates, and the condition that selects them.
---   new        a mark: only updates that a pass with this mark takes; null: all visible ones
+-- Returns the tables that may hold a bucket's pending updates, and the condition that selects these updates.
+--   new        a mark: only updates that a pass with this mark takes. Null: all visible updates
 --   pass, range_mask, marks  see bucket_marks
---   tables     the segments, unless empty, of ids since the marks and of ids in progress in a mark
+--   tables     the segments that aren't empty, for ids after the marks and for ids that a mark saw in progress
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
--- Every look at a bucket calls it, so it is one function with few queries.
+-- Every pass and every poll calls this function, so it runs few queries.
 create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,
     out pass bigint, out range_mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
 language plpgsql stable
 as $$
 declare
     _queue pgcombine.queue;
-    _end bigint; -- lowest id that some mark is too old to know
-    _open bigint[] := '{}'; -- lower ids that were in progress in some mark
+    _end bigint; -- the lowest xmax of the marks
+    _open bigint[] := '{}'; -- lower ids that a mark saw in progress
     _last bigint; -- highest id that may be pending
     _round bigint;
     _segments integer[] := '{}';

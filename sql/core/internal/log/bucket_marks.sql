@@ -1,8 +1,8 @@
 -- pgcombine_internal.bucket_marks(queue, bucket) → (pass, range_mask, marks)
--- Returns a bucket's marks. An update is combined if its key's mark, marks[1 + (hash & range_mask)], sees it (see
--- key_hash).
---   pass  the number of the last pass
---   range_mask  0 after a pass over all keys; after passes over hash ranges the finest of their masks
+-- Returns a bucket's marks. An update is combined if its key's mark sees it. That mark is marks[1 + (hash &
+-- range_mask)] (see key_hash).
+--   pass        the number of the last pass
+--   range_mask  0 after a pass over all keys; otherwise the largest range_mask of the passes since then
 create or replace function pgcombine_internal.bucket_marks(queue text, bucket integer, out pass bigint,
     out range_mask bigint,
     out marks txid_snapshot[])

@@ -1,8 +1,7 @@
 -- pgcombine_internal.consumed(queue, bucket, last, seen, horizon) → boolean
--- Returns whether all updates of a bucket with ids up to last are combined by the mark of a pass that counts (see
--- consumed_segments).
+-- Returns whether the mark of a pass that counts sees all of a bucket's updates with ids up to last.
 --   seen, horizon  see consumed_segments
--- Each pass of a bucket has a later snapshot than the one before, so the loop ends soon.
+-- Each pass has a later snapshot than the pass before it, so the loop ends soon.
 create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot,
     horizon bigint)
 returns boolean

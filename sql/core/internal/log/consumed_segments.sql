@@ -1,15 +1,15 @@
 -- pgcombine_internal.consumed_segments(queue, seen, horizon) → (relation, partition, last)
--- Lists the segments of a queue's updates that hold combined updates only, or may do so.
--- A round is the range of ids that a segment holds until its turn in the ring comes again. A mark counts if every
--- snapshot, present and future, sees its pass. That is so if the snapshot seen sees the pass, and the pass's
--- transaction id is below horizon.
+-- Lists the segments of a queue that hold only combined updates, or may do so.
+-- A segment takes the ids of a round, and later those of another round. A mark counts if every present and future
+-- snapshot sees the mark's pass. That is so if the snapshot seen sees the pass, and the pass's transaction id is below
+-- horizon.
 --   seen     a snapshot
---   horizon  the oldest snapshot held after seen was taken (see oldest_snapshot). Null: it isn't known
+--   horizon  the oldest snapshot that was held after seen was taken (see oldest_snapshot). Null: unknown
 --   last     the last id of the segment's round: the round is over, and marks that count cover all of it. Null: the
---            segment isn't small, and only a look at its rows can show whether it holds pending updates. Its round
---            isn't over, or no pass had a reason to look beyond it, or the horizon isn't known
+--            segment is large, and only its rows show whether it holds pending updates: its round isn't over, no pass
+--            has covered its end, or the horizon is unknown
 -- Runs with its owner's rights, for roles that may run passes over the queue.
--- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.consumed_segments(queue text, seen txid_snapshot, horizon bigint,
     out relation text, out partition integer, out last bigint)
 returns setof record
@@ -25,8 +25,8 @@ begin
     perform pgcombine_internal.require_right(consumed_segments.queue, 'work', pgcombine_internal.caller());
     _queue := pgcombine_internal.require_queue(consumed_segments.queue);
     _round := txid_snapshot_xmax(txid_current_snapshot()) >> _queue.segment_bits;
-    -- Each truncation changes the catalog, and sessions plan their statements anew. So while passes go on, a segment of
-    -- the current round may hold a hundred thousand updates, which a pass reads past in 3 ms.
+    -- After a truncation all sessions plan their statements again. So while passes run, a segment of the current round
+    -- may keep a hundred thousand updates, which a pass skips in 3 ms.
     if horizon is not null
        and exists (select from pgcombine.pass p
                    where p.queue = _queue.queue and p.ended > clock_timestamp() - interval '0.5 s')

@@ -1,6 +1,6 @@
 -- pgcombine_internal.current_mark() → txid_snapshot
--- Returns the current snapshot (under repeatable read the transaction's) as a mark. The caller's own transaction is in
--- progress in it, so updates that it enqueues stay pending until it has committed.
+-- Returns the current snapshot as a mark; under repeatable read it is the transaction's snapshot. The mark counts the
+-- caller's own transaction as in progress. So updates that the caller enqueues stay pending until it has committed.
 create or replace function pgcombine_internal.current_mark()
 returns txid_snapshot
 language sql volatile

@@ -1,16 +1,16 @@
 -- pgcombine_internal.delete_consumed(queue, relation, partition) → bigint
--- Deletes the combined updates among a segment's first hundred thousand; returns their number. It replaces truncation
--- where the caller can't see which snapshots are held: older snapshots still see deleted rows. Autovacuum frees the
--- space.
+-- Deletes the combined updates among the first hundred thousand of a segment; returns their number. It replaces
+-- truncation where the caller can't see which snapshots are held, since older snapshots still see deleted rows.
+-- Autovacuum frees the space.
 -- Tables written: the segment.
--- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
 returns bigint
 language plpgsql
 as $$
 declare
     _segment constant oid := to_regclass(relation);
-    -- A crash resets the statistics. Then they know neither live nor dead rows.
+    -- A crash resets the statistics, which then count neither live nor dead rows.
     _known constant boolean := coalesce(pg_stat_get_last_analyze_time(_segment),
         pg_stat_get_last_autoanalyze_time(_segment)) is not null;
     _combined text;
@@ -22,8 +22,8 @@ begin
         return 0;
     end if;
     execute format('lock table only %s in row exclusive mode nowait', relation);
-    -- What all marks of an update's bucket see is combined. A rebucket may have exchanged the segment before the lock,
-    -- so everything is read after it.
+    -- An update is combined if all marks of its bucket see it. A rebucket may have exchanged the segment before the
+    -- lock, so the marks are read after it.
     select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_condition(b.queue, b.bucket::text), ''),
                format('pgcombine_tx < %s and pgcombine_tx <> all (%L::bigint[])', m.below, m.open)), ' or ')
     into _combined

@@ -1,6 +1,6 @@
 -- pgcombine_internal.mark_all(queue [, mark])
--- Writes a pass that takes nothing for each bucket, so that updates which the mark sees are pending no more. The caller
--- has claimed all buckets. A pass with an older snapshot then fails.
+-- Writes an empty pass for each bucket, so that updates which the mark sees are no longer pending. The caller has
+-- claimed all buckets. A pass with an older snapshot then fails.
 --   mark  null: the current one
 -- Tables written: pgcombine.pass.
 create or replace function pgcombine_internal.mark_all(queue text, mark txid_snapshot default null)

@@ -1,7 +1,7 @@
 -- pgcombine_internal.needed(queue, relation, partition, seen, horizon, wholly) → boolean
--- Returns whether a segment must be kept: it holds pending updates, or the marks by which it holds none don't count yet
--- (see consumed_segments). The answer lasts only if the caller has locked the segment.
---   wholly  false: look only at the last pages, which hold pending updates as a rule
+-- Returns whether a segment must be kept: it holds pending updates, or the marks that cover it don't count yet (see
+-- consumed_segments). The answer lasts only while the caller has locked the segment.
+--   wholly  false: read only the last pages, where pending updates usually are
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.needed(queue text, relation text, partition integer, seen txid_snapshot,
     horizon bigint, wholly boolean)

@@ -1,10 +1,9 @@
 -- pgcombine_internal.oldest_snapshot() → bigint
--- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that has
--- committed before this call.
--- Snapshots are held by other sessions, and by standbys through their connections and replication slots. Prepared
--- transactions hold none. The caller's own session doesn't count, nor do vacuums, which read no updates, nor processes
--- of the server that use no database.
--- Null: the caller can't see the snapshots of other roles' sessions; membership in pg_read_all_stats allows it.
+-- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that committed
+-- before this call.
+-- Other sessions hold snapshots, and so do standbys, through their connections and replication slots. Prepared
+-- transactions hold none. The caller's session, vacuums and server processes without a database don't count.
+-- Null: the caller can't see the snapshots of other roles' sessions; members of pg_read_all_stats can.
 create or replace function pgcombine_internal.oldest_snapshot()
 returns bigint
 language sql volatile

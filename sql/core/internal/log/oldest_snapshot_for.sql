@@ -1,7 +1,7 @@
 -- pgcombine_internal.oldest_snapshot_for(queue) → bigint
 -- Returns oldest_snapshot() to roles that may run passes over the queue but can't see other sessions. Runs with its
 -- owner's rights, since the schema's owner may see them.
--- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.oldest_snapshot_for(queue text)
 returns bigint
 language plpgsql volatile

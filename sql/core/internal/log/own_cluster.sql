@@ -1,8 +1,7 @@
 -- pgcombine_internal.own_cluster() → boolean
--- Returns whether the stored transaction ids were given in this database. They were if each row of
--- pgcombine.cluster_identity names the id of the transaction that wrote it. A restore of a dump writes the rows under
--- another id. A template copy, a promoted standby, point-in-time recovery and pg_upgrade keep the rows, and the ids
--- keep their meaning.
+-- Returns whether this database assigned the stored transaction ids. It did if each row of pgcombine.cluster_identity
+-- names the id of the transaction that wrote the row. A restored dump has rows with another id. A template copy, a
+-- promoted standby, point-in-time recovery and pg_upgrade keep the rows, and the ids stay valid.
 create or replace function pgcombine_internal.own_cluster()
 returns boolean
 language sql stable

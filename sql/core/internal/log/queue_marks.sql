@@ -1,9 +1,10 @@
 -- pgcombine_internal.queue_marks(queue) → (bucket, range_mask, marks)
--- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal. None: there is no such
--- queue. In a copied database in which post_restore has not run yet, keys that aren't portable may be in other buckets
--- (see stable_hash). All their updates are pending there, so the marks see none. Runs with its owner's rights, for
--- every role: whoever may read <queue>_pending or <queue>_current reads the marks, too, also in REFRESH MATERIALIZED
--- VIEW, where caller() raises. A mark is a snapshot of transaction ids, and tells nothing about updates.
+-- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal; no row if the queue is
+-- unknown.
+-- In a copied database keys without a stable hash may be in other buckets (see stable_hash). Until post_restore has
+-- run, all their updates are pending, so the returned marks see none.
+-- Runs with its owner's rights, for every role: a reader of <queue>_pending or <queue>_current reads the marks, too,
+-- also in REFRESH MATERIALIZED VIEW, where caller() raises. A mark holds only transaction ids.
 create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out range_mask bigint,
     out marks txid_snapshot[])
 returns setof record

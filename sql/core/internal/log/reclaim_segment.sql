@@ -1,9 +1,9 @@
 -- pgcombine_internal.reclaim_segment(queue, relation, partition, last, seen, horizon) → boolean
--- Truncates a segment that consumed_segments has listed; returns whether it did. It needs the segment's lock at once,
--- and a look under the lock must show that nothing in it is needed. It doesn't wait for writers, nor do writers wait
--- long for it.
+-- Truncates a segment that consumed_segments has listed; returns whether it did. It does so only if it gets the
+-- segment's lock at once, and if nothing in the locked segment is needed. So it doesn't wait for writers, and they wait
+-- only briefly.
 -- Tables written: the segment.
--- Errors: PC001 unknown queue; 42501 the caller may not truncate it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to truncate it.
 create or replace function pgcombine_internal.reclaim_segment(queue text, relation text, partition integer, last bigint,
     seen txid_snapshot, horizon bigint)
 returns boolean
@@ -13,7 +13,7 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(reclaim_segment.queue);
 begin
     if last is null and pgcombine_internal.needed(_queue.queue, relation, partition, seen, horizon, false) then
-        return false; -- a cheap look at the last pages avoids most useless locks
+        return false; -- reading the last pages is cheap and avoids most useless locks
     end if;
     perform set_config('lock_timeout', '20ms', true); -- truncate also locks the TOAST table and its index
     execute format('lock table only %s in access exclusive mode nowait', relation);

@@ -1,5 +1,6 @@
 -- pgcombine_internal.refuse_id() → boolean
--- Raises: an update must bear the id of its own transaction. The domain own_tx would name its constraint alone.
+-- Raises an error: an update must bear the id of its own transaction. Without this function the message would be only
+-- the name of own_tx's constraint.
 -- Errors: 23514.
 create or replace function pgcombine_internal.refuse_id()
 returns boolean

@@ -2,7 +2,8 @@
 -- Analyzes a segment, so that the statistics have the number of its dead rows. After a crash they don't, and autovacuum
 -- would leave the segment alone.
 -- Runs with its owner's rights, for roles that may run passes over the queue.
--- Errors: PC001 unknown queue; 42501 the caller may not run passes over it; 55P03 another session has locked it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it; 55P03 another session has locked
+-- it.
 create or replace function pgcombine_internal.tell_autovacuum(queue text, segment regclass)
 returns void
 language plpgsql

@@ -1,12 +1,12 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
--- Deletes journal rows that ended more than an hour ago, of one queue or of all queues that the caller may run passes
--- over; returns their number. claim_bucket explains the hour. Before that it adds them up by the minute, for
--- minute_stat; the sums are kept for a day.
--- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
--- deletes ten thousand rows of a bucket at most; workers call it again and again.
+-- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues over which the caller
+-- may run passes; returns their number. claim_bucket explains the hour. It first adds the rows up by the minute, for
+-- minute_stat. It keeps these sums for a day.
+-- The last pass over all keys of a bucket, and the passes since, are the bucket's state, so their rows stay. A call
+-- deletes at most ten thousand rows of a bucket; workers call it repeatedly.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.pass, pass_minute.
--- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.trim_journal(queue text default null)
 returns bigint
 language plpgsql
@@ -20,7 +20,7 @@ begin
     if trim_journal.queue is not null then
         perform pgcombine_internal.require_right(trim_journal.queue, 'work', _role);
     end if;
-    -- the minute under way is left out, and so are the last ten seconds, since a pass may not have committed yet
+    -- Leaves out the current minute. Also leaves out ten seconds, in which a pass may still be uncommitted.
     insert into pgcombine.pass_minute (queue, minute, passes, updates, keys, changes, seconds)
     select q.queue, date_trunc('minute', p.ended), count(*), sum(p.updates), sum(p.keys), sum(p.changes),
            sum(extract(epoch from p.ended - p.began))

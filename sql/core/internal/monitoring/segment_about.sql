@@ -1,9 +1,9 @@
 -- pgcombine_internal.segment_about(queue, relation, condition) → (pending, oldest)
--- Estimates the number of pending updates in a segment, and the id of the oldest. It reads all pages of a small one,
--- otherwise one row on each of 32 pages, and the last pages. Updates stand in the order in which they were written, so
--- the share of pending ones in the sample is theirs in the segment, to about 3 %.
+-- Estimates the number of pending updates in a segment, and the id of the oldest. It reads all pages of a small
+-- segment. Of a large one it reads a row on each of 32 pages, and the last pages. Updates are stored in the order in
+-- which they were written, so the sample's share of pending updates is that of the segment, to about 3 %.
 --   condition  see bucket_log
---   oldest     null: none is pending. Of a large segment the oldest in the sample, less the distance of two of them
+--   oldest     null: none is pending. In a large segment: the oldest one sampled, less the distance between two samples
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
     out pending bigint, out oldest bigint)
@@ -12,7 +12,7 @@ as $$
 declare
     _small constant integer := 4; -- pages
     _sample constant integer := 32;
-    _spare constant integer := 64; -- PostgreSQL adds so many empty pages at once, at most
+    _spare constant integer := 64; -- PostgreSQL extends a table by at most this many empty pages
     _pages constant bigint := pg_relation_size(relation::regclass) / current_setting('block_size')::bigint;
     _counts constant text := format('select count(*), count(*) filter (where %1$s), min(pgcombine_tx) filter (where '
         '%1$s), max(pgcombine_tx) filter (where %1$s) from ', condition);

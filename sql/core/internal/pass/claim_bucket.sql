@@ -5,8 +5,8 @@
 -- Two passes from the same state can't both commit, since their journal rows would have the same number. trim_journal
 -- may delete the rival's row after an hour, so a snapshot of that age claims nothing.
 -- Errors: PC001 unknown queue; PC003 no such bucket; 40001 the snapshot is older than an hour, or than a change
--- of the bucket's row (see rebucket); PC012 the database is a copy (see post_restore); 42501 the caller may not run
--- passes.
+-- of the bucket's row (see rebucket); PC012 the database is a copy (see post_restore); 42501 the caller lacks the right
+-- to run passes.
 create or replace function pgcombine_internal.claim_bucket(queue text, bucket integer default null)
 returns integer
 language plpgsql

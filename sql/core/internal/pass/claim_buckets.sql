@@ -1,16 +1,16 @@
 -- pgcombine_internal.claim_buckets(queue [, act, renew]) → pgcombine.queue
--- Claims all buckets of a queue until the transaction ends: passes under way end, and none begins. Returns the queue's
--- catalog row, read after the claim.
--- A statement that waits for a row's lock goes on with the rows that it saw before. So it would miss buckets that a
--- rebucket has added meanwhile. Every queue has bucket 0, which is claimed first. Nobody else can add or remove buckets
--- from then on, and the next statement sees them all.
---   act  what the caller does. Its name in the error if the isolation level isn't read committed: an older snapshot
---        would miss what was committed before the claim. Null: the caller bears that. Then 40001 is raised if the
---        buckets were changed since the snapshot
---   renew  whether the rows get new versions: a pass whose snapshot is older than this commit can't claim them (40001),
---        so none commits later that knows the former observers. Its worker runs it again
+-- Claims all buckets of a queue until the transaction ends: passes in progress end, and none begins. Returns the
+-- queue's catalog row, read after the claim.
+-- It claims bucket 0 first, which every queue has. From then on nobody else can add or remove buckets. A second
+-- statement claims the others, and sees buckets that a rebucket has added while the first one waited.
+--   act    what the caller does: the error names it if the isolation level isn't read committed, since an older
+--          snapshot would miss what was committed before the claim. Null: any level. The function then raises 40001 if
+--          the buckets have changed since the snapshot
+--   renew  whether to write new versions of the rows. A pass with an older snapshot then can't claim them (40001). So
+--          no pass commits later with the former observers. Its worker runs it again
 -- Tables written: bucket, if renew is set.
--- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 42501 the caller may not claim buckets.
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 42501 the caller lacks the right to
+-- claim buckets.
 create or replace function pgcombine_internal.claim_buckets(queue text, act text default null,
     renew boolean default false)
 returns pgcombine.queue

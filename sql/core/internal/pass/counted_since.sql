@@ -1,6 +1,6 @@
 -- pgcombine_internal.counted_since() → timestamptz
--- Returns since when the server's statistics count rows: they start from nothing after a crash, after recovery, and
--- when somebody resets them. What was counted before can't be compared with what they show now.
+-- Returns the time since which the server's statistics count rows. They start from zero after a crash, after recovery,
+-- and after a reset. Earlier counts can't be compared with present ones.
 create or replace function pgcombine_internal.counted_since()
 returns timestamptz
 language sql stable

@@ -1,14 +1,14 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
--- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys that took
--- nothing writes nothing, but for uncounted buckets. If the queue's keys aren't portable (see stable_hash), the
--- updates taken are deleted.
--- Returns the page where the look for expired keys goes on; null: it has ended.
+-- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys that took no
+-- updates writes nothing, unless the bucket is uncounted. If the keys have no stable hash (see stable_hash), the
+-- function deletes the updates that the pass took.
+-- Returns the page where the scan for expired keys continues; null: the scan has ended.
 --   queue    the queue's row
---   expired  number of expired keys that the pass has removed. If it could have removed more, the next one takes the
---            same pages
--- Tables written: pass; <queue>_updates, if keys aren't portable; failure, if the bucket's last pass failed; expiry,
--- if the pass removed expired keys.
--- Errors: 40001 a rival pass over the bucket has committed since this pass's snapshot; run the pass again.
+--   expired  number of expired keys that the pass has removed. If it reached the limit, the next pass scans the same
+--            pages
+-- Tables written: pass; <queue>_updates, if keys have no stable hash; failure, if the bucket's last pass failed;
+-- expiry, if the pass scanned for expired keys.
+-- Errors: 40001 another pass over the bucket has committed since this pass's snapshot; run the pass again.
 create or replace function pgcombine_internal.end_pass(queue pgcombine.queue, plan pgcombine.plan, updates bigint,
     keys bigint, changes bigint, expired bigint default 0)
 returns bigint
@@ -58,7 +58,7 @@ begin
     end if;
     if _plan.first_page is not null then
         _next := _plan.first_page + case when end_pass.expired < 10000 then 1024 else 0 end;
-        -- beside updates the look takes half of the time
+        -- if there are updates, the scan takes half of the time
         return pgcombine_internal.schedule_expiry(_plan.queue, _plan.bucket, _plan.first_page, _next,
             case when end_pass.updates > 0 then clock_timestamp() - _plan.began else interval '0 s' end);
     end if;

@@ -1,17 +1,18 @@
 -- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, bisect, smaller)
--- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a while
--- that grows from a fifth of a second to a minute (see due). A pass that takes all deletes the record.
+-- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a time that
+-- grows from a fifth of a second to a minute (see due). A pass that takes all updates deletes the record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
--- pass takes half as many updates, and end_pass doubles that again after each that succeeds. No key is quarantined for
--- it, since no error shows that a key is at fault.
--- If the pass removed expired keys as well, the next ones don't until one has taken all updates (see forget_failure).
--- It removed none if the look for them wasn't due, or more updates were pending than a pass takes (see plan_pass).
+-- pass takes half as many updates. end_pass doubles the number after each success. No key is quarantined for a
+-- cancelled pass, since no error shows that a key caused it.
+-- If the failed pass also removed expired keys, the next passes remove none until one has taken all updates (see
+-- forget_failure). A pass removes none if the scan isn't due, or more updates are pending than it takes (see
+-- plan_pass).
 --   attempts  number of passes that failed in a row
---   bisect   whether to search for the keys at fault: after quarantine_after attempts, if a key can cause the error
---   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. No longer
---             once eight passes in a row failed over as few updates as possible
+--   bisect    whether to search for the failing keys: after quarantine_after attempts, if a key can cause the error
+--   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. False after
+--             eight failures in a row with as few updates as possible
 -- Tables written: pgcombine.failure.
--- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.fail_pass(queue text, bucket integer, sqlstate text, error text,
     out attempts integer, out bisect boolean, out smaller boolean)
 language plpgsql

@@ -1,9 +1,10 @@
 -- pgcombine_internal.forget_failure(queue, bucket [, settled])
--- Forgets that passes over a bucket failed: a pass has taken all, or the keys at fault are quarantined. If the pass
--- that failed removed expired keys as well, and this one didn't, their pages are at fault: the look goes on behind
--- them. A role that may delete from a table may lock it against all others, so only the owner may delete. A role that
--- may run passes over the queue marks the row, which policies permit, and delete_flagged deletes it.
---   settled  whether nothing is left to do. False: the search for keys at fault has made progress, so the bucket is due
+-- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. If the
+-- failed pass also removed expired keys, and this one didn't, the pages of those keys caused the failure. The scan then
+-- continues after these pages.
+-- Only the owner may delete, since a role with the right to delete could lock the table against all others. A role that
+-- may run passes over the queue flags the row, which policies permit, and delete_flagged deletes it.
+--   settled  whether nothing is left to do. False: the search for failing keys has made progress, so the bucket is due
 --            at once
 -- Tables written: pgcombine.failure, expiry.
 create or replace function pgcombine_internal.forget_failure(queue text, bucket integer, settled boolean default true)

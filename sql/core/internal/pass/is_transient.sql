@@ -1,9 +1,10 @@
 -- pgcombine_internal.is_transient(sqlstate [, hint]) → boolean
--- Returns whether an error comes from the state of the server or the session, so that no key is at fault: lost
+-- Returns whether an error comes from the state of the server or the session, so that no key caused it: lost
 -- connections, read-only transactions, conflicts, missing resources, timeouts, shutdowns, damaged tables, a copy in
 -- which post_restore has not run.
--- A key can be at fault for a lack of memory (53200), too many temporary files (53400) and internal errors (XX000, by
--- which PostgreSQL refuses a value of more than a gigabyte): those that are raised for the key alone (see next_try).
+-- Three kinds of errors can be caused by a key, if the key raises them alone (see next_try): lack of memory (53200),
+-- too many temporary files (53400) and internal errors (XX000, which PostgreSQL raises for a value of more than a
+-- gigabyte).
 --   hint  of the error: a lack of room for locks has the SQLSTATE of a lack of memory
 create or replace function pgcombine_internal.is_transient(sqlstate text, hint text default null)
 returns boolean

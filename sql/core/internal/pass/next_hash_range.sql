@@ -1,14 +1,16 @@
--- pgcombine_internal.next_hash_range(queue, source, marks_mask, marks, most [, turn]) → (range_mask, hash_range,
--- updates, pending) Finds the largest hash range that a pass may take: its pending updates are most at the most, and
--- what the pass collects in memory takes 64 megabytes at the most. A hash range of range_mask 4095 isn't cut further.
---   queue              the queue's row
---   source             a from item with all pending updates of the bucket
---   marks_mask, marks  see bucket_marks
---   most               without a turn it is a 32nd of the backlog at least, since each pass reads the whole backlog
---   turn               null: the hash range with the oldest mark. Otherwise its hash among all such hash ranges, so
---                      that a hash range that fails doesn't keep the others waiting
---   range_mask, hash_range        keys with hash & range_mask = hash_range (see key_hash)
---   updates, pending   numbers of pending updates of the hash range and of all keys
+-- pgcombine_internal.next_hash_range(queue, source, marks_mask, marks, most [, turn])
+--     → (range_mask, hash_range, updates, pending)
+-- Finds the largest hash range that a pass may take: it has at most "most" pending updates, and what the pass collects
+-- in memory takes at most 64 megabytes. A hash range of range_mask 4095 isn't divided further.
+--   queue                   the queue's row
+--   source                  a from item with all pending updates of the bucket
+--   marks_mask, marks       see bucket_marks
+--   most                    maximum number of updates. Without a turn the maximum is at least a 32nd of the backlog,
+--                           since each pass reads the whole backlog
+--   turn                    null: take the hash range with the oldest mark. Otherwise take this one in the order of all
+--                           such hash ranges, so that a failing hash range doesn't delay the others
+--   range_mask, hash_range  the keys with hash & range_mask = hash_range (see key_hash)
+--   updates, pending        numbers of pending updates of the hash range and of all keys
 create or replace function pgcombine_internal.next_hash_range(queue pgcombine.queue, source text, marks_mask bigint,
     marks txid_snapshot[], most bigint, turn bigint default null, out range_mask bigint, out hash_range bigint,
     out updates bigint, out pending bigint)
@@ -35,7 +37,7 @@ begin
                 select s.range_mask, s.hash & s.range_mask as hash_range, min(s.updates) as updates,
                        min(txid_snapshot_xmax(
                            next_hash_range.marks[1 + (s.hash & next_hash_range.marks_mask)])) as mark
-                from ( -- of each hash the largest hash range that fits
+                from ( -- for each hash the largest hash range that fits
                     select distinct on (a.hash) a.hash, a.range_mask, a.updates
                     from (select p.hash, m.range_mask,
                                  sum(p.count) over (partition by m.range_mask, p.hash & m.range_mask)::bigint as updates

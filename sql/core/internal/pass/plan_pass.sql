@@ -2,27 +2,26 @@
 -- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
 --   queue      the queue's row
 --   observers  Python observers that the caller can run
---   from_page  null: the pass removes no expired keys. -1: it removes those of the pages whose turn it is. Otherwise
---              those of the pages from this one on. A pass removes none while more updates are pending than it takes,
---              nor after one that failed
---   range_mask, hash_range  null: all keys, or those that plan_pass chooses. Otherwise only keys with hash & range_mask
---                           = hash_range
+--   from_page  null: the pass removes no expired keys. -1: it removes those of the pages that are due. Otherwise it
+--              removes those of the pages from this one on. A pass removes none while more updates are pending than it
+--              takes, nor after a failed pass
+--   range_mask, hash_range  only keys with hash & range_mask = hash_range. Null: plan_pass chooses
 -- Of the plan:
 --   pass, began    the pass's number, and the time
---   mark           the snapshot whose updates the pass takes; a later statement's snapshot may be younger
+--   mark           the snapshot whose updates the pass takes; a later statement may have a younger snapshot
 --   marks, marks_mask  see bucket_marks
---   reads          of each segment, whether it may hold pending updates
---   range_mask, hash_range    only keys with hash & range_mask = hash_range. If more than pass_limit updates are
---                             pending, or these take more
---                  than 64 megabytes, passes take hash ranges in turn, so that none takes much more than the
---                  limit. After passes that took too long the limit is lower (see fail_pass)
---   pending        number of updates, of all keys if the caller names a hash range; or 5000 if there are more, but not
---                  far more than pass_limit. Where nothing can exceed the limit, they aren't counted: 1000 then means
---                  that they are many, null that they are few
---   more           whether updates of other keys are pending, or may be: true for each hash range that the caller names
---   held           whether the queue has keys in quarantine, whose updates then go there
+--   reads          for each segment, whether it may hold pending updates
+--   range_mask, hash_range  only keys with hash & range_mask = hash_range. If more than pass_limit updates are pending,
+--                           or
+--                  these take more than 64 megabytes, passes take hash ranges in turn. So no pass takes much more than
+--                  the limit. After cancelled passes the limit is lower (see fail_pass)
+--   pending        number of updates; of all keys if the caller names a hash range. 5000 stands for any number from
+--                  5000 to little more than pass_limit. If nothing can exceed the limit, updates aren't counted: 1000
+--                  then means many, null few
+--   more           whether updates of other keys may be pending: true for each hash range that the caller names
+--   has_quarantined  whether the queue has quarantined keys, whose updates go into the quarantine
 --   first_page     the first of the 1024 pages whose expired keys the pass removes; null: none
--- Errors: PC003 no such hash range; PC008 Python observers are declared that the caller lacks.
+-- Errors: PC003 no such hash range; PC008 the queue has Python observers that the caller lacks.
 create or replace function pgcombine_internal.plan_pass(queue pgcombine.queue, bucket integer,
     observers text[] default '{}', from_page bigint default null, range_mask bigint default null,
         hash_range bigint default null)
@@ -50,7 +49,7 @@ begin
     end if;
     _plan.queue := _queue.queue;
     _plan.bucket := plan_pass.bucket;
-    -- not later than the snapshot, by which monitoring goes
+    -- monitoring relies on a time that isn't later than the snapshot
     _plan.began := case current_setting('transaction_isolation') when 'read committed' then clock_timestamp()
                         else now() end;
     _plan.mark := pgcombine_internal.current_mark();
@@ -88,8 +87,8 @@ begin
             execute format('select count(*) from (select from %s limit %s) as pending', _source,
                 least(_most + 1, _counted))
             into _plan.pending;
-            -- A count of all updates takes a tenth of the time of a pass, so it is done only if there are far more than
-            -- the limit. A pass over slightly more does no harm.
+            -- Counting all updates costs a tenth of a pass, so it is done only if an estimate is far above the limit. A
+            -- pass over slightly more updates does no harm.
             if plan_pass.range_mask is not null then
                 null;
             elsif _plan.pending > _most
@@ -100,8 +99,8 @@ begin
                 from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
             end if;
         elsif _size > 131072 then
-            -- A count would scan all that is combined. Whether updates are few shows in the last pages: the newest ones
-            -- are there.
+            -- A count would scan all combined updates. The newest updates are in the last pages, so these show whether
+            -- only a few are pending.
             execute (
                 select format('select count(*) from (select from (%s) as newest limit 1000) as counted',
                     string_agg(format('select from %s where ctid >= ''(%s,0)'' and %s', t, greatest(0,

@@ -1,9 +1,9 @@
 -- pgcombine_internal.prepare_pass(queue, bucket [, source, observed]) → text
--- Prepares the statement of passes for few updates in the session, unless it is, and returns its name there. Planning
--- it takes longer than running it. A session keeps a hundred statements. One more replaces the one that was prepared
--- first, which may belong to a former definition.
+-- Prepares the statement of passes for small batches in the session, if it isn't prepared yet, and returns its name. To
+-- plan the statement takes longer than to run it. A session keeps a hundred statements and then replaces the oldest
+-- one.
 --   queue             the queue's row
---   source, observed  see pass_template; a source has two parameters, numbers of keys
+--   source, observed  see pass_template; a source has two parameters, the first and the last number of keys
 create or replace function pgcombine_internal.prepare_pass(queue pgcombine.queue, bucket integer,
     source text default null, observed boolean default true)
 returns text

@@ -1,8 +1,8 @@
 -- pgcombine_internal.refuse_bytes(queue, plan [, source])
--- Raises if the updates of a pass take more than 256 megabytes, which it would collect in memory several times over.
--- plan_pass cuts passes to 64 megabytes, so these are updates of a single key, or of few.
+-- Raises an error if the updates of a pass take more than 256 megabytes, which the pass would collect in memory several
+-- times. plan_pass limits passes to 64 megabytes, so these are updates of one key or of a few keys.
 --   queue   the queue's row
---   source  see takes_bytes; null: those of the plan
+--   source  see takes_bytes; null: the updates of the plan
 -- Errors: 54000 the updates take more.
 create or replace function pgcombine_internal.refuse_bytes(queue pgcombine.queue, plan pgcombine.plan,
     source text default null)

@@ -1,21 +1,21 @@
 -- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, range_mask, hash_range])
 --     → (bucket, updates, keys, changes, more, expired, next_page, observe)
--- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines its pending updates with the values,
--- writes the new values and a journal row, all in the caller's transaction. No row: the bucket is claimed already, the
--- queue is paused, or no bucket was given and none has pending updates.
+-- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines the pending updates with the values, and
+-- writes the new values and a journal row, all in the caller's transaction. Returns no row if the bucket is claimed
+-- already, if the queue is paused, or if no bucket is given and none has pending updates.
 --   bucket     null: the next one with pending updates
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   expired    number of expired keys removed
---   next_page  where the look for expired keys goes on (see end_pass)
+--   next_page  where the scan for expired keys continues (see end_pass)
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
---              are the rows of the cursor pgcombine_changes, which the server keeps, on disk if they are many. The last
---              of their columns are those of the relation changes
--- The claim comes first. Under read committed the pass then sees all that was committed before it. Under repeatable
--- read the snapshot is older than the claim. If a rival pass has committed in between, the pass raises 40001, and the
--- caller runs it again.
--- Tables written: <queue>_values; those of end_pass; <queue>_quarantine and quarantined_key, if keys are held; those of
--- the observers.
--- Errors: those of claim_bucket and plan_pass; 40001 a rival pass over the bucket has committed since this pass's
+--              are the rows of the cursor pgcombine_changes, which the server stores, on disk if they are many. The
+--              last columns of the rows are those of the relation changes
+-- The claim comes first. Under read committed the pass then sees all that was committed before the claim. Under
+-- repeatable read the snapshot is older than the claim. If another pass has committed in between, this pass raises
+-- 40001, and the caller runs it again.
+-- Tables written: <queue>_values; those of end_pass; <queue>_quarantine and quarantined_key, if keys are quarantined;
+-- those of the observers.
+-- Errors: those of claim_bucket and plan_pass; 40001 another pass over the bucket has committed since this pass's
 -- snapshot, or the queue's definition changed during the pass; 54000 see refuse_bytes; the errors of combiners and
 -- observers.
 create or replace function pgcombine_internal.run_pass(queue text, inout bucket integer default null,

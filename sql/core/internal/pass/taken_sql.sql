@@ -1,9 +1,9 @@
 -- pgcombine_internal.taken_sql(queue, bucket, segment) → text
 -- Returns the condition that selects the updates which a pass takes in a segment: the new mark sees them, and their
--- key's mark doesn't. pass_template has the parameters. PostgreSQL evaluates ($7)[…] once, before it scans the segment.
--- So the statement names all segments, and a pass scans those that may hold pending updates. It evaluates the lowest id
--- that may be pending once, too. Most combined updates are below it, and cost a comparison. "is not true" keeps the
--- planner from expecting few rows.
+-- key's mark doesn't. pass_template explains the parameters. PostgreSQL evaluates ($7)[…] once, before it scans the
+-- segment. So the statement names all segments, and a pass scans only those that may hold pending updates. PostgreSQL
+-- also evaluates once the lowest id that may be pending. Most combined updates are below this id and cost one
+-- comparison. "is not true" keeps the planner from expecting few rows.
 --   segment  the number of the segment, from 0
 create or replace function pgcombine_internal.taken_sql(queue text, bucket text, segment integer)
 returns text

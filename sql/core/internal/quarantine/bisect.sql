@@ -1,9 +1,9 @@
 -- pgcombine_internal.bisect(queue, bucket, attempts [, time_limit])
 --     → (updates, keys, changes, tries, quarantined, settled)
--- Searches for the keys at fault in a bucket whose passes fail, and quarantines them; all other keys are combined. For
+-- Searches for the failing keys in a bucket whose passes fail. Quarantines them and combines all other keys. It serves
 -- queues without Python observers; for the others a worker calls open_search, next_try, try_keys and close_search
--- itself. No row: open_search has returned false. It explains the parameters, close_search the results.
--- A try is a subtransaction.
+-- itself. Returns no row if open_search returns false. open_search explains the parameters, close_search the results.
+-- Each try is a subtransaction.
 -- Tables written: those of try_keys and close_search.
 -- Errors: those of open_search and close_search; errors from the state of the server (see is_transient), after which
 -- nothing is done.

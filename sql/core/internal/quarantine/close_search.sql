@@ -1,15 +1,15 @@
 -- pgcombine_internal.close_search() → (updates, keys, changes, tries, quarantined, settled)
--- Ends a search: quarantines the keys at fault and writes the finished hash ranges to the journal.
--- A key that fails is at fault if other keys pass and change values, or if the failure is its own in any case (see
--- next_try). Otherwise all may fail for a common reason (an observer's table is gone). Then a key is quarantined only
--- if it is the only one that fails, no other bucket of the queue fails, and no other key is quarantined.
--- A hash range with a failing key that isn't quarantined isn't written to the journal. No value of such a hash range
--- has changed.
+-- Ends a search: quarantines the failing keys and writes the finished hash ranges to the journal.
+-- A key that failed is quarantined if other keys passed and changed values, or if its failure is proven to be its own
+-- (see next_try). Otherwise all keys may fail for a common reason, such as a dropped table of an observer. Then a key
+-- is quarantined only if it is the only one that failed, no other bucket of the queue fails, and no other key is
+-- quarantined. A hash range with a failing key that isn't quarantined isn't written to the journal. Its values have not
+-- changed.
 --   updates, keys  combined, in hash ranges that were written to the journal
 --   changes        number of values changed
 --   tries          number of ranges tried
 --   quarantined    number of keys quarantined
---   settled        whether no key of the bucket is left that fails or wasn't tried
+--   settled        whether all keys of the bucket were tried, and each passed or is quarantined
 -- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
 -- Errors: 40001 see end_pass, or the queue's definition changed during the search.
 create or replace function pgcombine_internal.close_search(out updates bigint, out keys bigint, out changes bigint,

@@ -1,5 +1,5 @@
 -- pgcombine_internal.create_quarantine(queue)
--- Makes the tables of a queue's quarantine, unless they exist.
+-- Creates the tables of a queue's quarantine, unless they exist.
 --   <queue>_quarantine       the quarantined updates; pgcombine_key is the number of their key
 --   <queue>_quarantine_keys  the keys that passes leave out, compared by the equality of their types. Columns are named
 --                            by position (pgcombine_0), so that no name is also one of the updates' columns

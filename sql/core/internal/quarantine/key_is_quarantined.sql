@@ -1,6 +1,5 @@
 -- pgcombine_internal.key_is_quarantined(queue) → text
--- Returns the condition that a row of <queue>_quarantine_keys, as pgcombine_quarantined, has the key of a row with the
--- queue's columns.
+-- Returns the condition under which a row has the key of pgcombine_quarantined, a row of <queue>_quarantine_keys.
 create or replace function pgcombine_internal.key_is_quarantined(queue text)
 returns text
 language sql stable

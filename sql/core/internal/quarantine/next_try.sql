@@ -1,14 +1,14 @@
 -- pgcombine_internal.next_try([changes, sqlstate, error, stop]) → (first, last)
--- Tells a search the outcome of its last try, if there was one, and returns the range of keys to try next; null: the
+-- Records the outcome of a search's last try, if there was one, and returns the range of keys to try next; null: the
 -- search has ended.
 --   changes          number of values that the try has changed
---   sqlstate, error  why it failed; error null: it didn't
+--   sqlstate, error  why the try failed; error null: it succeeded
 --   stop             whether to end the search soon
--- A try takes twice as many keys as the try before, or half as many if that failed. So k keys at fault among n cost
--- about k log n tries. A key that fails by itself is suspect. It is at fault in any case if combining it without
--- observers raises an error of data, such as an overflow, and no combiner is a function of a user's. The search stops
--- only at the end of a hash range, and not before some keys have passed or one has failed: after its time_limit, or
--- after a quarter of that if no value has changed.
+-- A try takes twice as many keys as the try before, or half as many if that failed. So k failing keys among n cost
+-- about k log n tries. A key that fails alone is a candidate. Its failure is proven to be its own if it raises an error
+-- of data, such as an overflow, even without observers, and no combiner is user-defined. The search stops only at the
+-- end of a hash range, once some keys have passed or one has failed: after its time limit, or after a quarter of it if
+-- no value has changed.
 create or replace function pgcombine_internal.next_try(changes bigint default 0, sqlstate text default null,
     error text default null, stop boolean default false, out first integer, out last integer)
 language plpgsql
@@ -34,11 +34,11 @@ begin
         then
             begin
                 perform pgcombine_internal.try_keys(first, first, observed => false);
-                raise transaction_rollback; -- the combiners accept the key, so the observers are at fault
+                raise transaction_rollback; -- the combiners accept the key, so the observers caused the error
             exception
                 when transaction_rollback then null;
                 when data_exception or check_violation or program_limit_exceeded then _proven := true;
-                when out_of_memory or internal_error then -- the key is at fault if the server has memory otherwise
+                when out_of_memory or internal_error then -- the key is the cause if the server has memory otherwise
                     perform pg_catalog.length(pg_catalog.repeat('x', 16000000)); -- raises if it has none for anybody
                     _proven := true;
             end;

@@ -1,21 +1,20 @@
 -- pgcombine_internal.open_search(queue, bucket, attempts [, time_limit, observers]) → boolean
--- Begins a search for keys at fault in a bucket whose passes fail, in the caller's transaction: claims the bucket,
--- plans a pass, copies its updates and numbers their keys. next_try tells which keys to try, try_keys combines them,
--- and close_search ends the search. Returns false if the bucket is claimed already, or if the queue is paused.
---   attempts   number of passes that failed in a row. The first try takes 1024 keys, and half as many for each attempt
---              beyond quarantine_after: if the server cancels a search because a few keys take too long together, the
---              next one begins with fewer keys
---   time_limit   duration of the search, at most half of statement_timeout (see next_try)
---   observers  see plan_pass
--- It makes the temporary table pgcombine_search_state with a row, and pgcombine_search. That has the queue's columns
--- and
---   pgcombine_key    the number of the key, from 1
---   pgcombine_hash_range  the hash range of the key's hash, by pgcombine_range_mask. The keys of a hash range have
---                         consecutive numbers; the
---                    order of the hash ranges differs in each search
---   pgcombine_quarantined   the number of the key in quarantine; null: it isn't quarantined
--- The search is written to the journal by hash ranges (see close_search), so they are small.
--- Errors: those of claim_bucket and plan_pass; 42501 the caller may not make temporary tables.
+-- Begins a search for the failing keys of a bucket, in the caller's transaction: claims the bucket, plans a pass,
+-- copies its updates and numbers their keys. next_try says which keys to try, try_keys combines them, and close_search
+-- ends the search. Returns false if the bucket is claimed already, or if the queue is paused.
+--   attempts    number of passes that failed in a row. The first try takes 1024 keys, and half as many for each attempt
+--               beyond quarantine_after: if the server cancels a search because a few keys take too long together, the
+--               next search begins with fewer keys
+--   time_limit  duration of the search, at most half of statement_timeout (see next_try)
+--   observers   see plan_pass
+-- It creates the temporary tables pgcombine_search_state, with one row, and pgcombine_search. The latter has the
+-- queue's columns and
+--   pgcombine_key          the number of the key, from 1
+--   pgcombine_hash_range   the key's hash range, by pgcombine_range_mask. The keys of a hash range have consecutive
+--                          numbers; the order of the hash ranges differs in each search
+--   pgcombine_quarantined  the number of the key in quarantine; null: it isn't quarantined
+-- close_search writes the search to the journal by hash ranges, so the ranges are small.
+-- Errors: those of claim_bucket and plan_pass; 42501 the caller lacks the right to create temporary tables.
 create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
     time_limit interval default '10 s', observers text[] default '{}')
 returns boolean
@@ -35,7 +34,7 @@ begin
     _queue := pgcombine_internal.require_queue(open_search.queue);
     _plan := pgcombine_internal.plan_pass(_queue, open_search.bucket, open_search.observers);
     perform pgcombine_internal.require(has_database_privilege(current_database(), 'temporary'), '42501',
-        format('role "%s" may not create temporary tables in database "%s", but searches for keys at fault need them',
+        format('role "%s" may not create temporary tables in database "%s", but searches for failing keys need them',
             current_user, current_database()),
         format('grant temporary on database %I to %I', current_database(), current_user));
     if to_regclass('pg_temp.pgcombine_search') is not null then -- left by another search in this transaction

@@ -1,11 +1,12 @@
 -- pgcombine_internal.quarantine_release(queue, key, put_back) → bigint
--- Ends the quarantine of a key, or of all keys of the queue (key null); returns the number of updates that were held.
+-- Ends the quarantine of a key, or of all keys of the queue (key null); returns the number of their quarantined
+-- updates.
 --   put_back  true: append the updates to the log, so that they are pending again; false: delete them
--- Claims all buckets first, so that no pass holds updates meanwhile.
+-- It claims all buckets first, so that no pass quarantines updates meanwhile.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
--- PC009 the key isn't quarantined; 42501 the caller may not operate the queue; 40001 at other levels than
--- read committed: keys were quarantined, or buckets changed, since the snapshot.
+-- PC009 the key isn't quarantined; 42501 the caller lacks the right to operate the queue; 40001 keys were quarantined,
+-- or buckets changed, since the snapshot (never under read committed).
 create or replace function pgcombine_internal.quarantine_release(queue text, key jsonb, put_back boolean)
 returns bigint
 language plpgsql

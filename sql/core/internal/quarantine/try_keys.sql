@@ -1,5 +1,6 @@
 -- pgcombine_internal.try_keys(first, last [, observed]) → (changes, observe)
--- Combines a range of keys of a search. If that fails, the caller rolls back to a savepoint, and tells next_try.
+-- Combines a range of keys of a search. If that fails, the caller rolls back to a savepoint and passes the error to
+-- next_try.
 --   observed  whether observers see the changes
 --   changes   number of values changed
 --   observe   see run_pass

@@ -1,5 +1,5 @@
 -- pgcombine_internal.verify_quarantine(queue) → problems
--- The part of verify that compares the quarantined updates, their keys and the list of quarantined keys.
+-- The part of verify that compares quarantined updates, their keys and the list of quarantined keys.
 create or replace function pgcombine_internal.verify_quarantine(queue text)
 returns setof text
 language plpgsql stable

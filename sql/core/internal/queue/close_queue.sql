@@ -31,7 +31,8 @@ begin
         raise exception 'drop of queue "%" needs isolation level read committed', _queue using errcode = 'PC003',
             hint = 'other levels don''t see all pending updates; or pass force => true to lose them';
     end if;
-    -- Claim the buckets before locking tables, as a pass does: a pass under way then ends and can't deadlock with this.
+    -- Claim the buckets before locking tables, as a pass does: a pass in progress then ends and can't deadlock with
+    -- this.
     perform pgcombine_internal.claim_buckets(_queue);
     perform from pgcombine.queue q where q.queue = _queue for update; -- nothing more comes to refer to the queue
     -- before the locks below, since a component may wait for the others who use what it removes

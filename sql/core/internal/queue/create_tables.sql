@@ -5,7 +5,7 @@
 --   <queue>_values   the key is the primary key. It is partitioned by the hash of the key
 -- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
 -- 2700: a longer key fails when it is enqueued, not in every later pass. A single text column is limited by a domain:
--- each statement would prepare a check of the table anew for each partition that it writes to.
+-- each statement would prepare a check of the table again for each partition that it writes to.
 -- Tables written: queue, queue_column, which gets the types as PostgreSQL names them.
 -- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine_internal.create_tables(queue text)

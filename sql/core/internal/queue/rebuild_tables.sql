@@ -1,7 +1,7 @@
 -- pgcombine_internal.rebuild_tables(queue, partitions, until)
 -- Gives a queue's two tables other partitions, for rebucket. It copies values and pending updates, with their ids, to
 -- new tables, locks the queue's, copies what has come in since, and exchanges the partitions. The new ones have the
--- owner and the privileges of the old ones. The view <queue>_pending then lists all updates, until it is made anew.
+-- owner and the privileges of the old ones. The view <queue>_pending then lists all updates, until it is made again.
 --   until  when to stop trying for the lock
 -- Tables written: <queue>_updates, <queue>_values, restoring.
 -- Errors: PC001 unknown queue; PC006 the lock wasn't granted in time.

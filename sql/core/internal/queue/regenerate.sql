@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate(queue)
--- Makes a queue's generated objects anew: its pass, its views, its function <queue>_enqueue, its triggers, and
+-- Makes a queue's generated objects again: its pass, its views, its function <queue>_enqueue, its triggers, and
 -- what components generate (see the table hook). It runs for each queue after an upgrade, so that existing queues get
 -- the new definitions.
 -- Tables written: pgcombine.queue; those of components.

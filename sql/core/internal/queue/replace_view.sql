@@ -1,5 +1,5 @@
 -- pgcombine_internal.replace_view(name, query)
--- Makes a view of a queue anew. A view whose columns had other types can't be replaced. It is renamed, and the new one
+-- Makes a view of a queue again. A view whose columns had other types can't be replaced. It is renamed, and the new one
 -- has its privileges; the upgrade that runs drops it (see queries/set_aside.sql).
 create or replace function pgcombine_internal.replace_view(name text, query text)
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.acts_for(role) → boolean
--- Returns whether the current user is this role or has its privileges as a member. A dropped role: false. The
--- search path is pinned for the reason given in has_right.
+-- Returns whether the current user is this role or has its privileges as a member; false for a dropped role. has_right
+-- says why the search path is pinned.
 create or replace function pgcombine_internal.acts_for(role text)
 returns boolean
 language sql stable

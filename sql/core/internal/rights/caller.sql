@@ -1,8 +1,9 @@
 -- pgcombine_internal.caller() → name
--- Returns the role that called a function which runs with its owner's rights. Every such function calls it first, even
--- if it needs no name. It is the session's role. But functions in the indexes of a table that a superuser or autovacuum
--- analyzes run as the table's owner in the session of another, which PostgreSQL calls a security-restricted operation
--- (as it does REINDEX, CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW). caller() raises there.
+-- Returns the role that called a function which runs with its owner's rights. Every such function calls caller() first,
+-- even if it needs no name. The result is the session's role.
+-- But PostgreSQL also runs another role's code in a session: functions in the indexes of a table that a superuser or
+-- autovacuum analyzes run as the table's owner. PostgreSQL calls this a security-restricted operation; REINDEX,
+-- CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW are others. caller() raises an error there.
 -- Errors: 42501 a security-restricted operation.
 create or replace function pgcombine_internal.caller()
 returns name

@@ -1,8 +1,8 @@
 -- pgcombine_internal.delete_flagged()
--- Deletes rows that roles have marked because they may update them but not delete them: failures without an attempt,
--- quarantined keys with a negative number of updates, and those of components (see component_table).
--- Runs with its owner's rights. Every role may call it, since marking a row took the right.
--- Tables written: those that component_table says how to mark.
+-- Deletes rows that roles have flagged because they may update them but not delete them: failures without an attempt,
+-- quarantined keys with a negative number of updates, and rows of components (see component_table).
+-- Runs with its owner's rights. Every role may call it, since a role needs rights to flag a row.
+-- Tables written: those for which component_table says how rows are flagged.
 create or replace function pgcombine_internal.delete_flagged()
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine_internal.representable(times) → boolean
--- Returns whether programs can read these times: Python has the years 1 to 9999 only, and no infinity. Nulls count.
--- Another time would stop whoever reads rows of all queues, such as status. So policies refuse it. The search path is
--- pinned for the reason given in has_right.
+-- Returns whether programs can read these times: Python has only the years 1 to 9999, and no infinity. Nulls count as
+-- readable. Policies refuse other times, since they would stop everyone who reads rows of all queues, such as status.
+-- has_right says why the search path is pinned.
 create or replace function pgcombine_internal.representable(variadic times timestamptz[])
 returns boolean
 language sql immutable

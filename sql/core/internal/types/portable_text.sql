@@ -1,6 +1,6 @@
 -- pgcombine_internal.portable_text()
--- Makes the text of a value mean the same on every server until the transaction ends, whatever the settings of servers,
--- databases and roles.
+-- Makes the text of a value mean the same on every server until the transaction ends, regardless of the settings of
+-- servers, databases and roles.
 -- Dates are in ISO style (month before day if ambiguous), times without a zone are in UTC, intervals and money have
 -- PostgreSQL's default form, floating-point numbers have all their digits.
 create or replace function pgcombine_internal.portable_text()

@@ -1,7 +1,7 @@
 -- pgcombine_internal.busy([queue]) → (queue, bucket)
--- Lists the buckets that have work for a pass: those with pending updates, of queues that aren't paused and over which
--- the caller may run passes. Updates of the caller's own transaction don't count.
--- It looks at each bucket in a subtransaction, so that it holds few locks at a time.
+-- Lists the buckets with pending updates, of queues that aren't paused and over which the caller may run passes.
+-- Updates of the caller's own transaction don't count.
+-- It checks each bucket in a subtransaction, so that it holds few locks at a time.
 create or replace function pgcombine_internal.busy(inout queue text default null, out bucket integer)
 returns setof record
 language plpgsql
@@ -17,9 +17,9 @@ begin
         from pgcombine.queue q join pgcombine.bucket b using (queue)
         where not q.paused and (busy.queue is null or q.queue = busy.queue)
             and pgcombine_internal.has_right(q.queue, 'work')
-          -- A look at each bucket takes four times as long as a look at the sizes of its tables. A null size is no
-          -- answer: another session has just exchanged the table. The names are made here, since segment_tables takes
-          -- three times as long.
+          -- Checking a bucket takes four times as long as reading the sizes of its tables. If a size is null, another
+          -- session has just exchanged the table, so the bucket is checked. The names are built here, since
+          -- segment_tables takes three times as long.
           and exists (
               select from generate_series(0, q.segments - 1) s
               where pg_relation_size(to_regclass(format('pgcombine.%I',

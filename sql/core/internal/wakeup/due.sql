@@ -1,8 +1,8 @@
 -- pgcombine_internal.due([queue]) → (queue, bucket)
--- Lists the buckets that a worker should pass over now: those of busy, those whose last pass failed, those that are
--- uncounted, and those whose expired keys should be looked for, but none whose last pass failed a short while ago.
--- A bucket that failed may have nothing pending any more, for example if another pass took all before the failure was
--- recorded. A pass that takes nothing deletes the record (see end_pass).
+-- Lists the buckets over which a worker should run a pass now: those of busy, those whose last pass failed, uncounted
+-- ones, and those that are due for a scan for expired keys. It leaves out buckets whose last pass failed a short while
+-- ago. A failed bucket may have no pending updates, for example if another pass took all of them before the failure was
+-- recorded. A pass that takes no updates deletes the record (see end_pass).
 create or replace function pgcombine_internal.due(inout queue text default null, out bucket integer)
 returns setof record
 language sql stable

@@ -1,7 +1,7 @@
 -- pgcombine_internal.time_of(id) → timestamptz
--- Returns a time since when a transaction may be over: the last recorded time (see tick) before its end. So what the
--- transaction wrote has been visible no longer than since then. The time is right to about a second where a worker or a
--- monitor runs. An id that is older than all recorded times is as old as the first of them at least.
+-- Returns the last recorded time before the end of a transaction (see tick). So what the transaction wrote became
+-- visible after this time. Where a worker or a monitor runs, the time is exact to about a second. For an id that is
+-- older than all recorded times, the result is the first of these times.
 create or replace function pgcombine_internal.time_of(id bigint)
 returns timestamptz
 language sql stable

@@ -1,9 +1,9 @@
 -- pgcombine_internal.pause_destination(kind, name [, reason])
--- Pauses a destination: nothing is delivered to it until it is resumed, and its entries are kept. An attempt under way
--- ends normally.
+-- Pauses a destination: nothing is delivered to it until it is resumed, and its entries are kept. An attempt in
+-- progress ends normally.
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
+-- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination.
 create or replace function pgcombine_internal.pause_destination(kind text, name text, reason text default null)
 returns void
 language plpgsql

@@ -7,13 +7,13 @@
 -- don't come back together.
 -- A paused destination stays paused.
 --   ticket   the attempt's, from try_destination. If a failure, a pause or another attempt was recorded since, this
---            report changes nothing: attempts that were under way together count as one failure. Null: it counts in any
---            case
+--            report changes nothing: attempts that were in progress together count as one failure. Null: it counts in
+--            any case
 --   failure  the error, if the attempt failed because of the destination's health; it must not contain a password.
 --            Null: the attempt succeeded
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
+-- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination.
 create or replace function pgcombine_internal.report_destination(kind text, name text, ticket bigint default null,
     failure text default null)
 returns text

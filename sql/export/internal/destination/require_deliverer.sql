@@ -3,7 +3,7 @@
 -- destinations with their owner's rights.
 -- To a server deliver roles with the right replay. To an export deliver roles with the right export on it and
 -- those that may operate its queue. Roles that may update pgcombine.destination_state deliver to all.
--- Errors: 42501 the caller may not deliver.
+-- Errors: 42501 the caller lacks the right to deliver.
 create or replace function pgcombine_internal.require_deliverer(kind text, name text)
 returns void
 language plpgsql stable

@@ -8,7 +8,8 @@
 --   probe  how long one caller has the destination for itself
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, if the destination is suspect or down and may be tried.
--- Errors: 42501 the caller may not deliver there; PC020 unknown destination; PC003 a probe that isn't positive.
+-- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination; PC003 a probe that isn't
+-- positive.
 create or replace function pgcombine_internal.try_destination(kind text, name text, probe interval default '1 min')
 returns bigint
 language plpgsql
