@@ -1,8 +1,8 @@
--- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest,
---   hinted, replica_sets)
+-- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas)
+--     → (applied, digest, hinted, replica_sets)
 -- Accepts a write at this server, which becomes the write's coordinator. One transaction stores the token, the updates
 -- that this server holds, and a hint for each other server that holds some.
--- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
+-- If the token is known, no update is applied again, but the hints are written again: the writer may have lost its
 -- first coordinator, and the hints there.
 --   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
@@ -36,7 +36,7 @@ begin
     if not exists (select from pgcombine.handoff_queue q
                    where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers
                        and q.replicas = handoff_accept.replicas) then
-        -- a server is registered before it is noted, since that shows whether it is new (handoff_register)
+        -- servers must be registered before the topology names them: handoff_register detects new ones by that
         perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r
             where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))

@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_accepts(queue, token, number) → boolean
--- Returns whether this server lacks an update that it once refused (handoff_refused), and forgets that it does: the
+-- Returns whether this server lacks an update that it once refused (handoff_refused), and deletes the record: the
 -- caller's transaction inserts the update.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_refused.

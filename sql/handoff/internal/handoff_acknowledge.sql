@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_acknowledge(destination, tokens, deduplicated) → bigint
 -- Deletes hints whose server has acknowledged the commit; returns their number.
 --   deduplicated  number of these writes that the server had before
--- Runs with its owner's rights. A caller that may replicate writes can delete the hints of queues into whose updates it
--- may insert. A token is noted as one that the server must remember (handoff_last) only if the caller may replay.
--- Readers of the queue go by a token whose hint was deleted, whoever the caller is (handoff_status).
+-- Runs with its owner's rights. A caller with the right to replicate writes can delete hints of the queues into whose
+-- updates it may insert. The function records a token that the server must remember (handoff_last) only if the caller
+-- may replay. Readers of the queue rely on a token whose hint was deleted by any caller (handoff_status).
 -- Tables written: handoff_hint, handoff_delivery.
 -- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_acknowledge(destination text, tokens uuid[], deduplicated bigint)

@@ -1,10 +1,10 @@
 -- pgcombine_internal.handoff_clean_up()
--- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one and the last writes to
--- each queue that a server is known to have. It makes the partitions
--- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
--- (from a wrong clock). It deletes retained writes that are older than the retention, and then flags for repair the
--- servers that don't take deliveries.
--- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
+-- Cleans up after replayers, which call it. It
+-- adds up the acknowledgements, except each server's last one and the last writes to each queue that a server must
+-- have; makes the partitions of tokens for today and the next two days;
+-- drops those older than the retention, and empty ones of later days (from a wrong clock);
+-- deletes retained writes older than the retention, and then flags for repair the servers that don't take deliveries.
+-- No token is accepted from more than a day ahead, so no writer has to make a partition, which would block all others
 -- until its transaction ends. A step that would wait for another transaction is left for the next call, and so is a
 -- partition on which another object depends.
 -- One session works at a time; others return at once.
@@ -24,7 +24,7 @@ declare
     _used boolean;
 begin
     if not pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()) then
-        raise exception 'permission denied: role "%" may not tidy up after replayers', pgcombine_internal.caller()
+        raise exception 'permission denied: role "%" may not clean up after replayers', pgcombine_internal.caller()
             using errcode = '42501',
                 hint = format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller());
     end if;
@@ -91,7 +91,7 @@ begin
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'pgcombine.handoff_token'::regclass and (c.relname < _oldest or c.relname > _newest)
     loop
-        begin -- the locks keep writers away, so waiting long for one is worse than leaving it
+        begin -- the lock blocks writers, so it is better to leave a partition than to wait long
             perform set_config('lock_timeout', '200ms', true);
             -- an empty partition stays empty from here on
             execute format('lock table pgcombine.%I in share mode', _partition);

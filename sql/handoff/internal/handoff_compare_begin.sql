@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_compare_begin(repair)
--- Notes that a comparison of the servers' tokens begins. It can end the marks of the servers that are marked now
--- (handoff_compare_end). A mark that is made meanwhile removes the comparison's id.
+-- Records that a comparison of the servers' tokens begins. handoff_compare_end can then clear the flags of the servers
+-- that are flagged for repair now. A server that is flagged meanwhile loses the comparison's id.
 --   repair  the id of the comparison
 -- Tables written: handoff_replica, handoff_server.
 create or replace function pgcombine_internal.handoff_compare_begin(repair uuid)

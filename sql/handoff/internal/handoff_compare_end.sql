@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_compare_end(repair, names) → setof text
--- Removes the marks of the servers that a comparison has found complete. Returns the servers that are still marked
--- here.
+-- Clears the flags of the servers that a comparison has found complete. Returns the servers that this server still
+-- flags for repair.
 --   names  the complete servers
 -- Tables written: handoff_replica, handoff_server.
 create or replace function pgcombine_internal.handoff_compare_end(repair uuid, names text[])

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_drop_queue(queue)
--- Forgets the writes of a queue that is being dropped: their tokens, and the hints and texts for other servers, with a
--- warning. A queue that is created by this name later is of the next generation (handoff_generation).
--- Does nothing if other servers never had to do with the queue.
+-- Deletes the tokens of a queue that is being dropped, and its hints and retained writes for other servers, with a
+-- warning. A queue that is created later with this name is of the next generation (handoff_generation).
+-- Does nothing if no other server has ever held the queue.
 -- Tables written: handoff_hint, handoff_quarantine, handoff_retained, handoff_refused, handoff_token, handoff_delivery,
 -- handoff_queue.
 create or replace function pgcombine_internal.handoff_drop_queue(queue text)

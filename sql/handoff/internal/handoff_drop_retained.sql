@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_drop_retained(queue, tokens) → bigint
--- Drops the texts of writes that all servers which hold them have said to have, and returns their number. One of the
--- writes is noted for each of these servers, which has to have it from now on (handoff_status).
+-- Deletes retained writes that all their servers have confirmed, and returns their number. For each of these servers it
+-- records one of the writes, which the server must have from now on (handoff_status).
 -- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_retained, handoff_delivery.
 -- Errors: 42501 the caller lacks the right to replay.
@@ -14,7 +14,7 @@ declare
     _dropped bigint;
 begin
     perform pgcombine_internal.require(pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()), '42501',
-        format('permission denied: role "%s" may not drop kept writes', pgcombine_internal.caller()),
+        format('permission denied: role "%s" may not delete retained writes', pgcombine_internal.caller()),
         format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     with gone as (
         delete from pgcombine.handoff_retained k where k.queue = handoff_drop_retained.queue

@@ -1,10 +1,10 @@
 -- pgcombine_internal.handoff_handshake(name) → (id, epoch, retention, replay_rate)
--- Returns this server's identity: a random id beside its name. Writers and replayers call it once a connection.
--- The first caller with the right to name the server gives it its name; that right is the owner's.
--- Raises if the server can't take writes permanently: if it is in recovery, or if its identity comes from another
--- cluster (a restored dump, a copy). handoff_identify gives a copy an identity of its own.
+-- Returns this server's identity: a random id beside its name. Writers and replayers call it once for each connection.
+-- The first caller with the right to name the server, which only the owner has, gives it its name.
+-- Raises an error if the server can't take writes: it is in recovery, or its identity comes from another cluster (a
+-- restored dump, a copy). handoff_identify gives a copy a new identity.
 -- Tables written: handoff_server, once.
--- Errors: PC042 the server has another name, or none, is in recovery, or is a copy.
+-- Errors: PC042 the server has another name or none, is in recovery, or is a copy.
 create or replace function pgcombine_internal.handoff_handshake(name text, out id uuid, out epoch integer,
     out retention interval, out replay_rate integer)
 language plpgsql

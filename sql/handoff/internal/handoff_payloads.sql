@@ -1,6 +1,7 @@
--- pgcombine_internal.handoff_payloads(queue, tokens) → writes
--- Returns the texts of writes that this server has as hints or keeps, for handing them on to any server that lacks
--- them.
+-- pgcombine_internal.handoff_payloads(queue, tokens)
+--     → (token, shape, digest, servers, updates, payload, placed, replicas, coordinator)
+-- Returns the writes whose payload this server has, as hints or as retained writes, so that they can be delivered to
+-- any server that lacks them.
 --   tokens  null: all of the queue
 create or replace function pgcombine_internal.handoff_payloads(queue text, tokens uuid[], out token uuid,
     out shape uuid,

@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_put(queue, token, shape, digest, servers, destinations, payload) → text[]
--- Writes the hints of a write, one for each destination, unless they exist. Returns the destinations that get none
--- because their quota is reached, and marks them for repair. If such a server exerts backpressure, it raises instead.
+-- Writes the hints of a write, one for each destination, unless they exist. If a destination's quota is reached, the
+-- function flags it for repair and returns it, or raises an error if the destination exerts backpressure.
 -- The quota is approximate: pending hints are measured at most once a second, by one of the callers.
--- The write must be here: its token, with this digest. A hint could otherwise take another queue's token first.
---   shape    of the queue; it isn't compared again, since replayers set a hint with another one aside
+-- This server must have the write: its token, with this digest. A hint could otherwise claim another queue's token.
+--   shape    of the queue; it isn't checked here, since replayers skip a hint with another shape
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.

@@ -1,10 +1,11 @@
 -- pgcombine_internal.handoff_rebuild_end(slots) → (id, epoch, tokens)
 -- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
--- and the texts that the sources have, and gives the server a new identity with the next epoch, so that deliveries
--- meant for its former state are refused.
--- If the server was empty, the hints of a server before it may be lost. So it is marked until it has been compared.
--- If only some of its sources have a write, the write has come in part: handoff_partial notes it, and only its updates
--- of the other sources' slots are still accepted. Exports that this server delivers begin again with a full state.
+-- and payloads that the sources have. Gives the server a new identity with the next epoch, so that it refuses
+-- deliveries meant for its former state.
+-- If the server was empty, the hints of a former server may be lost. So it is flagged for repair until it is compared.
+-- If only some of its sources have a write, the write has come in part. handoff_partial records it, and the server
+-- still accepts its updates of the other sources' slots. Exports that this server delivers begin again with a full
+-- state.
 --   slots  JSON: for each queue and each of its sources the slots that came from there; null: all
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,

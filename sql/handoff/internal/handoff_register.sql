@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
 -- Registers another server that holds the same queues, or changes its registration (null: no change).
--- A server that writers didn't name until now may lack their writes. So it is flagged for repair until it is rebuilt:
--- tokens tell nothing of what is older than the retention.
+-- A server that writers didn't name until now may lack their writes, also those older than the retention, which tokens
+-- don't cover. So the function flags it for repair until it is rebuilt.
 --   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
 --                        password file or the replayer's environment (see handoff_check_address)
 --   max_rows, max_bytes  quota of waiting updates and their bytes, approximately

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_remembers(token) → boolean
--- Returns whether this server has a token that it once acknowledged. If not, it has lost commits: it was restored from
--- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing, nor does one
--- from before a queue was dropped here, whose tokens went with it: true.
+-- Returns whether this server has a token that it once acknowledged. If it hasn't, it has lost commits: it was restored
+-- from an older backup, or replaced by a standby that lagged. The result is also true for tokens that prove nothing:
+-- those older than the retention, or older than the last drop of a queue here, which deletes tokens.
 -- Runs with its owner's rights, for roles that may replicate writes.
 -- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_remembers(token uuid)

@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_repair_begin(name, dsn, repair)
--- Notes at a coordinator that a rebuild of a server begins. The server is registered if it wasn't, and is marked for
--- repair until handoff_repair_end.
+-- Records at a coordinator that a rebuild of a server begins. The function registers the server if it is missing, and
+-- flags it for repair until handoff_repair_end.
 -- If a later event makes another rebuild necessary, handoff_require_repair removes this rebuild's id from the server's
--- row, and the end of this rebuild doesn't clear the mark.
+-- row. The end of this rebuild then doesn't clear the flag.
 --   repair  the id of the rebuild
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.

@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_require_repair(destination, reason [, by_tokens])
--- Marks a server for repair: hints alone can't make it complete any more.
--- The first reason stays, unless a rebuild or a comparison is in progress, whose end then doesn't remove the mark. A
--- mark that needs a rebuild replaces one that doesn't. pgcombine replicas verify shows what the server lacks;
--- pgcombine replicas rebuild makes it complete.
---   by_tokens  whether the mark may go when the servers' tokens are equal (pgcombine replicas repair)
+-- Flags a server for repair: hints alone can no longer make it complete.
+-- The first reason stays, unless a rebuild or a comparison is in progress; its end then doesn't clear the flag. A flag
+-- that needs a rebuild replaces one that doesn't. pgcombine replicas verify shows what the server lacks; pgcombine
+-- replicas rebuild makes it complete.
+--   by_tokens  whether the flag may be cleared once the servers' tokens are equal (pgcombine replicas repair)
 -- Tables written: handoff_replica.
 create or replace function pgcombine_internal.handoff_require_repair(destination text, reason text,
     by_tokens boolean default false)

@@ -1,12 +1,12 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
--- Makes hints again of updates that a server refused; returns the number of updates. Each hint is a write with a token
--- of its own, a new UUID of version 7 (RFC 9562), for that server alone. Updates that are refused again return to the
--- quarantine. The server appends an update only if it still lacks it (handoff_refused): another coordinator may have
--- retried it, too.
+-- Makes hints again from updates that a server refused; returns the number of updates. Each hint is a write for that
+-- server alone, with a new token, a UUID of version 7 (RFC 9562). Updates that are refused again return to the
+-- quarantine. The server appends an update only if it still lacks it (handoff_refused), since another coordinator may
+-- have retried it.
 --   token   the write; null: all writes
---   number  the update in the write; null: all of it
+--   number  the update in the write; null: all updates of the write
 -- Tables written: handoff_quarantine, handoff_hint.
--- Errors: PC022 there are none; PC045 the server isn't registered or needs a rebuild first, or a rebuild of another
+-- Errors: PC022 there are none; PC045 the server isn't registered, it needs a rebuild first, or a rebuild of another
 -- server is in progress: a rebuild may bring the updates.
 create or replace function pgcombine_internal.handoff_retry(name text, token uuid, number integer default null)
 returns bigint

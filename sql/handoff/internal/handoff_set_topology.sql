@@ -1,13 +1,13 @@
 -- pgcombine_internal.handoff_set_topology(queue, servers, replicas)
--- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if that is stored
--- already. Servers that were stored before and aren't named any more become former ones: hints may be on them. A server
--- that was removed may be named again: no key moves by that.
--- If each key is on some servers only, a server may hold keys afterwards that it didn't hold before. All are marked for
--- repair then, which is for all queues: so the caller must be a replayer.
+-- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if they are stored
+-- already. Servers that the caller no longer names become former servers, since hints may be on them. To name a removed
+-- server again moves no key.
+-- If not all servers hold all keys, a change may give a server keys that it didn't hold before. The function then flags
+-- all servers for repair. This affects all queues, so the caller must have the right to replay.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
--- Errors: 42501 the caller lacks the right to replicate writes of the queue, or may not move its keys; PC001 unknown
--- queue; 22023 no servers, or an unknown one, or no replicas.
+-- Errors: 42501 the caller lacks the right to replicate writes of the queue, or to move its keys; PC001 unknown queue;
+-- 22023 no servers, an unknown one, or no replicas.
 create or replace function pgcombine_internal.handoff_set_topology(queue text, servers text[], replicas integer)
 returns void
 language plpgsql

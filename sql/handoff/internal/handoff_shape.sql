@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_shape(queue) → uuid
--- Returns what a queue is, as writes carry it: a digest of the parts of its definition on which the meaning of updates
--- depends, and its generation in the last 32 bits (handoff_generation). Servers on which updates mean the same have the
--- same digest. Null: there is no such queue.
+-- Returns the shape of a queue: a digest of the parts of its definition that give updates their meaning, with its
+-- generation in the last 32 bits (handoff_generation). Updates mean the same on servers with the same digest. Null:
+-- there is no such queue.
 create or replace function pgcombine_internal.handoff_shape(queue text)
 returns uuid
 language plpgsql stable

@@ -1,19 +1,18 @@
--- pgcombine_internal.handoff_status(queue) → (id, ids, lags, refused, seen, broken, named, coordinators, known,
--- generation)
+-- pgcombine_internal.handoff_status(queue)
+--     → (id, ids, lags, refused, seen, broken, named, coordinators, known, generation)
 -- Returns what this server knows about the completeness of the servers that hold a queue:
---   id      of this server
---   ids     JSON: the ids of other servers, as this one knows them
---   lags    JSON: for each other server the number of writes to the queue that wait here for it, or that it refused
---   refused JSON: for each server, this one included, the number of writes that it has without some of their updates,
---           which it refused
---   seen    JSON: for each other server writes to the queue that it is known to have, those that were noted last; and
---           for the id of each of the coordinators the last that came from there. A server that hasn't one of them has
---           lost commits
---   broken  the servers, this one perhaps among them, that lack writes for which no hint waits
---   named   the registered servers that writers name as holders of the queue, or named before; and this one
---   known   the servers that are registered or that writers name: others may lack writes. Null: there are none yet
---   coordinators   ids of the servers from whose hints this one has writes that others may lack (handoff_retained)
---   generation  of the queue here (handoff_generation)
+--   id            of this server
+--   ids           JSON: the ids of other servers, as this server knows them
+--   lags          JSON: for each other server the number of writes to the queue that wait here for it, or that it
+--                 refused
+--   refused       JSON: for each server, this one included, the number of writes of which it refused updates
+--   seen          JSON: for each other server the last recorded writes to the queue that it has; for each coordinator's
+--                 id the last writes from there. A server that lacks one of them has lost commits
+--   broken        the servers, perhaps including this one, that lack writes for which no hint waits
+--   named         the registered servers that writers name as holders of the queue, or named before; and this one
+--   known         the servers that are registered or that writers name; only these may lack writes. Null: none yet
+--   coordinators  ids of the servers from which this one retains writes that others may lack (handoff_retained)
+--   generation    of the queue here (handoff_generation)
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_status(queue text, out id uuid, out ids jsonb, out lags jsonb,

@@ -1,20 +1,18 @@
 -- pgcombine_internal.handoff_store_tokens(queue, tokens, digests, servers [, coordinator] [, coordinators, payloads,
--- shape, placed,
---   replicas]) → (token, status, slots)
+--     shape, placed, replicas]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
--- The rows come in the order of the tokens given; handoff_apply explains the status.
---   coordinator   the server whose hints these are. If it is registered, a token among these that it must have itself
---                 is noted
---          for readers of the queue (handoff_status), and as one that the server must remember (handoff_last) only if
---          the caller may replay: the coordinator is paused if it hasn't the token
---   coordinators  the id of each write's coordinator; null: the text needn't be kept. The texts of the others
---                 (payloads) are kept, so
---          that this server can hand the writes on if their coordinators are lost. The replayer drops a text when all
---          servers that hold the write have its token. A part of a write isn't kept, and nothing is beyond the quota
---          (max_retained_bytes of handoff_server, by the size of the table): not_retained_at tells when that was.
---          Readers go by the texts, so where all are kept, a token of coordinator is noted once a second only
---   shape, placed, replicas  see handoff_apply; they are kept with the text
---   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
+-- The rows come in the order of the given tokens; handoff_apply explains the status.
+--   coordinator   the server whose hints these are. If it is registered, the function records one of the tokens that
+--                 the coordinator must have: for readers of the queue (handoff_status) and, if the caller may replay,
+--                 as a token to remember (handoff_last). The coordinator is paused if it lacks that token
+--   coordinators  the id of each write's coordinator; null: the write needn't be retained. The others are retained with
+--                 their payloads, so that this server can deliver them if their coordinators are lost. The replayer
+--                 deletes a retained write once all its servers have the token. Writes are not retained beyond the
+--                 quota (max_retained_bytes of handoff_server, by the size of the table); not_retained_at is the last
+--                 such time. Nor are updates of a write that came in part. Readers rely on retained writes. So if all
+--                 are retained, one token of the coordinator is recorded a second
+--   shape, placed, replicas  see handoff_apply; they are stored with the payload
+--   slots         of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a

@@ -1,7 +1,6 @@
 -- pgcombine_internal.handoff_subset(payload, numbers) → text
--- Returns the payload with only the updates of some numbers (from 1), in their order.
--- It is PL/pgSQL because its array variables find an element by its place. SQL would search each element from the
--- beginning.
+-- Returns the payload with only the updates of these numbers (from 1), in their order.
+-- It is PL/pgSQL, since PL/pgSQL finds an array's element directly. SQL would search each element from the beginning.
 create or replace function pgcombine_internal.handoff_subset(payload text, numbers integer[])
 returns text
 language plpgsql immutable
