@@ -314,7 +314,7 @@ create table pgcombine.hook (
 comment on table pgcombine.hook is
     'What components do when something happens to a queue, $1. close, closed: see close_queue. verify, recount: verify '
     'returns their rows. regenerate: makes what is generated anew. generated: names of functions that no file makes, '
-    'which an upgrade keeps. tidy: workers run it now and then, and log its rows: what was removed, and how many.';
+    'which an upgrade keeps. clean_up: workers run it now and then, and log its rows: what was removed, and how many.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class Reclaim:
 
 
 def clean(connection: Connection) -> None:
-    """Remove what components leave behind: run their queries for the event ``tidy``, and log their rows.
+    """Remove what components leave behind: run their queries for the event ``clean_up``, and log their rows.
 
     It does nothing if the worker's role may run passes over no queue.
     """

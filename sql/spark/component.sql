@@ -3,5 +3,6 @@ insert into pgcombine.component_table (name) values ('spark_load'), ('spark_run'
 insert into pgcombine.hook (event, query) values
     ('clean_up', $$
         select n.what, n.count
-        from pgcombine_internal.tidy_loads() c, lateral (values ('loads', c.loads), ('runs', c.runs)) n (what, count)
+        from pgcombine_internal.clean_up_loads() c,
+            lateral (values ('loads', c.loads), ('runs', c.runs)) n (what, count)
         where n.count > 0$$);

@@ -1,9 +1,9 @@
--- pgcombine_internal.tidy_loads() → (loads, runs)
+-- pgcombine_internal.clean_up_loads() → (loads, runs)
 -- Runs clean_loads with its default settings, for workers whose role doesn't own the schema.
 -- Runs with its owner's rights, for roles that may run passes over some queue.
 -- Tables written: those of clean_loads.
 -- Errors: 42501 the caller lacks the right to run passes over any queue.
-create or replace function pgcombine_internal.tidy_loads(out loads bigint, out runs bigint)
+create or replace function pgcombine_internal.clean_up_loads(out loads bigint, out runs bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -15,6 +15,6 @@ begin
         raise exception 'permission denied: role "%" may not run passes over any queue', _role
             using errcode = '42501', hint = 'pgcombine.grant_right gives the right work';
     end if;
-    select c.loads, c.runs into tidy_loads.loads, tidy_loads.runs from pgcombine_internal.clean_loads() c;
+    select c.loads, c.runs into clean_up_loads.loads, clean_up_loads.runs from pgcombine_internal.clean_loads() c;
 end
 $$;
