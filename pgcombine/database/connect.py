@@ -1,7 +1,7 @@
 """Connections: the program's own, and the driver's connection behind a caller's.
 
 A caller may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``. Statements then run in the
-caller's transaction (:mod:`pgcombine.database.caller` runs them). Another object raises :class:`ConfigError`.
+caller's transaction (:mod:`pgcombine.database.steps` runs them). Another object raises :class:`ConfigError`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from pgcombine.database.caller import Statement, Steps, in_transaction, run
+from pgcombine.database.caller import in_transaction
 from pgcombine.database.sqlfiles import query
+from pgcombine.database.steps import Statement, Steps, run
 from pgcombine.errors import ExportNotFoundError
 
 

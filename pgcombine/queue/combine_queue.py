@@ -17,10 +17,11 @@ from typing import Any, TypeVar, overload
 import psycopg
 from psycopg import sql
 
-from pgcombine.database.caller import Statement, Steps, stream
 from pgcombine.database.caller import in_transaction as _in_transaction
+from pgcombine.database.caller import stream
 from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
 from pgcombine.database.sqlfiles import query
+from pgcombine.database.steps import Statement, Steps
 from pgcombine.errors import ConfigError, translated
 from pgcombine.queue import content
 from pgcombine.queue.callbacks import Observer

@@ -1,4 +1,4 @@
-"""Enqueue updates and read values, as steps for :func:`pgcombine.database.caller.run`.
+"""Enqueue updates and read values, as steps for :func:`pgcombine.database.steps.run`.
 
 Errors in the caller's rows and keys raise :class:`~pgcombine.errors.InvalidUpdateError`. A queue that doesn't exist
 raises :class:`~pgcombine.errors.QueueNotFoundError`.
@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgcombine.database.caller import Append, Rows, Statement, Steps, parts_of
+from pgcombine.database.steps import Append, Rows, Statement, Steps, parts_of
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine.database.caller import Append, Statement, Steps
+from pgcombine.database.steps import Append, Statement, Steps
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.content import Counted, groups, place, roles
 from pgcombine.queue.rows import Row

@@ -18,8 +18,8 @@ from uuid import UUID, uuid4
 import psycopg
 from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponential, wait_random
 
-from pgcombine.database.caller import Statement, Steps, run
 from pgcombine.database.connect import Connection, connect, one
+from pgcombine.database.steps import Statement, Steps, run
 from pgcombine.errors import ConnectError, InvalidUpdateError, PgCombineError, translated
 from pgcombine.runtime.spans import span
 

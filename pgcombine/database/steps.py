@@ -1,0 +1,266 @@
+"""Steps: statements in a caller's own transaction, for any kind of connection.
+
+The statements are written once, as a generator of steps. :func:`run` executes each step and sends its rows into the
+generator. It does so on psycopg's connections (synchronous and asynchronous), and on SQLAlchemy's ``Connection``,
+``Session``, ``AsyncConnection`` and ``AsyncSession``, also over other drivers. It neither commits nor rolls back. There
+is one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction. Errors
+that the database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay the
+driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
+:mod:`pgcombine.database.caller` makes methods and iterators of steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.rows import tuple_row
+
+from pgcombine.database.connect import AsyncCaller, SyncCaller, driver_of
+from pgcombine.errors import ConfigError, from_sqlstate, translated
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+R = TypeVar("R")
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+_BATCH = 1000  # rows in one call
+_READ_COMMITTED = "set local transaction isolation level read committed"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with a ``%s`` for each parameter. As a step it returns its rows, or no rows if it has no result."""
+
+    text: str | sql.Composed
+    parameters: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Append:
+    """Rows to append to the log of a queue, or to its values if ``values`` is set.
+
+    As a step it returns one row, the number of rows appended. They go by COPY, or, over a driver other than psycopg, by
+    ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
+    """
+
+    queue: str
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+    values: bool = False
+
+    @property
+    def copy(self) -> sql.Composed:
+        return sql.SQL("copy {} ({}) from stdin").format(
+            sql.Identifier("pgcombine", f"{self.queue}_{'values' if self.values else 'updates'}"),
+            sql.SQL(", ").join(map(sql.Identifier, self.columns)),
+        )
+
+
+Step: TypeAlias = Statement | Append
+Steps: TypeAlias = Generator[Step, Rows, R]
+
+
+@overload
+def run(connection: SyncCaller, steps: Steps[R], *, queue: str | None = None, latest: bool = False) -> R: ...
+@overload
+def run(
+    connection: AsyncCaller, steps: Steps[R], *, queue: str | None = None, latest: bool = False
+) -> Coroutine[Any, Any, R]: ...
+def run(
+    connection: Any, steps: Steps[R], *, queue: str | None = None, latest: bool = False
+) -> R | Coroutine[Any, Any, R]:
+    """Run the steps in the connection's transaction, and return their result.
+
+    On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
+    commit meanwhile. Then a transaction of their own is read committed, whatever the connection's default is. The
+    caller's own transaction must be read committed, too.
+    """
+    if isinstance(connection, psycopg.AsyncConnection):
+        return _run_async(connection, steps, queue, latest)
+    # if it isn't imported, the connection is none of its classes
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
+    if asynchronous is not None:
+        if isinstance(connection, asynchronous.async_scoped_session):
+            connection = connection()
+        if isinstance(connection, (asynchronous.AsyncConnection, asynchronous.AsyncSession)):
+            awaitable: Coroutine[Any, Any, R] = connection.run_sync(
+                lambda behind: run(behind, steps, queue=queue, latest=latest)
+            )
+            return awaitable
+    driver = driver_of(connection)
+    if isinstance(driver, psycopg.Connection):
+        return _run_sync(driver, steps, queue, latest)
+    if isinstance(driver, psycopg.AsyncConnection):
+        from sqlalchemy.util import await_only
+
+        return await_only(_run_async(driver, steps, queue, latest))
+    return _run_sqlalchemy(driver, steps, queue)
+
+
+async def drive(steps: Steps[R], execute: Callable[[Step], Awaitable[Rows]]) -> R:
+    """Execute each step, and send its rows, or its error, into the generator. Returns the generator's result."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                rows = await execute(step)
+            except Exception as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _at_once(coroutine: Coroutine[Any, Any, R]) -> R:
+    """Return the result of a coroutine that awaits nothing but others of its kind, as on a synchronous connection."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise AssertionError("unreachable")
+
+
+def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
+    _refuse_pipeline(driver)
+    alone = is_alone(driver)
+    with (
+        translated(queue=queue),
+        driver.transaction() if alone else nullcontext(),
+        # not the caller's cursor class, which may have other rows and other placeholders
+        psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
+    ):
+        if alone and latest:
+            cursor.execute(_READ_COMMITTED)
+        return _at_once(drive(steps, partial(_execute, cursor)))
+
+
+async def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
+    if isinstance(step, Statement):
+        # never prepared: a generic plan would lock all partitions
+        cursor.execute(step.text, step.parameters, prepare=False)
+        return cursor.fetchall() if cursor.description else []
+    count = 0
+    with cursor.copy(step.copy) as copy:
+        for count, row in enumerate(step.rows, 1):  # noqa: B007
+            copy.write_row(row)
+    return [(count,)]
+
+
+async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
+    _refuse_pipeline(driver)
+    alone = is_alone(driver)
+    with translated(queue=queue):
+        async with (
+            driver.transaction() if alone else nullcontext(),
+            psycopg.AsyncCursor(driver, row_factory=tuple_row) as cursor,
+        ):
+            if alone and latest:
+                await cursor.execute(_READ_COMMITTED)
+            return await drive(steps, partial(_execute_async, cursor))
+
+
+async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> Rows:
+    if isinstance(step, Statement):
+        await cursor.execute(step.text, step.parameters, prepare=False)
+        return await cursor.fetchall() if cursor.description else []
+    count = 0
+    async with cursor.copy(step.copy) as copy:
+        for count, row in enumerate(step.rows, 1):  # noqa: B007
+            await copy.write_row(row)
+    return [(count,)]
+
+
+def _refuse_pipeline(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    if driver.pgconn.pipeline_status != PipelineStatus.OFF:
+        raise ConfigError("the connection is in pipeline mode, in which no COPY can run: call this outside of it")
+
+
+def is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether each statement on the connection would be a transaction of its own."""
+    return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
+
+
+def parts_of(error: BaseException | None) -> tuple[str | None, str, str | None]:
+    """Return the SQLSTATE, the message and the hint of an error of any driver."""
+    # The parts are in diag for psycopg and psycopg2. For asyncpg they are in the cause of SQLAlchemy's error.
+    parts = getattr(error, "diag", None) or getattr(error, "__cause__", None)
+    return (
+        getattr(error, "sqlstate", None) or getattr(error, "pgcode", None),
+        getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(error),
+        getattr(parts, "message_hint", None) or getattr(parts, "hint", None),
+    )
+
+
+@contextmanager
+def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
+    """Raise pgcombine's exceptions in place of errors that SQLAlchemy wraps, for any driver.
+
+    :func:`~pgcombine.errors.translated` does the same for psycopg's errors.
+    """
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        mapped = from_sqlstate(*parts_of(error.orig), queue=queue)
+        if mapped is None:
+            raise
+        raise mapped from error
+
+
+def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:
+    with translated_sqlalchemy(queue=queue):
+        return _at_once(drive(steps, partial(_execute_sqlalchemy, connection)))
+
+
+async def _execute_sqlalchemy(connection: sqlalchemy.Connection, step: Step) -> Rows:
+    if isinstance(step, Statement):
+        return _rows_of(connection, step)
+    return [(sum(_rows_of(connection, call)[0][0] for call in _calls(step)),)]
+
+
+def _rows_of(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
+    from sqlalchemy import bindparam, text
+    from sqlalchemy.types import NullType
+
+    words = statement.text if isinstance(statement.text, str) else statement.text.as_string(None)
+    numbers = itertools.count()
+    plain = {"%%": "%", ":": r"\:"}
+    named = re.sub("%s|%%|:", lambda token: plain.get(token[0]) or f":p{next(numbers)}", words)
+    # SQLAlchemy would cast a parameter to a type that it guesses from the Python value
+    binds = [bindparam(f"p{number}", value, type_=NullType()) for number, value in enumerate(statement.parameters)]
+    result = connection.execute(text(named).bindparams(*binds))
+    return [tuple(row) for row in result] if result.returns_rows else []
+
+
+def _calls(append: Append) -> Iterable[Statement]:
+    rows = iter(append.rows)
+    call = f"select {'pgcombine_internal.load_values' if append.values else 'pgcombine.enqueue'}(%s, %s)"
+    while batch := list(itertools.islice(rows, _BATCH)):
+        updates = [dict(zip(append.columns, map(_finite, row), strict=True)) for row in batch]
+        yield Statement(call, (append.queue, json.dumps(updates, default=_plain)))
+
+
+def _finite(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> str:
+    """Return the text that PostgreSQL reads for a value that JSON can't represent."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return rf"\x{bytes(value).hex()}"
+    return str(value)
