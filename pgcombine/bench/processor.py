@@ -25,15 +25,15 @@ class ServerTime:
         self._before = 0.0
 
     def __enter__(self) -> ServerTime:
-        self._before = self._look()
+        self._before = self._read()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.seconds = self._look() - self._before
+        self.seconds = self._read() - self._before
 
-    def _look(self) -> float:
+    def _read(self) -> float:
         return 0.0 if self._first is None else family_seconds(self._first)
 
 

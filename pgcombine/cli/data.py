@@ -124,7 +124,7 @@ def top(
     """
     if every is not None:
         watched = Watched(name, by, limit)
-        watch(dsn, every, watched.look, as_json=as_json)
+        watch(dsn, every, watched.poll, as_json=as_json)
         return
     with open_database(dsn) as connection:
         columns, rows, _ = greatest(connection, name, by, limit)

@@ -51,7 +51,7 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
 
 
 class Watched:
-    """The looks of ``top --watch``: with the change of each key's value since the look before, a second."""
+    """The polls of ``top --watch``: with the change of each key's value a second since the poll before."""
 
     def __init__(self, name: str, by: str | None, limit: int) -> None:
         self._name, self._by, self._limit = name, by, limit
@@ -59,7 +59,7 @@ class Watched:
         self._before: dict[Row, Any] = {}
         self._at = 0.0
 
-    def look(self, connection: Connection) -> Shown:
+    def poll(self, connection: Connection) -> Shown:
         """Return the keys and the queue's figures."""
         found, rows, by = greatest(connection, self._name, self._by, self._limit)
         now = time.monotonic()

@@ -22,7 +22,7 @@ OLD_SECONDS = 5  # an older estimate is shown with its age
 Found = dict[str, Any]
 
 
-def look(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
+def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
     """Return the figures of queues, exports and workers, the old snapshots, and how the log is reclaimed."""
     return {
         "queues": figures.status(connection, exact=exact, fresh=fresh),
@@ -34,7 +34,7 @@ def look(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
 
 
 def shown(found: Found, history: History) -> Shown:
-    """Return a look of ``--watch``."""
+    """Return the result of a poll of ``--watch``."""
     lines = [
         {
             "queue": q["queue"],

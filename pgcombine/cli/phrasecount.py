@@ -71,7 +71,7 @@ def phrasecount(
             min=0.01,
             metavar="SECONDS",
             callback=seconds,
-            help="With --follow: seconds between two looks at DIR.",
+            help="With --follow: seconds between two polls at DIR.",
         ),
     ] = 1.0,
     search: Annotated[

@@ -73,7 +73,7 @@ def create(
     ] = False,
     expire_every: Annotated[
         float | None,
-        typer.Option("--expire-every", callback=seconds, help="Seconds between two looks for such keys (600)."),
+        typer.Option("--expire-every", callback=seconds, help="Seconds between two searches for such keys (600)."),
     ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept a queue that exists with the same definition.")

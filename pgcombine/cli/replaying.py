@@ -197,7 +197,7 @@ def _tell(found: Difference) -> None:
         for token in tokens:
             typer.echo(f"{found.server} {what} {token}")
     if found.equal:
-        typer.echo(f"verified: {found.server}, {found.hinted} writes are under way")
+        typer.echo(f"verified: {found.server}, {found.hinted} writes are in progress")
 
 
 def _told(done: replayer.Replayed) -> str:

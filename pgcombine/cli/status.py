@@ -32,7 +32,7 @@ def status(
     """
     from rich.table import Table
 
-    from pgcombine.cli.overview import look, parts, shown
+    from pgcombine.cli.overview import parts, read, shown
     from pgcombine.cli.watch import History, watch
     from pgcombine.doctor.findings import AGAIN
     from pgcombine.queue import status as figures
@@ -41,13 +41,13 @@ def status(
         if max_lag is not None:
             raise typer.BadParameter("not with --watch", param_hint="--max-lag")
         history = History()
-        watch(dsn, every, lambda connection: shown(look(connection, exact=exact), history), as_json=as_json)
+        watch(dsn, every, lambda connection: shown(read(connection, exact=exact), history), as_json=as_json)
         return
     with open_database(dsn) as connection:
-        found = look(connection, exact=exact, fresh=max_lag is not None)
+        found = read(connection, exact=exact, fresh=max_lag is not None)
         if max_lag is not None and figures.late(found["queues"], max_lag):
             time.sleep(AGAIN)  # see Context.stats
-            found = look(connection, exact=exact, fresh=True)
+            found = read(connection, exact=exact, fresh=True)
     if as_json:
         print_json(found)
     else:

@@ -1,6 +1,6 @@
-"""``--watch``: look at the database again and again, until Ctrl-C.
+"""``--watch``: poll the database, until Ctrl-C.
 
-On a terminal the looks follow each other in one place, with :class:`History` as sparklines. Elsewhere each look is
+On a terminal the results follow each other in one place, with :class:`History` as sparklines. Elsewhere each result is
 lines of text, or one line of JSON. A lost connection is reported and opened again. Ctrl-C and SIGTERM end the watch
 with exit status 0. If the first connection fails, the command fails as without ``--watch``.
 """
@@ -28,13 +28,13 @@ from pgcombine.database.connect import Connection
 from pgcombine.errors import ConnectError, first_line
 
 SHORTEST_SECONDS = 0.1
-WIDTH = 20  # looks in a sparkline
+WIDTH = 20  # polls in a sparkline
 _BARS, _PLAIN_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 
 
 @dataclass
 class Shown:
-    """One look: the data for JSON, the parts for a terminal, and the same as fields of lines for other outputs."""
+    """The result of one poll: the data for JSON, parts for a terminal, and the same as fields of lines elsewhere."""
 
     data: Mapping[str, Any]
     parts: Sequence[RenderableType]
@@ -57,8 +57,8 @@ class History:
         return "".join(self._bars[math.ceil(one / top * steps) if top > 0 else 0] for one in figures).rjust(WIDTH)
 
 
-def watch(dsn: str | None, every: float, look: Callable[[Connection], Shown], *, as_json: bool) -> None:
-    """Call ``look`` each ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
+def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *, as_json: bool) -> None:
+    """Call ``poll`` each ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the terminal would stay as it is
@@ -70,7 +70,7 @@ def watch(dsn: str | None, every: float, look: Callable[[Connection], Shown], *,
                     try:
                         if connection.closed:
                             connection = open_database(dsn, timeout=0)
-                        screen.show(look(connection))
+                        screen.show(poll(connection))
                     except (psycopg.OperationalError, ConnectError) as error:
                         screen.lost(first_line(error))
                     time.sleep(max(0.0, max(every, SHORTEST_SECONDS) - (time.monotonic() - began)))

@@ -18,7 +18,7 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.queue import status as figures
 from pgcombine.runtime.wakeup import pooled
 
-AGAIN = 1.0  # seconds until a lag is looked at again
+AGAIN = 1.0  # seconds until a lag is read again
 
 
 class Level(StrEnum):
@@ -127,16 +127,16 @@ class Context:
         """The rows of ``pgcombine.queue_stat`` of the chosen queues, with the limit of the backlog.
 
         If nobody has recorded the time of late, an update that a worker takes in this very moment seems old. So a lag
-        is looked at twice, a second apart.
+        is read twice, a second apart.
         """
 
-        def look() -> list[dict[str, Any]]:
+        def read() -> list[dict[str, Any]]:
             return [row for row in self.rows("doctor_queues") if not self.queues or row["queue"] in self.queues]
 
-        found = look()
+        found = read()
         if any(row["lag_seconds"] > self.limits.lag for row in found):
             time.sleep(AGAIN)
-            found = look()
+            found = read()
         return found
 
     @cached_property

@@ -52,7 +52,7 @@ class WebhookExporter:
     """POSTs to ``url``. ``headers`` are added to each request, for example a token.
 
     ``timeout``, in seconds, bounds a whole delivery: looking up the name, connecting, sending and the answer. When
-    ``stop`` is set, a delivery under way is given up at once, and Interrupted is raised.
+    ``stop`` is set, a delivery in progress is given up at once, and Interrupted is raised.
 
     Credentials belong into ``headers`` or ``~/.netrc``, not into the registered URL.
     """
@@ -153,8 +153,8 @@ class WebhookExporter:
             return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])
 
     async def _end(self) -> None:
-        # A delivery under way is cancelled already. It ends the tasks below it itself: one that is cancelled from here
-        # before its first step would leave a coroutine that nobody has awaited.
+        # A delivery in progress is cancelled already. It ends the tasks below it itself: one that is cancelled from
+        # here before its first step would leave a coroutine that nobody has awaited.
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(others)
         if self._client is not None:

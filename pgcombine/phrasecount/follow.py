@@ -98,8 +98,8 @@ def follow(
 ) -> int:
     """Keep the counts up to date with the files until ``stop`` is set. Returns the number of runs.
 
-    The run under way is finished first. ``on_run`` is called after the first run and after each run that changed a
-    count. ``poll`` is the time between two looks at the directory, in seconds. The other parameters and the errors are
+    The run in progress is finished first. ``on_run`` is called after the first run and after each run that changed a
+    count. ``poll`` is the time between two polls at the directory, in seconds. The other parameters and the errors are
     as for :func:`~pgcombine.phrasecount.run.count`.
     """
     with borrowed_session("pgcombine phrasecount") as spark:
@@ -156,7 +156,7 @@ class _Stream:
             self._free.release()
 
     def end(self) -> None:
-        """Wait for the run under way, and let no other run begin."""
+        """Wait for the run in progress, and let no other run begin."""
         self._free.acquire()
 
     def _try(self) -> None:

@@ -78,7 +78,7 @@ class Report:
 
 
 class Step:
-    """The step under way, with its bar."""
+    """The step in progress, with its bar."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress

@@ -1,6 +1,6 @@
 """Waiting until updates are combined.
 
-``pgcombine.wait`` commits between its looks, so it can't run in the caller's transaction, unlike the other methods of a
+``pgcombine.wait`` commits between its polls, so it can't run in the caller's transaction, unlike the other methods of a
 queue. The connection must be a psycopg connection that is in no transaction. Otherwise ConfigError or
 InvalidDefinitionError is raised.
 """

@@ -17,7 +17,7 @@ from pgcombine.runtime.heartbeat import Heartbeat
 
 log = logging.getLogger("pgcombine.systemd")
 
-_LOOK_SECONDS = 0.2  # between two looks whether the daemon is ready
+_POLL_SECONDS = 0.2  # between two polls whether the daemon is ready
 _SEND_SECONDS = 5.0  # for a message, if systemd hangs
 
 
@@ -68,7 +68,7 @@ class _Messages:
 
 def _report(messages: _Messages, heartbeats: Sequence[Heartbeat], ended: threading.Event) -> None:
     while not all(heartbeat.ready for heartbeat in heartbeats):
-        if ended.wait(_LOOK_SECONDS):
+        if ended.wait(_POLL_SECONDS):
             return
     messages.send("READY=1")
     watchdog = _watchdog_seconds()

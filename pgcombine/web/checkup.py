@@ -42,14 +42,14 @@ class Checkup:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
-        self._states: frozenset[str] = frozenset()  # those at the last look
+        self._states: frozenset[str] = frozenset()  # those at the last poll
         self._tried_at = float("-inf")
 
     def result(self, states: frozenset[str] | None = None, *, anew: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
         A new one is made if the last one is minutes old, if ``anew`` asks for it, or if ``states`` differ from those at
-        the last look. ``states`` names what the page shows now: alarms and paused queues. None means that it isn't
+        the last poll. ``states`` names what the page shows now: alarms and paused queues. None means that it isn't
         known.
         """
         with self._lock:

@@ -1,6 +1,6 @@
 """The figures of the queues over time, kept in memory while the page runs.
 
-One look serves all readers: :meth:`History.look` reads ``pgcombine.queue_stat`` at most once a second, however many
+One poll serves all readers: :meth:`History.poll` reads ``pgcombine.queue_stat`` at most once a second, however many
 pages are open. A thread looks every few seconds, so charts have no gaps while nobody reads. The lag and the backlog
 before the page's start aren't known. The throughput is, by ``pgcombine.minute_stat``.
 """
@@ -24,10 +24,10 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.web.database import BUSY, BusyError, Database
 
-EVERY = 5.0  # seconds between two looks while nobody reads
-YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all readers
+EVERY = 5.0  # seconds between two polls while nobody reads
+YOUNGEST = 1.0  # seconds in which a poll, or its failure, is good for all readers
 KEPT = 720  # points: an hour
-MINUTES_EVERY = 30.0  # seconds between two looks at the sums of minutes
+MINUTES_EVERY = 30.0  # seconds between two polls at the sums of minutes
 
 log = logging.getLogger("pgcombine.web")
 
@@ -55,16 +55,16 @@ class History:
         self._minutes_at = 0.0
         self._points: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=KEPT))
 
-    def look(self) -> tuple[list[dict[str, Any]], datetime]:
-        """Return the rows of ``pgcombine.queue_stat`` by name, about a second old at most, and the time of the look."""
+    def poll(self) -> tuple[list[dict[str, Any]], datetime]:
+        """Return the rows of ``pgcombine.queue_stat`` by name, about a second old at most, and the time of the poll."""
         with self._turn():
             if self._clock() - self._at > YOUNGEST:
-                self._look()
+                self._poll()
             return self._rows, datetime.fromtimestamp(self._at, UTC)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait for the lock, but not for long. While the last look has failed, nobody waits for the next one."""
+        """Wait for the lock, but not for long. While the last poll has failed, nobody waits for the next one."""
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
             raise BusyError(BUSY) if error is None else error.with_traceback(None)
@@ -73,7 +73,7 @@ class History:
         finally:
             self._lock.release()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._error is not None and self._clock() - self._failed_at < YOUNGEST:
             raise self._error.with_traceback(None)
         try:
@@ -114,7 +114,7 @@ class History:
             try:
                 self._database.run(schema.check_connection)
                 right = True
-                self.look()
+                self.poll()
                 if away:
                     log.info("web.database_back")
                 away = False

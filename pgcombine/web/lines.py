@@ -1,7 +1,7 @@
 """The charts of queues, from what :mod:`pgcombine.web.history` keeps.
 
 The lag and the backlog are known since the start of the page, for an hour at most. The throughput is by the minute, as
-workers have added it up. Its last point is the minute under way.
+workers have added it up. Its last point is the minute in progress.
 """
 
 from __future__ import annotations

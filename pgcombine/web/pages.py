@@ -25,7 +25,7 @@ from pgcombine.web.history import History
 from pgcombine.web.lines import Lines
 from pgcombine.web.texts import FILTERS, counted
 
-REFRESH = 5  # seconds between two looks of an open page
+REFRESH = 5  # seconds between two polls of an open page
 BEHIND = 60.0  # seconds of lag from which a queue counts as behind
 WAITING = 10.0  # seconds of lag from which it isn't well
 OLD_SNAPSHOT = 60.0  # seconds
@@ -126,7 +126,7 @@ def state_of(row: Mapping[str, Any]) -> str:
 def overview(request: Request) -> Response:
     """All queues, and what is wrong."""
     site = site_of(request)
-    rows, _ = site.history.look()
+    rows, _ = site.history.poll()
     sparks = site.lines.sparks(rows)
 
     found, alarms = looked(site, rows)
@@ -182,7 +182,7 @@ def queue(request: Request) -> Response:
     """One queue."""
     site = site_of(request)
     name: str = request.path_params["queue"]
-    rows, _ = site.history.look()
+    rows, _ = site.history.poll()
     row = next((one for one in rows if one["queue"] == name), None)
     if row is None:
         raise QueueNotFoundError(f'there is no queue "{name}", or the page\'s role has no right on it', queue=name)
@@ -283,7 +283,7 @@ def doctor(request: Request) -> Response:
     site = site_of(request)
     states = None
     with suppress(PgCombineError, psycopg.Error):  # the findings say so
-        rows, _ = site.history.look()
+        rows, _ = site.history.poll()
         states = watched(rows, looked(site, rows)[1])
     result, checking = site.checkup.result(states)
     return page(request, "doctor.html", result=result, checking=checking)

@@ -21,7 +21,7 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # between two looks whether a round of ids has ended
+ROUND_SECONDS = 0.1  # between two polls whether a round of ids has ended
 RECLAIM_EVERY_SECONDS = 1.0  # for queues with recent passes
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0

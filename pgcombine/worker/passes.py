@@ -149,17 +149,19 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
                 raise
             if isinstance(error, pg.ReadOnlySqlTransaction):
                 require_writable(connection)
-            own = translate(error, queue=queue, bucket=bucket)
-            its_own = isinstance(own, ObserversMissingError | NotGrantedError) or not _there(connection, queue, bucket)
-            # an observer may raise such an error about another queue: that is a failure
-            if own is not None and its_own:
-                raise own from error
+            mapped = translate(error, queue=queue, bucket=bucket)
+            about_bucket = isinstance(mapped, ObserversMissingError | NotGrantedError) or not _exists(
+                connection, queue, bucket
+            )
+            # an observer may raise such an error about another queue: that is a failure of the pass
+            if mapped is not None and about_bucket:
+                raise mapped from error
             schema.check_connection(connection)  # functions of another version fail, which is no failure of the pass
             raise _failed(queue, bucket, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 
 
-def _there(connection: Connection, queue: str, bucket: int) -> bool:
+def _exists(connection: Connection, queue: str, bucket: int) -> bool:
     found = connection.execute("select from pgcombine.bucket where queue = %s and bucket = %s", (queue, bucket))
     return found.fetchone() is not None
 

@@ -66,7 +66,7 @@ def test_an_older_snapshot_makes_no_pass(dsn: str, conn: psycopg.Connection) -> 
 
 @pytest.mark.parametrize("change", [ADD, "select pgcombine.drop_observer('wc', %s)"], ids=["add", "drop"])
 def test_no_pass_commits_later_with_the_former_observers(dsn: str, conn: psycopg.Connection, change: str) -> None:
-    """One under way is awaited. One whose snapshot is older fails, and a worker runs it again."""
+    """One in progress is awaited. One whose snapshot is older fails, and a worker runs it again."""
     queue_with_history(conn)
     added = change == ADD
     if not added:

@@ -84,7 +84,7 @@ def counters_in_place(conn: psycopg.Connection) -> None:
 
 
 def a_lock_of_the_bucket(conn: psycopg.Connection) -> None:
-    """Writers that wait for the pass under way."""
+    """Writers that wait for the pass in progress."""
     conn.execute(
         """
         create function public.claim() returns trigger language plpgsql as $$

@@ -249,7 +249,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restart_an_observer(self) -> None:
-        """Drop it and declare it again, unless a pass is under way, which it waits for."""
+        """Drop it and declare it again, unless a pass is in progress, which it waits for."""
         try:
             self.conn.execute("select pgcombine.drop_observer('wc', 'fragile')")
         except errors.LockNotAvailable:

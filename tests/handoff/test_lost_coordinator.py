@@ -287,7 +287,7 @@ def test_a_mark_that_is_made_meanwhile_stays(survivors: Clusters, clusters: Clus
 
 
 def test_a_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Nor is it by one that comes while a rebuild is under way, or after one that was killed."""
+    """Nor is it by one that comes while a rebuild is in progress, or after one that was killed."""
     queue.enqueue([("w0", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'updates that it refused were dropped')")

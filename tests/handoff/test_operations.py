@@ -105,10 +105,10 @@ def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
         "left": 0,
     }
     agreed(hinted, {"fluo": 11, "spark": 2})
-    assert call(hinted, "replicas", "verify", "c") == "verified: c, 0 writes are under way\n"
+    assert call(hinted, "replicas", "verify", "c") == "verified: c, 0 writes are in progress\n"
     assert [(each["server"], each["left"]) for each in told(hinted, "replicas", "replay")] == [("b", 0), ("c", 0)]
     assert call(hinted, "replicas", "verify").splitlines() == [
-        f"verified: {name}, 0 writes are under way" for name in ("b", "c")
+        f"verified: {name}, 0 writes are in progress" for name in ("b", "c")
     ]
 
 

@@ -488,7 +488,7 @@ def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
 
 
 def test_a_rebuild_brings_what_was_refused(refused: Clusters) -> None:
-    """From a server that has it: neither the quarantine nor a retry that is under way counts it again."""
+    """From a server that has it: neither the quarantine nor a retry that is in progress counts it again."""
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
         operations.retry_quarantined(coordinator, "c", token, 1)

@@ -1,4 +1,4 @@
-"""A cluster that goes on as a copy of itself: each update counts once, also those that were pending or under way.
+"""A cluster that goes on as a copy of itself: each update counts once, also those that were pending or in progress.
 
 A standby that is promoted, recovery to a point in time and pg_upgrade keep the ids of transactions, and writers go on
 at once. A dump of an older version gives other ids, and needs post_restore (see test_dump.py, for template copies too).

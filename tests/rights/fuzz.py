@@ -1,7 +1,7 @@
 """Random calls as a hostile role: whatever it tries with its rights on one queue, another queue goes on untouched.
 
 ``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server of its own with two queues,
-``own`` and ``other``, each with an export, an attached table, loads under way, writes that are handed on. A worker, a
+``own`` and ``other``, each with an export, an attached table, loads in progress, writes that are handed on. A worker, a
 process, combines both. A role that may insert into ``own``, read it, and replicate writes of it calls all functions and
 procedures of the schema that it may execute, over several connections: with arguments that fit and with rubbish, in
 autocommit and in transactions that are rolled back, committed or left open. It inserts and copies rubbish into

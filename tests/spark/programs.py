@@ -71,7 +71,7 @@ class Program:
         return error
 
     def running(self) -> bool:
-        """Whether the last call is under way."""
+        """Whether the last call is in progress."""
         return self._answer() is None
 
     def kill(self) -> None:

@@ -278,7 +278,7 @@ def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: st
             "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
             " and datname = current_database() and wait_event_type = 'Lock'"
         )
-        eventually(lambda: conn.execute(pid).fetchone(), what="the pass is under way")
+        eventually(lambda: conn.execute(pid).fetchone(), what="the pass is in progress")
         process.send_signal(signal.SIGTERM)
         blocker.commit()
         status, out = ended(process)
