@@ -13,7 +13,7 @@ from pgcombine.errors import PgCombineError
 
 
 class Right(StrEnum):
-    """What a role may be there for: the rights of ``pgcombine.grant_right``."""
+    """The rights of ``pgcombine.grant_right``."""
 
     enqueue = "enqueue"
     read = "read"

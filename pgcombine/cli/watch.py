@@ -61,7 +61,7 @@ def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *,
     """Call ``poll`` each ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the terminal would stay as it is
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the terminal is restored
         connection = open_database(dsn)
         try:
             with _screen(every, as_json) as screen:

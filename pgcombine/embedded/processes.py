@@ -1,9 +1,9 @@
 """The processes of a data directory, and PostgreSQL's pid file in it.
 
 A killed server leaves its pid file, and another process may have its number by then. So a process belongs to the
-directory only if it is PostgreSQL and its working directory is there. A program may not read another account's working
-directory (root in most containers). Then a mark in the process's command line decides. Without psutil, ConfigError is
-raised.
+directory only if it is PostgreSQL and its working directory is there. A program can't read the working directory of
+another account's process, even as root in most containers. In that case a marker in the process's command line
+identifies it. Without psutil, ConfigError is raised.
 """
 
 from __future__ import annotations

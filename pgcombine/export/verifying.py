@@ -168,7 +168,7 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
                 sent += send(_array(keys))
                 moving += len(portion) - len(keys)
         if _layout(connection, found["queue"]) != (buckets, table):
-            raise ExportError(f'queue "{found["queue"]}" was rebucketed meanwhile: run it again')
+            raise ExportError(f'queue "{found["queue"]}" was rebucketed meanwhile: run the resync again')
     return sent, moving
 
 

@@ -126,9 +126,10 @@ def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
 
 
 def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
-    """Return whether a server isn't known by another id meanwhile, until the transaction ends.
+    """Return whether a server still has this id. The id can't change until the transaction ends.
 
-    A rebuild gives a server a new id, and resumes it. What was found out before says nothing of the server since.
+    A rebuild gives a server a new id and resumes its deliveries. An earlier result about the server is then out of
+    date, and the caller discards it.
     """
     known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
     return at.execute(known, (name, id)).fetchone() is not None

@@ -74,8 +74,7 @@ class Pages:
     def _deliver(self, writes: int) -> list[Hint]:
         """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone.
 
-        Hints with another definition than the queue has at the coordinator say nothing of the server: they are
-        quarantined.
+        A hint whose definition isn't the queue's at the coordinator is quarantined: the server isn't the cause.
         """
         page: list[Hint] = []
         try:

@@ -28,7 +28,7 @@ PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
 GATHER_SECONDS = 0.01  # for which a write that no caller waits for may wait for others
-PAGE_SECONDS = 0.05  # between two pages of such writes: more writes in a transaction cost less
+PAGE_SECONDS = 0.05  # between two pages of such writes, so that each page has more of them
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SINKS = ("jdbc", "copy")
 _FILES = ("service", "servicefile", "passfile")
-# libpq sets sslcertmode, which an older libpq doesn't know; connect() sets application_name
+# parameters that the user didn't set: libpq sets sslcertmode, unknown to older versions; connect() application_name
 _AUTOMATIC = {"sslcertmode", "application_name"}
 # libpq's parameters that the JDBC driver has, with their names there
 _PROPERTIES = {

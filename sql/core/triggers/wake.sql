@@ -1,12 +1,12 @@
 -- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the channel
--- The channel is pgcombine.<argument>. A queue's name stands for the queue; no argument: the queue doesn't notify. The
--- trigger can't know the buckets of the rows, since a transition table would halve the rate of COPY. enqueue knows
--- them: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a bucket, unless buckets
--- share it. Components have the trigger on tables of theirs.
--- Refuses inserts into a copied database (see own_cluster): new ids beside those of the other database would mean
--- nothing. The session remembers that the database isn't one, by the number of the file that holds the identity. In
--- that file it stays so (see refuse_cluster_identity). Whoever sets the variable manually loses updates of its own at
--- most, since post_restore removes each row that a copied database holds.
+-- The channel is pgcombine.<argument>, where the argument is the queue's name; without an argument the queue doesn't
+-- notify. The trigger doesn't know the buckets of the rows, since a transition table would halve the rate of COPY.
+-- enqueue knows them: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a bucket,
+-- unless buckets share it. Components use the trigger on their own tables, too.
+-- Refuses inserts into a copied database (see own_cluster), whose stored ids another database assigned. If the database
+-- isn't a copy, the session stores the file number of the table cluster_identity in a variable, and skips this check
+-- while the number stays the same: the identity can't change within the file (see refuse_cluster_identity). A role that
+-- sets the variable itself loses at most its own updates, since post_restore removes each row in a copied database.
 -- A commit that notifies takes a lock of the whole database, so a writer notifies only while the idle lock is held.
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
 -- alone: it takes the lock before it looks for work a last time and sleeps, and releases it when this table has work.

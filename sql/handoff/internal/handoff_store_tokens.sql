@@ -7,10 +7,10 @@
 --                 as a token to remember (handoff_last). The coordinator is paused if it lacks that token
 --   coordinators  the id of each write's coordinator; null: the write needn't be retained. The others are retained with
 --                 their payloads, so that this server can deliver them if their coordinators are lost. The replayer
---                 deletes a retained write once all its servers have the token. Writes are not retained beyond the
---                 quota (max_retained_bytes of handoff_server, by the size of the table); not_retained_at is the last
---                 such time. Nor are updates of a write that came in part. Readers rely on retained writes. So if all
---                 are retained, one token of the coordinator is recorded a second
+--                 deletes a retained write once all its servers have the token.
+--                 At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained,
+--                 and not_retained_at is set. A write that came in part isn't retained either. If all writes are
+--                 retained, readers rely on them, and one token of the coordinator a second is recorded
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
 --   slots         of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.

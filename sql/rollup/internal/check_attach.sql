@@ -1,5 +1,5 @@
 -- pgcombine_internal.check_attach(queue, source, existing)
--- Raises unless a table can be attached to a queue, regardless of the mapping is.
+-- Raises unless a table can be attached to a queue. The mapping is checked elsewhere.
 --   source, existing  see attach
 -- Errors: PC002 attached already; PC003 a combiner without inverse, a virtual column that a partition generates
 -- by another expression, existing rows outside of read committed or hidden by row security.
