@@ -90,7 +90,7 @@ def run(
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)
-    # if it isn't imported, the connection is none of its classes
+    # if the program hasn't imported it, the connection isn't one of its classes
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     if asynchronous is not None:
         if isinstance(connection, asynchronous.async_scoped_session):
