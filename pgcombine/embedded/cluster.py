@@ -95,7 +95,7 @@ class Cluster:
             ) from None
 
     def owner_password(self) -> str | None:
-        """Return the owner's password, or None until the database has been handed over to its owner."""
+        """Return the owner's password, or None until its owner has the database."""
         try:
             return (self.directory / "owner-password").read_text().strip()
         except FileNotFoundError:

@@ -92,7 +92,7 @@ class EmbeddedServer:
                 if not self._postmaster.settled():
                     self._start()
                     on_start(self.status())
-                self._hand_over()
+                self._set_owner()
                 return self.dsn()
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
@@ -145,7 +145,7 @@ class EmbeddedServer:
         """Return the server's URI with the password of the database's owner, whether it runs or not.
 
         The owner is an ordinary role. So observers, which run with its rights, have no superuser's rights. Until the
-        database has been handed over to the owner, the URI is the superuser's. Raises ConfigError if the server never
+        owner has the database, the URI is the superuser's. Raises ConfigError if the server never
         ran.
         """
         with self._usable_home():
@@ -187,7 +187,7 @@ class EmbeddedServer:
             self._cluster.create(programs, durable=self.settings.get("fsync") != "off")
         self._postmaster.start(programs, self.settings)
 
-    def _hand_over(self) -> None:
+    def _set_owner(self) -> None:
         """Give the superuser's databases to the ordinary role.
 
         This is done once: at the first start, or later for older data. If it fails (for example because a session holds
@@ -208,7 +208,7 @@ class EmbeddedServer:
                 with psycopg.connect(dsn, dbname=name) as connection:
                     connection.execute("set lock_timeout = '2s'")
                     connection.execute("select set_config('pgcombine.owner', %s, true)", (OWNER,))
-                    connection.execute(sqlfiles.query("hand_over").encode())
+                    connection.execute(sqlfiles.query("database_owner").encode())
                     connection.execute(
                         sql.SQL("alter role {} password {}").format(sql.Identifier(OWNER), sql.Literal(password))
                     )

@@ -174,7 +174,7 @@ def test_no_alarm_is_missing_and_none_is_false(conn: psycopg.Connection, dsn: st
     check(history, told, command=True)
 
 
-def test_an_update_that_came_after_the_last_look(conn: psycopg.Connection, dsn: str) -> None:
+def test_no_alarm_for_an_update_after_the_last_poll(conn: psycopg.Connection, dsn: str) -> None:
     """Nobody has looked since, and there are more queues than one look takes in its turn."""
     for number in range(20):
         make_queue(conn, f"q{number}", buckets=1)

@@ -77,7 +77,7 @@ def refused(clusters: Clusters) -> Clusters:
 # an update that a server refuses
 
 
-def test_who_refused_an_update_lacks_it(refused: Clusters) -> None:
+def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
     for reading in readings(refused, ["good", "bad"]):
         assert (reading.values, reading.complete) == (ALL, True)
         assert reading.lags == {"a": 1, "b": 0, "c": 0}
@@ -108,7 +108,7 @@ def test_who_refused_an_update_lacks_it(refused: Clusters) -> None:
     assert run_cli("replicas", "verify", "a", "--dsn", refused["b"].direct).returncode == 0
 
 
-def test_the_home_of_a_refused_update_is_lost(refused: Clusters) -> None:
+def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters) -> None:
     """The server itself knows what it refused, and has it: a repair tries again."""
     cut_off(refused["b"])
     left = {name: refused[name] for name in "ac"}
@@ -134,7 +134,7 @@ def test_the_home_of_a_refused_update_is_lost(refused: Clusters) -> None:
     agreed({"a": left["a"]}, ALL)
 
 
-def test_what_two_homes_know_as_refused_counts_once(refused: Clusters) -> None:
+def test_update_refused_through_two_coordinators_counts_once(refused: Clusters) -> None:
     """A caller that retried by way of another coordinator, and two replayers: both hold the same update."""
     with refused["b"].connect() as b, refused["c"].connect() as c:
         row = b.execute("select to_jsonb(q) from pgcombine.handoff_quarantine q").fetchone()
@@ -249,9 +249,7 @@ def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> Non
 
 
 @pytest.mark.parametrize("coordinator", ["b", "a"], ids=["of others", "its own"])
-def test_who_forgot_writes_is_found_out_by_the_first_reading(
-    clusters: Clusters, coordinator: str, tmp_path: Path
-) -> None:
+def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coordinator: str, tmp_path: Path) -> None:
     """No delivery has come since: the others know what it had acknowledged, or sent as their coordinator."""
     some_writes(clusters, coordinator, 4, 5)
     with backup(clusters["a"], tmp_path):
@@ -276,7 +274,7 @@ def test_a_single_write_that_is_forgotten_is_noticed(clusters: Clusters, tmp_pat
     assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 21}, False, ("a",))
 
 
-def test_the_hints_that_a_home_forgot_are_counted(clusters: Clusters, tmp_path: Path) -> None:
+def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_path: Path) -> None:
     """c had a hint there: who keeps the text says that c lacks the write."""
     some_writes(clusters, "a", 4, 5)
     with backup(clusters["a"], tmp_path):
@@ -289,7 +287,7 @@ def test_the_hints_that_a_home_forgot_are_counted(clusters: Clusters, tmp_path: 
         assert reading.lags["b"] == 0 < reading.lags["c"]
 
 
-def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path: Path) -> None:
+def test_reading_knows_a_write_whose_coordinator_is_lost(clusters: Clusters, tmp_path: Path) -> None:
     """What a coordinator had noted is lost with it. The other servers noted it when they dropped the texts."""
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
@@ -304,7 +302,7 @@ def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path:
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 15}, False, ("a",))
 
 
-def test_upkeep_leaves_what_servers_must_have(clusters: Clusters) -> None:
+def test_upkeep_keeps_tokens_that_servers_must_have(clusters: Clusters) -> None:
     some_writes(clusters, "a", 1, 3)
     replay_all(clusters)
     seen = "select seen from pgcombine_internal.handoff_status('wc')"
@@ -397,7 +395,7 @@ def hint_at(coordinator: Cluster) -> Hint:
     return Hint(*row)
 
 
-def test_a_server_that_was_away_when_it_was_dropped(waiting: Clusters) -> None:
+def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Clusters) -> None:
     """It has the queue of before, and mixes nothing; nobody takes its values for the queue's."""
     for name in "ab":
         drop(waiting[name])
@@ -442,7 +440,7 @@ def test_a_queue_that_is_dropped_on_one_server_only(waiting: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> None:
+def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Clusters) -> None:
     """It can't know that there was one. A replayer tells it, but no role that may only write does."""
     with queue_on({name: clusters[name] for name in "ab"}, "a") as queue:
         queue.enqueue([("x", 1)], level="ALL")

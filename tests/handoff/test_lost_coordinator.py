@@ -85,7 +85,7 @@ def survivors(clusters: Clusters) -> Clusters:
     return {name: clusters[name] for name in "bc"}
 
 
-def test_its_writes_are_handed_on(survivors: Clusters, clusters: Clusters) -> None:
+def test_servers_forward_writes_of_a_lost_coordinator(survivors: Clusters, clusters: Clusters) -> None:
     """A rebuild would lose one and is refused; repair brings both."""
     without(clusters, "a")
     with survivors["b"].connect() as conn, pytest.raises(ReplicaError, match=r"1 writes.*replicas repair") as refused:
@@ -100,7 +100,7 @@ def test_its_writes_are_handed_on(survivors: Clusters, clusters: Clusters) -> No
 
 
 @pytest.mark.slow
-def test_no_reading_is_complete_before(survivors: Clusters, clusters: Clusters) -> None:
+def test_reading_is_incomplete_before_the_repair(survivors: Clusters, clusters: Clusters) -> None:
     """Whether the lost server is asked and doesn't answer, isn't named by the reader, or was removed."""
     for level in ("ONE", "QUORUM"):
         with queue_on(clusters) as queue:
@@ -131,7 +131,7 @@ def combined(clusters: Mapping[str, Cluster]) -> None:
 
 
 @pytest.mark.slow
-def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
+def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
     """The lost server is removed. A new one by its name has the queue, but isn't rebuilt: it may lack all writes."""
     with queue_on(clusters) as queue:
         queue.enqueue([("w0", 1)], level="ALL")
@@ -162,7 +162,7 @@ def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_write_of_it_that_comes_late(survivors: Clusters, clusters: Clusters) -> None:
+def test_readers_count_a_late_write_of_a_lost_coordinator(survivors: Clusters, clusters: Clusters) -> None:
     """A client delivers after everything was compared. Who has the write keeps it, so readers know who lacks it."""
     with clusters["a"].connect() as conn:
         digest, shape, payload, coordinator = conn.execute(
@@ -187,7 +187,7 @@ def test_a_write_of_it_that_comes_late(survivors: Clusters, clusters: Clusters) 
     agreed(survivors, {"w0": 1, "w3": 2, "w4": 1})
 
 
-def test_texts_go_when_all_have_the_write(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_payloads_are_dropped_when_all_servers_have_the_write(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("w0", 1)], level="ALL")
     assert kept(clusters) == {"a": 0, "b": 1, "c": 1}
     cut_off(clusters["c"])
@@ -202,7 +202,7 @@ def test_texts_go_when_all_have_the_write(queue: ReplicatedQueue, clusters: Clus
 
 
 @pytest.mark.slow
-def test_a_replayer_drops_them_by_itself(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_replayer_drops_retained_payloads(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("w0", 1)], level="ALL")
     stop = threading.Event()
     replayers = [Replayer(cluster.direct, poll=0.1) for cluster in clusters.values()]
@@ -217,7 +217,7 @@ def test_a_replayer_drops_them_by_itself(queue: ReplicatedQueue, clusters: Clust
             thread.join()
 
 
-def test_the_last_hint_leaves_no_text(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_last_hint_leaves_no_payload(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Where no other hint of a write waits, all others have it."""
     for name in "bc":
         cut_off(clusters[name])
@@ -232,7 +232,7 @@ def test_the_last_hint_leaves_no_text(queue: ReplicatedQueue, clusters: Clusters
 
 
 @pytest.mark.slow
-def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
+def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
     """It is reported. If the coordinator is lost, repair names the writes that nobody can forward. The marks stay."""
     for cluster in clusters.values():
         with cluster.connect() as conn:
@@ -308,7 +308,7 @@ def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Cluster
     assert "c must be rebuilt" in done.stderr
 
 
-def test_a_server_that_is_removed_in_peace(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_removal_of_a_server_without_hints_needs_no_repair(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """It answers: with hints it isn't removed, without them nobody needs repair."""
     cut_off(clusters["c"])
     queue.enqueue([("w0", 1)], level="QUORUM")
@@ -325,7 +325,7 @@ def test_a_server_that_is_removed_in_peace(queue: ReplicatedQueue, clusters: Clu
         assert rest.get(["w0"], level="ALL").complete
 
 
-def test_who_never_held_anything_is_removed_without_a_mark(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_removal_of_a_server_without_writes_needs_no_repair(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("w0", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         operations.add(conn, "z", "host=127.0.0.1 port=1 dbname=x user=x")
@@ -334,7 +334,7 @@ def test_who_never_held_anything_is_removed_without_a_mark(queue: ReplicatedQueu
 
 
 @pytest.mark.slow
-def test_a_copy_has_the_texts_of_its_source(clusters: Clusters) -> None:
+def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
     """A write that is on b alone, whose coordinator is lost, and then b is lost, too: the copy forwards it."""
     with queue_on(clusters) as queue:
         cut_off(clusters["c"])
@@ -398,7 +398,9 @@ LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("written", "lost"), [*product(LEVELS, [None, "a", "b", "c"])])
-def test_what_a_reading_sees(clusters: Clusters, written: Level, lost: str | None) -> None:
+def test_reading_sees_a_write_or_says_that_it_is_incomplete(
+    clusters: Clusters, written: Level, lost: str | None
+) -> None:
     """The table of the page, for each level of reading: after a write at a level, one server is lost.
 
     The write is on as few servers as its level allows. A reading sees it or says that it isn't complete. Once the lost
@@ -446,7 +448,7 @@ def test_a_level_that_needs_a_lost_server_is_missed(survivors: Clusters, cluster
 
 
 @pytest.mark.slow
-def test_texts_go_although_a_server_failed_before(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """The replayer of b could not deliver, then the caller could. So no hint is left by which b would notice."""
     token = new_token()
     cut_off(clusters["c"])

@@ -56,7 +56,7 @@ def test_a_standby_is_not_the_server(queue: ReplicatedQueue, clusters: Clusters,
     agreed(clusters, {"fluo": 11})
 
 
-def test_a_standby_takes_the_place_of_the_home(clusters: Clusters, tmp_path: Path) -> None:
+def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) -> None:
     """9: promoted, it is the server: it has its identity, its tokens and its hints."""
     with ReplicatedQueue(dsns(clusters), "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("fluo", 1)])
@@ -94,7 +94,7 @@ def test_a_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, cluste
     agreed(clusters, {"fluo": 4})
 
 
-def test_hints_that_a_server_takes_for_too_old(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_server_refuses_hints_that_seem_too_old(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """9: its clock is two weeks ahead, or it forgets sooner: it can't know, so it refuses; nothing is lost silently."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as conn, clusters["a"].connect() as coordinator:
@@ -156,7 +156,7 @@ def fits(conn: psycopg.Connection) -> bool:
 
 
 @pytest.mark.docker
-def test_a_disk_that_is_really_full(cramped: tuple[Clusters, str]) -> None:
+def test_servers_survive_a_full_disk(cramped: tuple[Clusters, str]) -> None:
     """7: on a replica: hints wait until there is room; on the coordinator: the next one takes the write."""
     others, dsn = cramped
     servers = {**dsns(others), "d": dsn}

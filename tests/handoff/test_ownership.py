@@ -67,7 +67,7 @@ def deliver(cluster: Cluster, target: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_hand_over_in_peace(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+def test_new_owner_delivers_from_its_epoch_on(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     combined(clusters["a"])
     with clusters["b"].connect() as conn:
         combine_all(conn)

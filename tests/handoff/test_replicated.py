@@ -32,7 +32,7 @@ def test_all_servers_acknowledge(queue: ReplicatedQueue, clusters: dict[str, Clu
     agreed(clusters, {"fluo": 1, "spark": 0})
 
 
-def test_one_is_answered_by_the_home_alone(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_coordinator_alone_answers_at_level_one(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
     for cluster in (clusters["b"], clusters["c"]):
         cluster.proxy.refuse = True
     receipt = queue.enqueue([("fluo", 1)], level="ONE")
@@ -107,7 +107,7 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
         assert kinds.get([("", "2024-01-01")]).values[("", date(2024, 1, 1))][3] == 1
 
 
-def test_servers_with_other_settings(clusters: dict[str, Cluster]) -> None:
+def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
     """Text means the same on all of them, at each way that a write may take, in reads and in a rebuild."""
     settings = {
         "b": {"timezone": "America/New_York", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"},
@@ -216,7 +216,7 @@ def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[s
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) -> None:
+def test_each_key_is_on_the_given_number_of_servers(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(100)}
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL") as queue:
         for part in range(4):
@@ -248,7 +248,7 @@ def test_a_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) ->
     assert held == 2 * len(words)
 
 
-def test_wrong_settings(clusters: dict[str, Cluster]) -> None:
+def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -> None:
     servers = dsns(clusters)
     for wrong in ({"replicas": 4}, {"replicas": 0}, {"level": 4}, {"level": "MOST"}, {"timeout": 0}):
         with pytest.raises(ConfigError):

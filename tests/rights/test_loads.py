@@ -202,12 +202,12 @@ def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login
         load, table = begin(old, run)
         stage(old, table, ("a", 1))
         end(old, load, run)
-    hand_over = "select pgcombine_internal.reassign_runs('wc', %s, %s)"
-    assert one(new, hand_over, old.info.user, new.info.user) == 0  # it doesn't see them
+    reassign = "select pgcombine_internal.reassign_runs('wc', %s, %s)"
+    assert one(new, reassign, old.info.user, new.info.user) == 0  # it doesn't see them
     with pytest.raises(errors.InsufficientPrivilege):
-        old.execute(hand_over, (old.info.user, new.info.user))
-    assert one(conn, hand_over, old.info.user, new.info.user) == 2
-    assert one(conn, hand_over, old.info.user, new.info.user) == 0
+        old.execute(reassign, (old.info.user, new.info.user))
+    assert one(conn, reassign, old.info.user, new.info.user) == 2
+    assert one(conn, reassign, old.info.user, new.info.user) == 0
     for run, applied in (("stream:q:7", True), ("stream:q:8", False), ("2024-02-29", True)):
         assert (begin(new, run)[1] is None) == applied
     assert begin(old, "stream:q:7")[1] is None

@@ -28,7 +28,7 @@ def inner(stop: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("loops", [[fails, waits], [inner, waits], [waits, waits_and_fails, inner]])
-def test_the_first_error_ends_all(loops: list[object]) -> None:
+def test_first_error_ends_all_loops(loops: list[object]) -> None:
     stop = threading.Event()
     with pytest.raises(ValueError, match="first"):
         run_together(loops, stop, "outer")  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ EXPECTED = {f"w{i}": UPDATES // 100 for i in range(100)}
 
 
 @pytest.mark.slow
-def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) -> None:
+def test_daemons_started_during_recovery_work_afterwards(recovering: Recovering) -> None:
     commands = {
         "worker": ("worker", "wc", "--poll", 1),
         "drain": ("drain", "wc", "--json"),
@@ -108,7 +108,7 @@ def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) 
 
 
 @pytest.mark.slow
-def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
+def test_waiting_daemons_stop_when_told(recovering: Recovering) -> None:
     for command in (("worker", "wc"), ("export", "run", "search"), ("replicas", "run")):
         with start_cli(*command, "--dsn", recovering.dsn) as process:
             assert process.stdout is not None
@@ -119,7 +119,7 @@ def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
 
 
 @pytest.mark.slow
-def test_hints_wait_for_their_home(recovering: Recovering) -> None:
+def test_hints_wait_for_their_coordinator(recovering: Recovering) -> None:
     """It is waited for at the start and when it was lost; then its schema is looked at again."""
     with start_cli("replicas", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
         assert process.stdout is not None
@@ -141,7 +141,7 @@ def test_hints_wait_for_their_home(recovering: Recovering) -> None:
 
 
 @pytest.mark.slow
-def test_the_time_is_up(recovering: Recovering) -> None:
+def test_connect_raises_after_its_timeout(recovering: Recovering) -> None:
     for command in ("drain", "wait"):
         late = run_cli(command, "wc", "--timeout", 0.3, "--dsn", recovering.dsn)
         assert late.returncode == 1
@@ -156,7 +156,7 @@ def test_the_time_is_up(recovering: Recovering) -> None:
     assert drain(recovering.dsn, "wc", timeout=60).updates == UPDATES
 
 
-def test_it_is_recognized_in_any_language(recovering: Recovering) -> None:
+def test_connect_recognizes_a_server_not_ready_in_any_language(recovering: Recovering) -> None:
     said = "Das Datenbanksystem startet"
     assert becomes_ready(recovering.dsn, said)
     recovering.promote()

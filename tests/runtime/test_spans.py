@@ -36,7 +36,7 @@ def attributes(span: ReadableSpan) -> dict[str, object]:
     return {name.removeprefix("messaging."): value for name, value in span.attributes.items()}
 
 
-def test_a_pass(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+def test_pass_has_a_span(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
     make_queue(conn, buckets=1)
     add(conn, [("a", 1), ("b", 2), ("a", 3)])
     seen = []
@@ -66,7 +66,7 @@ def test_a_pass(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter)
     assert mine.parent.span_id == combined.context.span_id
 
 
-def test_a_failure_tells_no_key(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+def test_span_of_a_failure_has_no_key(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
     make_queue(conn, buckets=1)
     conn.execute("create table mail (email text primary key)")
     conn.execute("insert into mail values ('a@b.c')")
@@ -82,7 +82,7 @@ def test_a_failure_tells_no_key(conn: psycopg.Connection, dsn: str, spans: InMem
     assert "a@b.c" not in failed.to_json()
 
 
-def test_a_delivery(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+def test_delivery_has_a_span(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
     make_queue(conn, buckets=1)
     with connect(dsn) as connection:
         pgcombine.ExportQueue("log", queue="wc").create(connection)
@@ -95,13 +95,13 @@ def test_a_delivery(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExpor
     assert attributes(sent)["batch.message_count"] == 2
 
 
-def test_nothing_is_imported_by_itself() -> None:
+def test_package_imports_no_telemetry() -> None:
     program = "import sys, pgcombine, pgcombine.worker.worker, pgcombine.export; print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
-def test_without_an_sdk_they_are_off() -> None:
+def test_spans_are_off_without_an_sdk() -> None:
     program = """
 from opentelemetry import trace
 from pgcombine.runtime.spans import span
