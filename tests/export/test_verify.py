@@ -596,7 +596,7 @@ def test_rebucketed_meanwhile(conn: psycopg.Connection, dsn: str, rebuckets: tup
             finally:
                 passing.commit()
         assert "rebucketed meanwhile" in str(calls[0].result())
-        assert "run it again" in str(calls[0].result())
+        assert "run the resync again" in str(calls[0].result())
 
 
 def test_rebucketed_while_one_bucket_is_waited_for(conn: psycopg.Connection, dsn: str) -> None:

@@ -49,7 +49,7 @@ begin
             perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = export_resync.bucket for update;
             -- a rebucket that has ended meanwhile has put other keys into the bucket
             perform pgcombine_internal.require((q.buckets, q.partitions) = (_queue.buckets, _queue.partitions), 'PC003',
-                format('queue "%s" was rebucketed meanwhile', _queue.queue), 'run it again for all buckets')
+                format('queue "%s" was rebucketed meanwhile', _queue.queue), 'run the resync again for all buckets')
             from pgcombine.queue q where q.queue = _queue.queue;
         end if;
         if export_resync.keys is not null then
