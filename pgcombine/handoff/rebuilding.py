@@ -9,7 +9,9 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
 3. The hints for the sources that exist now are delivered. So each earlier write is in all sources.
 4. The sources are read, each in one snapshot, and the server's queues are replaced, in one transaction there. A later
    write is in the copy, or in a hint for the server, or both. The server's tokens show which. With several sources, one
-   may have a write that another lacks. The server records that it has such a write in part (``handoff_partial``).
+   may have a write that another lacks. The server records that it has such a write in part (``handoff_partial``). An
+   empty server also learns from the coordinators what writers would tell it: the other servers, and who holds each
+   queue.
 5. The server gets a new id. The coordinators get this id, and remove the marks with this rebuild's id. Updates in
    quarantine for the server that came with the copy are dropped, and so are retries of them. Updates in quarantine for
    a source are put into quarantine for the server, too.
@@ -38,7 +40,7 @@ from pgcombine import schema
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, ReplicaError, ReplicationError, first_line, translated
-from pgcombine.handoff.connections import Peer, address, known_servers, open_peer
+from pgcombine.handoff.connections import Peer, address, addresses, known_servers, open_peer
 from pgcombine.handoff.copying import Copy, copy_queue, snapshot
 from pgcombine.handoff.replayer import Replayer
 from pgcombine.handoff.verifying import differing, present
@@ -115,6 +117,7 @@ class _Rebuild:
         schema.check_connection(self._target.connection)
         self._coordinators, unreached = self._open_coordinators({name, *sources})
         wanted = sources or [coordinator for coordinator in self._coordinators if coordinator != name]
+        self._placed = self._placements()
         self._plan = self._planned(wanted)
         used = {copy.source for copy in self._plan}
         self._sources = [source for source in wanted if source in used]
@@ -132,6 +135,7 @@ class _Rebuild:
             self._announce()
             self._deliver_hints()
             self._copy()
+            self._inform()
             quarantined = self._quarantined()
             id, epoch = self._end()
         done = self._done
@@ -175,15 +179,19 @@ class _Rebuild:
             if coordinator != self._name
         )
 
+    def _placements(self) -> dict[str, tuple[Any, ...]]:
+        """Return the queues with servers, replicas, placed and former servers, as the first coordinator knows them."""
+        placed: dict[str, tuple[Any, ...]] = {}
+        for _, coordinator in self._others():
+            for queue, servers, *rest in coordinator.execute(query("handoff_placed").encode()):
+                if queue not in placed or placed[queue][0] is None:
+                    placed[queue] = (servers, *rest)
+        return placed
+
     def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the plan: each queue, with its sources and the slots from each."""
-        placed: dict[str, tuple[list[str] | None, int | None]] = {}
-        for _, coordinator in self._others():
-            for queue, servers, replicas in coordinator.execute(query("handoff_placed").encode()):
-                if queue not in placed or placed[queue][0] is None:
-                    placed[queue] = (servers, replicas)
         plan = []
-        for queue, (servers, replicas) in sorted(placed.items()):
+        for queue, (servers, replicas, *_) in sorted(self._placed.items()):
             rows = self._target.connection.execute(
                 query("handoff_sources").encode(),
                 (self._name, servers, replicas, wanted),
@@ -289,6 +297,24 @@ class _Rebuild:
                 values, updates = copy_queue(queue, found, self._name, self._target.connection)
                 self._done.values += values
                 self._done.updates += updates
+
+    def _inform(self) -> None:
+        """Tell the target what no writer has told it: who the other servers are, and who holds each queue."""
+        target = self._target.connection
+        if not addresses(target)[1]:
+            known: dict[str, str] = {}  # only other coordinators know a coordinator's address
+            for _, coordinator in self._others():
+                known |= addresses(coordinator)[1]
+            named = [name for name in known if name in self._dsns]
+            target.execute(
+                "select pgcombine_internal.handoff_register_missing(%s, %s)", (named, [known[name] for name in named])
+            )
+        for queue, placement in self._placed.items():
+            target.execute(
+                "update pgcombine.handoff_queue set (servers, replicas, placed, former) = (%s, %s, %s, %s) "
+                "where queue = %s and servers is null",
+                (*placement, queue),
+            )
 
     def _end(self) -> tuple[UUID, int]:
         """Let the server take writes again when the transaction commits. Returns its new id and its epoch."""

@@ -10,7 +10,8 @@ runs at once
 - faults: servers that are killed and started again, stopped for seconds, cut off, in one direction or both, or whose
   answers are lost;
 - the loss of a server with its disk, now and then. It is removed at the others, they are repaired, and an empty server
-  takes its place and is rebuilt. The next loss comes when all are equal again.
+  takes its place and is rebuilt. The next loss comes when all are equal again. The last one comes after the writers'
+  end.
 
 What must be there: a write that a server acknowledged, unless each such server was lost before all were equal. A
 reading that is ``complete`` has all of those that were acknowledged before it began. No reading has more than was
@@ -80,6 +81,13 @@ MARKS = """
     select name, needs_repair, null from pgcombine.handoff_server where needs_repair is not null
 """
 KEPT = "select count(*) from pgcombine.handoff_retained"
+STATES = [  # what decides whether a retained write goes
+    "select (select id from pgcombine.handoff_server), queue, servers, placed, replicas from pgcombine.handoff_queue",
+    "select name, r.id, d.state, d.reason, needs_repair, (select count(*) from pgcombine.handoff_hint where "
+    "destination = name) from pgcombine.handoff_replica r join pgcombine.destination d using (name) order by 1",
+    "select token, coordinator, servers, now() - since, pgcombine_internal.handoff_time(token) - since, "
+    "count(*) over () from pgcombine.handoff_retained order by since limit 3",
+]
 
 T = TypeVar("T")
 
@@ -215,7 +223,7 @@ class Chaos:
             for thread in threads:
                 thread.join()
             if not self.outcome.wrong:
-                self.guarded(lambda _: self.check(), None)
+                self.guarded(self.check, random.Random(self.outcome.seed))
         finally:
             self._stop.set()
             for thread in background:
@@ -467,26 +475,30 @@ class Chaos:
 
     def _sessions(self) -> dict[str, object]:
         """What each server does: its marks, and transactions with what they wait for."""
+        return self._asked(MARKS, SESSIONS)
+
+    def _asked(self, *statements: str) -> dict[str, object]:
         found: dict[str, object] = {}
         for name, cluster in self.clusters.items():
             try:
                 with psycopg.connect(cluster.direct, connect_timeout=5, autocommit=True) as conn:
-                    found[name] = (conn.execute(MARKS).fetchall(), conn.execute(SESSIONS).fetchall())
+                    found[name] = [[tuple(map(str, row)) for row in conn.execute(one)] for one in statements]
             except psycopg.Error as error:
                 found[name] = repr(error)
         return found
 
     # the end
 
-    def check(self) -> None:
+    def check(self, chance: random.Random) -> None:
         self.tell("the end")
         for cluster in self.clusters.values():
             cluster.start()
             cluster.proxy.heal()
-        eventually(lambda: not any(hints(self.clusters).values()), timeout=120, what="no hints are left")
-        self._repaired(list(self.clusters.values()), random.Random(0), time.monotonic() + RECOVERY_SECONDS, set())
-        eventually(lambda: not any(hints(self.clusters).values()), timeout=60, what="no hints are left")
-        eventually(lambda: not any(self._kept().values()), timeout=60, what="no texts are kept")
+        self._lose(chance.choice(sorted(self.clusters)), chance, calm=True)
+        self._eventually("no hints are left", lambda: hints(self.clusters), timeout=120)
+        self._repaired(list(self.clusters.values()), chance, time.monotonic() + RECOVERY_SECONDS, set())
+        self._eventually("no hints are left", lambda: hints(self.clusters), timeout=60)
+        self._eventually("no texts are kept", self._kept, timeout=60)
         with self.clusters["a"].connect() as conn:
             placed = "select holders from pgcombine_internal.handoff_holders('wc', %s, %s, %s)"
             holders = {
@@ -519,6 +531,13 @@ class Chaos:
                 self._expect(token not in there, f"a write is there that nobody took: {write}")
             else:
                 self.count(f"writes in doubt that are {'there' if token in there else 'nowhere'}")
+
+    def _eventually(self, what: str, look: Callable[[], dict[str, int]], timeout: float) -> None:
+        """Wait until no server has any."""
+        try:
+            eventually(lambda: not any(look().values()), timeout=timeout, what=what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {look()}; {self._asked(*STATES, MARKS, SESSIONS)}") from error
 
     def _expect(self, true: bool, otherwise: str) -> None:
         if not true and len(self.outcome.wrong) < 20:

@@ -18,7 +18,7 @@ from support.queues import combine_all, make_queue, one
 from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import IndeterminateError, ReplicaError
 from pgcombine.handoff import operations, rebuilding, repairing
-from pgcombine.handoff.connections import open_peer
+from pgcombine.handoff.connections import address, open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.levels import Level
 from pgcombine.handoff.replicated import new_token
@@ -350,6 +350,25 @@ def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
     survivors = without(clusters, "b")
     assert repair(survivors["a"]).delivered["c"] == 1
     agreed(survivors, {"w3": 1})
+
+
+def test_an_empty_server_needs_no_writer(clusters: Clusters) -> None:
+    """Its rebuild tells it who the others are, and who holds the queue. So it can repair them, and its texts go."""
+    cut_off(clusters["c"])
+    with queue_on(clusters) as queue:
+        queue.enqueue([("w3", 1)], level="QUORUM")
+    with clusters["a"].connect() as home:
+        operations.truncate(home, "c", "it is lost")
+        survivors = without(clusters, "c")
+        assert repair(survivors["a"]).marked == []
+        empty(clusters["c"])
+        clusters["c"].proxy.heal()
+        operations.add(home, "c", address(clusters["c"].dsn))
+        rebuilding.rebuild(home, clusters["a"].direct, "c", ["b"])
+    assert repair(clusters["c"]) == repairing.Repaired(("c", "a", "b"), {"a": 0, "b": 0, "c": 0})
+    assert kept(clusters) == {"a": 0, "b": 1, "c": 1}
+    assert [dropped(clusters[name]) for name in "abc"] == [0, 1, 1]
+    agreed(clusters, {"w3": 1})
 
 
 @pytest.mark.slow

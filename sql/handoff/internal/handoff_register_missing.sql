@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_register_missing(names, dsns)
 -- Registers the servers that aren't registered yet and leaves the others as they are. Does nothing if the caller may
--- not register servers: then the owner registers them.
+-- not register servers: then the owner registers them. The order by name prevents deadlocks between two callers.
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.
 create or replace function pgcombine_internal.handoff_register_missing(names text[], dsns text[])
@@ -12,4 +12,5 @@ as $$
     where has_table_privilege('pgcombine.handoff_replica', 'insert')
       and not exists (select from pgcombine.handoff_replica r where r.name = u.name)
       and not exists (select from pgcombine.handoff_server s where s.name = u.name)
+    order by u.name
 $$;
