@@ -191,10 +191,10 @@ class _Rebuild:
     def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the plan: each queue, with its sources and the slots from each."""
         plan = []
-        for queue, (servers, replicas, *_) in sorted(self._placed.items()):
+        for queue, (_, replicas, placed, _) in sorted(self._placed.items()):
             rows = self._target.connection.execute(
                 query("handoff_sources").encode(),
-                (self._name, servers, replicas, wanted),
+                (self._name, placed, replicas, wanted),
             ).fetchall()
             for source, slots in rows:
                 if source is None:

@@ -9,7 +9,7 @@
 with asked (destination, after, age, max_writes, max_updates) as (
     values (%s, %s::uuid, %s * interval '1 second', %s::bigint, %s::bigint)
 )
-select f.token, f.queue, f.shape, f.digest, to_jsonb(f.servers), f.updates, f.payload, q.servers, q.replicas,
+select f.token, f.queue, f.shape, f.digest, to_jsonb(f.servers), f.updates, f.payload, q.placed, q.replicas,
        case when exists (select from pgcombine.handoff_replica r
                          where r.name <> f.destination
                            and exists (select from pgcombine.handoff_hint o where o.destination = r.name

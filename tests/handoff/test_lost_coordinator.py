@@ -407,6 +407,37 @@ def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
             assert conn.execute(MARKED).fetchall() in ([], [("a",)])
 
 
+@pytest.mark.slow
+@pytest.mark.servers("abcde")
+def test_a_removal_moves_no_key(clusters: Clusters) -> None:
+    """Keys stay where writers place them: a hint brings its server no other key, and an empty server gets its own."""
+    rows = [(f"w{number}", 1) for number in range(50)]
+    cut_off(clusters["b"])
+    with queue_on(clusters, replicas=3) as queue:
+        queue.enqueue(rows, level="QUORUM")
+    cut_off(clusters["e"])
+    others = without(clusters, "e")
+    clusters["b"].proxy.heal()
+    assert replay(others, "a")["delivered"] == 1
+    assert repair(others["a"]).lacking == {}
+    empty(clusters["e"])
+    clusters["e"].proxy.heal()
+    with clusters["a"].connect() as home:
+        operations.add(home, "e", address(clusters["e"].dsn))
+        rebuilding.rebuild(home, clusters["a"].direct, "e")
+    assert repair(clusters["e"]).marked == []
+    combined(clusters)
+    placed: dict[str, set[str]] = {word: set() for word, _ in rows}
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            for word, n in conn.execute("select word, n from pgcombine.wc_values").fetchall():
+                assert (cluster.name, word, n) == (cluster.name, word, 1)
+                placed[word].add(cluster.name)
+    statement = "select holders from pgcombine_internal.handoff_holders('wc', %s, '{a,b,c,d,e}', 3)"
+    with clusters["a"].connect() as conn:
+        assert placed == {word: set(one(conn, statement, f'{{"{{{word}}}"}}')) for word in placed}
+
+
 MARKED = """
     select name from pgcombine.handoff_replica where needs_repair is not null
     union all

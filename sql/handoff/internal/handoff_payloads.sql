@@ -18,7 +18,7 @@ as $$
         from pgcombine.handoff_retained k
         where k.queue = handoff_payloads.queue and (tokens is null or k.token = any (tokens))
         union all
-        select h.token, h.shape, h.digest, h.servers, h.updates, h.payload, q.servers, q.replicas, s.id
+        select h.token, h.shape, h.digest, h.servers, h.updates, h.payload, q.placed, q.replicas, s.id
         from pgcombine.handoff_replica r
         join pgcombine.handoff_hint h on h.destination = r.name -- the primary key begins with it
         cross join pgcombine.handoff_server s
