@@ -155,11 +155,11 @@ def test_files_that_the_pages_name_are_there() -> None:
     assert "pgcombine/deploy/Dockerfile" in "\n".join(fences(OPERATIONS / "service.md", "bash"))
 
 
-def test_each_fence_is_run_but_the_one_of_systemd() -> None:
-    """It installs a service as root. tests/deploy has the unit, and runs the fences about containers."""
+def test_each_fence_is_run_but_those_of_systemd_and_of_a_release() -> None:
+    """One installs a service as root, the others publish. tests/deploy has the unit, the build and the containers."""
     here = Path(__file__).read_text("utf-8")
     pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
-    assert {name for name in pages if f'run("{name}"' not in here} == {"service.md"}
+    assert {name for name in pages if f'run("{name}"' not in here} == {"releasing.md", "service.md"}
     installs, *others = fences(OPERATIONS / "service.md", "bash")
     assert installs.startswith("python3 -m venv /opt/pgcombine\n")
     assert installs.endswith("journalctl --unit=pgcombine-worker --follow\n")
