@@ -14,7 +14,7 @@ from support.servers import embedded_only
 from support.site import read, served
 
 from pgcombine.doctor import database, examine
-from pgcombine.doctor.findings import Check, Finding, Limits, Patient, ok
+from pgcombine.doctor.findings import Check, Context, Finding, Limits, ok
 
 READERS = 60  # more than the threads that answer
 
@@ -59,7 +59,7 @@ def test_it_ends_when_it_is_stopped(busy: None, dsn: str) -> None:
 def test_the_doctor_ends(dsn: str, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     with through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there):
 
-        def goes(_: Patient) -> Iterator[Finding]:
+        def goes(_: Context) -> Iterator[Finding]:
             proxy.black_hole()
             yield ok("it goes")
 
