@@ -222,7 +222,7 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
     conn.execute("update pgcombine.spark_limit set loads = 3")
     kept = [begin(role, str(n))[0] for n in range(3)]
     for _ in range(2):
-        with pytest.raises(psycopg.Error, match="has 3 loads under way") as refused:
+        with pytest.raises(psycopg.Error, match="has 3 loads in progress") as refused:
             begin(role, "more")
         assert refused.value.sqlstate == "PC032"
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
@@ -242,7 +242,7 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
     conn.execute("insert into pgcombine.spark_limit values (%s, 4)", (role.info.user,))
     begin(role, "one more")
     conn.execute("update pgcombine.spark_load set seen_at = now()")
-    with pytest.raises(psycopg.Error, match="has 4 loads under way"):
+    with pytest.raises(psycopg.Error, match="has 4 loads in progress"):
         begin(role, "too many")
     assert (
         role.execute("select pgcombine_internal.give_up_load(load) from pgcombine.spark_load").fetchall()

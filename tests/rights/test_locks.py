@@ -89,7 +89,7 @@ def test_a_server_is_rebuilt(conn: psycopg.Connection, dsn: str, hostile: psycop
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as rebuild:
         writer.execute(check, (server, shape))
         rebuild.execute("set lock_timeout = '100ms'")
-        with pytest.raises(psycopg.Error, match=f"writes under way in sessions {writer.info.backend_pid}") as refused:
+        with pytest.raises(psycopg.Error, match=f"writes in progress in sessions {writer.info.backend_pid}") as refused:
             rebuild.execute("select pgcombine_internal.handoff_rebuild_begin()")
         assert refused.value.sqlstate == "PC046"
         rebuild.rollback()

@@ -20,7 +20,7 @@ begin
     end if;
     perform from pgcombine.handoff_server for update skip locked;
     if not found and exists (select from pgcombine.handoff_server) then
-        raise exception 'another rebuild of this server is under way'
+        raise exception 'another rebuild of this server is in progress'
             using errcode = 'PC046', hint = 'wait until it has ended';
     end if;
     perform set_config('idle_in_transaction_session_timeout', '0', true);
@@ -32,7 +32,7 @@ begin
         select string_agg(k.pid::text, ', ' order by k.pid) into _writers
         from pg_locks k
         where k.relation = 'pgcombine.handoff_partial'::regclass and k.granted and k.mode <> 'AccessShareLock';
-        raise exception 'the rebuild waited too long for writes under way in sessions %',
+        raise exception 'the rebuild waited too long for writes in progress in sessions %',
             coalesce(_writers, 'that have ended just now')
             using errcode = 'PC046',
                 hint = 'let them end, or end them with pg_terminate_backend, then run the rebuild again';

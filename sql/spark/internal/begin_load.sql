@@ -43,7 +43,7 @@ begin
             from pgcombine.spark_load l
             where l.role = current_user and (l.ended_at is not null or l.seen_at < now() - interval '1 hour');
             if not pgcombine_internal.may_load() then
-                raise exception 'role % has % loads under way and may have no more', current_user,
+                raise exception 'role % has % loads in progress, which is its limit', current_user,
                     (select count(*) from pgcombine.spark_load l where l.role = current_user)
                     using errcode = 'PC032',
                         hint = format('let them end, or give them up: select pgcombine_internal.give_up_load(load) '
