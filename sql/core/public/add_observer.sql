@@ -2,10 +2,10 @@
 -- pgcombine.add_observer(queue, observer, language => 'python')
 -- Adds an observer to a queue: every pass that commits later runs it over the changes of the pass. The call waits for
 -- running passes, and later passes wait until the call commits.
---   statement  an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a function. It reads the
---              relation changes, which has the key columns, old_<value> and new_<value> (null: the key had or has no
---              value). It sees the tables as they were before the pass. Its names are looked up on the search path of
---              the role that runs the pass, so qualify them
+--   statement  an insert, update, delete, merge (PostgreSQL 17 and later), or a select that calls a function. It reads
+--              the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value).
+--              It sees the tables as they were before the pass. Its names are looked up on the search path of the role
+--              that runs the pass, so qualify them
 --   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
 -- The statement can read no other part of the pass's statement. If updates cancel out, changes is empty, but an
 -- aggregate over it still returns a row: add having count(*) > 0. The statement, and triggers on the tables that it

@@ -7,7 +7,7 @@
 -- isn't a copy, the session stores the file number of the table cluster_identity in a variable, and skips this check
 -- while the number stays the same: the identity can't change within the file (see refuse_cluster_identity). A role that
 -- sets the variable itself loses at most its own updates, since post_restore removes each row in a copied database.
--- A commit that notifies takes a lock of the whole database, so a writer notifies only while the idle lock is held.
+-- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
 -- alone: it takes the lock before it looks for work a last time and sleeps, and releases it when this table has work.
 -- So no writer commits unnoticed after that last look. Any role can take the lock. While it does, inserts notify

@@ -38,7 +38,7 @@ begin
     end if;
     -- an older snapshot would miss rows
     if existing and current_setting('transaction_isolation') <> 'read committed' then
-        raise exception 'attach of queue "%" needs isolation level read committed', check_attach.queue
+        raise exception 'attaching a table to queue "%" needs isolation level read committed', check_attach.queue
             using errcode = 'PC003', hint = 'or pass existing => false';
     elsif existing and row_security_active(source) then
         raise exception 'row security hides rows of % from role "%"', source, current_user
