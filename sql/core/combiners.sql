@@ -22,7 +22,7 @@
 --   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
 --                                                               tried on samples: see check_combiner
 --
--- Nulls. Every combiner ignores a null in an update, since null is its identity. An update of nulls only leaves the
+-- Nulls. Every combiner ignores a null in an update, since null is its identity. An update with only nulls leaves the
 -- value unchanged (a new key gets null). Only last and first take a null as a value: if the last update has null, the
 -- value is null. An update without its "at" counts only as long as no update has one. Among updates with equal "at",
 -- last takes the greatest value, first the least, and both take a null only if there is nothing else. All columns that
@@ -99,6 +99,6 @@ from builtin b
 on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
 
--- an upgrade makes the aggregates again that were generated for user-defined combiners
+-- An upgrade makes the generated aggregates of user-defined combiners again.
 select pgcombine_internal.register_combiner(to_regprocedure(c.function), c.type::regtype)
 from pgcombine.combiner c where to_regprocedure(c.function) is not null;

@@ -1,8 +1,8 @@
--- Every role can read the catalog, as it can PostgreSQL's own. The queues' tables are granted one by one: see
--- grant_right. A component's own file of this name has what it adds.
+-- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants the tables of
+-- queues one by one. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
--- No other role makes triggers of these, and no column of a row type or an enum, which could then not change any more.
--- What a role makes of functions stops no upgrade (see queries/set_aside.sql).
+-- No other role can create triggers with these functions, or columns of a row type or an enum: such a type could no
+-- longer change. Other uses of functions stop no upgrade (see queries/set_aside.sql).
 revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
 do $$
 declare
@@ -12,7 +12,7 @@ begin
         select t.oid
         from pg_type t left join pg_class c on c.oid = t.typrelid
         where t.typnamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
-          and t.typtype in ('c', 'e') and t.typacl is null -- a search makes temporary tables with domains
+          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: a search creates temporary tables with them
     loop
         execute format('revoke usage on type %s from public', _type);
     end loop;
@@ -26,10 +26,10 @@ grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pg
     pgcombine.pass_recent, pgcombine.oldest_snapshot, pgcombine.segment_stat, pgcombine.table_size to public;
 
 -- Passes and operators also write to tables that all queues share. Policies restrict them to the rows of their queues.
--- A role that may insert into, update or delete from a whole table may lock it, so these privileges are on columns, and
--- rows are not deleted but marked for delete_flagged. A claim locks rows, which takes the right to update. Whoever
--- reads rows of all queues reads those of roles that aren't trusted, too. So times, marks and documents are checked:
--- none is written that stops such a reader.
+-- A role with the privilege to insert into, update or delete from a whole table could lock it. So these privileges are
+-- on columns, and roles mark rows for delete_flagged instead of deleting them. A claim locks rows, which needs the
+-- privilege to update. Readers of all queues also read the rows of roles that aren't trusted. So policies check times,
+-- marks and documents: no role can write one that makes such a reader fail.
 grant update (paused) on pgcombine.queue to public;
 drop policy if exists seen on pgcombine.queue;
 create policy seen on pgcombine.queue for select using (true);
@@ -73,8 +73,8 @@ drop policy if exists repeated on pgcombine.failure;
 create policy repeated on pgcombine.failure for update using (pgcombine_internal.has_right(queue, 'work'))
     with check (pgcombine_internal.has_right(queue, 'work')
                 and pgcombine_internal.representable(since, last, retry_at));
--- every role may see that keys are quarantined, but not which; a key that the log takes has fewer than 500 levels, and
--- Python reads about a thousand
+-- Every role can see that keys are quarantined, but not which ones. A key in the log has fewer than 500 levels, and
+-- Python reads about a thousand.
 grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;

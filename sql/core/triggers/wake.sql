@@ -9,9 +9,9 @@
 -- sets the variable itself loses at most its own updates, since post_restore removes each row in a copied database.
 -- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
--- alone: it takes the lock before it looks for work a last time and sleeps, and releases it when this table has work.
--- So no writer commits unnoticed after that last look. Any role can take the lock. While it does, inserts notify
--- although no worker sleeps, or workers nap instead of sleeping (see take_idle_lock), and updates are combined a few
+-- alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this table has
+-- work. So no writer commits unnoticed after that last poll. Any role can take the lock. Meanwhile inserts notify
+-- although no worker listens, or workers nap instead of listening (see take_idle_lock), and updates are combined a few
 -- tenths of a second later.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()

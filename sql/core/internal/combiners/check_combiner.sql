@@ -1,8 +1,8 @@
 -- pgcombine_internal.check_combiner(combiner, name, type)
 -- Refuses a combiner that doesn't take the type of its column, or whose result depends on the order or grouping of
 -- sample values. A combiner that passes may still be wrong for other values.
--- Warns if the last digits of a sum depend on the order of updates (floating-point numbers), and if a function or
--- aggregate can't be tried for lack of samples.
+-- Warns if the last digits of a sum depend on the order of updates (floating-point numbers). Warns if a function or an
+-- aggregate can't be tried, since no samples of the type are known or the calls with all samples fail.
 --   name  the column's, for the messages
 -- Errors: PC003 the combiner doesn't fit; the message shows the counterexample.
 create or replace function pgcombine_internal.check_combiner(combiner text, name text, type text)

@@ -1,9 +1,9 @@
 -- pgcombine_internal.expand(template, value, new, type [, order_position, collation]) → text
 -- Fills in the template of a combiner (see combiners.sql).
---   value, new      operands: what fold aggregates, or the two that merge combines
+--   value, new      operands: fold aggregates value; merge combines value, the old one, with new
 --   order_position  the position of the column that orders, for last and first
--- {least} and {greatest} are PostgreSQL's own aggregates, found by their sort operator. For types without one (uuid,
--- boolean, jsonb …) the values are sorted.
+-- {least} and {greatest} are PostgreSQL's own aggregates, found by their sort operator. For types without such
+-- aggregates (uuid, boolean, jsonb …) the values are sorted.
 create or replace function pgcombine_internal.expand(template text, value text, new text, type text,
     order_position integer default null, "collation" text default null)
 returns text

@@ -2,7 +2,7 @@
 -- Returns the combiner that a column definition names: a built-in one, a function of two arguments or an aggregate of
 -- one. Functions and aggregates must take the column's type and return it.
 -- The name is looked up once, on the caller's search path. From then on the qualified name is used.
---   written     the name in the definition, perhaps quoted and qualified
+--   written     the name as it is in the definition, quoted or qualified where needed
 --   name, type  those of the column
 -- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.
 -- Errors: PC003 no combiner has that name, none takes the type, or its result has another type.

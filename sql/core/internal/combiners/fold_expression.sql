@@ -1,6 +1,6 @@
 -- pgcombine_internal.fold_expression(column) → text
--- Returns the aggregate expression that folds a value column of a key's updates into one value. It reads from
--- fold_source.
+-- Returns the aggregate expression that folds a value column of a key's updates into one value. The expression reads
+-- from fold_source.
 create or replace function pgcombine_internal.fold_expression("column" pgcombine.queue_column)
 returns text
 language sql stable

@@ -1,8 +1,9 @@
 -- pgcombine_internal.failures() → (queue, bucket, expires, attempts, sqlstate, error, since, retry_at)
 -- Returns the buckets whose last pass failed, and those from which expired keys couldn't be removed, of the queues
--- whose failures the caller may see. The tables' policies hide such rows from roles that may not see the errors.
---   expires  whether it is about expired keys; attempts and retry_at are null then
---   error    null for a role that monitors and may not read the queue, since errors name keys and values
+-- whose failures the caller may see. The policies of the tables hide these rows from roles that must not see the
+-- errors.
+--   expires  whether the row is about expired keys; attempts and retry_at are null then
+--   error    null for a role that monitors and can't read the queue, since errors name keys and values
 -- Runs with its owner's rights. Every role may call it.
 create or replace function pgcombine_internal.failures(out queue text, out bucket integer, out expires boolean,
     out attempts integer,

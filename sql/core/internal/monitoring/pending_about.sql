@@ -1,7 +1,8 @@
 -- pgcombine_internal.pending_about(queue) → jsonb
--- Tells for sample which buckets of a queue have pending updates: an array with bucket, pending and since, the time of
--- the oldest one (see time_of). Whether something is pending in a bucket is exact. How much, and since when, is an
--- estimate (see segment_about) if it is more than a few pages; then since is rather too early than too late.
+-- Returns, for sample, the buckets of a queue that have pending updates: an array of objects with bucket, pending (the
+-- number of updates) and since (the time of the oldest one, see time_of).
+-- The list of buckets is exact. If a bucket's segments have more than a few pages, pending and since are estimates (see
+-- segment_about). Such a since is more likely too early than too late.
 create or replace function pgcombine_internal.pending_about(queue text)
 returns jsonb
 language plpgsql
@@ -38,7 +39,7 @@ begin
                 from unnest(_log.tables) t (name)
                 cross join lateral pgcombine_internal.segment_about(_queue.queue, t.name, _log.condition) a;
             end if;
-            raise sqlstate 'PC099'; -- ends the locks of the segments: see busy
+            raise sqlstate 'PC099'; -- the rollback releases the locks on the segments: see busy
         exception
             when sqlstate 'PC099' then
                 if _first is not null then

@@ -1,10 +1,13 @@
 -- pgcombine_internal.sample(kind) → (queue, at, figures)
--- Returns figures of the queues on which the caller has any right: how much is pending (see pending_about), or sizes
--- (see sizes). Figures are kept in pgcombine.sample for a hundred times as long as the looks at all queues took, so
--- that looks take about a percent of a processor core: pending ones for 1 to 10 seconds, sizes for 30 to 300. A lag of
--- more than ten seconds isn't kept if a pass has ended since then. Without passes, what is pending is kept for a
--- minute. If pgcombine.fresh is on, nothing is kept. Nothing new is stored in a transaction that is read-only or keeps
--- one snapshot. No call waits for another, nor long for a lock on a queue's tables: the former figures stay.
+-- Returns figures of the queues on which the caller has any right: pending updates (see pending_about) or sizes (see
+-- sizes).
+-- Figures are kept in pgcombine.sample for a hundred times as long as it took to find those of all queues. So finding
+-- them takes about a percent of a processor core. Figures of pending updates are kept for 1 to 10 seconds, sizes for 30
+-- to 300. Figures with a lag of more than ten seconds aren't kept once a pass has ended after them. Without recent
+-- passes, figures that show pending updates are kept for a minute. If the setting pgcombine.fresh is on, the call finds
+-- all figures again.
+-- A transaction that is read-only or keeps one snapshot stores no figures. No call waits for another one, or long for a
+-- lock on a queue's tables: it returns the former figures.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
 -- Runs with its owner's rights. Every role may call it.
@@ -39,7 +42,7 @@ begin
     loop
         _good := _keep;
         if sample.kind = 'pending' and figures <> '[]' then
-            -- one that ended before the look may have committed after it
+            -- a pass that ended before the figures were found may have committed after that
             select max(p.ended) into _ended from pgcombine.pass p where p.queue = sample.queue
                 and p.ended > sample.at - interval '10 seconds';
             if _ended is null then
@@ -55,7 +58,7 @@ begin
             begin
                 figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue)
                                             else pgcombine_internal.sizes(sample.queue) end;
-                -- Another caller that keeps figures of the queue has the lock until its transaction ends.
+                -- Another caller that stores figures of the queue has the lock until its transaction ends.
                 if _stores and pg_try_advisory_xact_lock(hashtext('pgcombine.sample.' || sample.kind),
                     hashtext(sample.queue)) then
                     insert into pgcombine.sample as s (queue, kind, at, figures, seconds)

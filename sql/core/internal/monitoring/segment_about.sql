@@ -1,9 +1,10 @@
 -- pgcombine_internal.segment_about(queue, relation, condition) → (pending, oldest)
--- Estimates the number of pending updates in a segment, and the id of the oldest. It reads all pages of a small
--- segment. Of a large one it reads a row on each of 32 pages, and the last pages. Updates are stored in the order in
--- which they were written, so the sample's share of pending updates is that of the segment, to about 3 %.
+-- Estimates the number of pending updates in a segment, and the id of the oldest one. The function reads all pages of a
+-- small segment. Of a large segment it reads one row on each of 32 pages, and the last pages. Updates are stored in the
+-- order in which they were written. So the sample's share of pending updates is that of the segment, to about 3 %.
 --   condition  see bucket_log
---   oldest     null: none is pending. In a large segment: the oldest one sampled, less the distance between two samples
+--   oldest     null: none is pending. In a large segment: the oldest id in the sample, less the distance between two
+--              sampled rows
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
     out pending bigint, out oldest bigint)

@@ -1,8 +1,9 @@
 -- pgcombine_internal.sizes(queue) → jsonb
--- Returns the sizes of a queue's tables, for sample: an array with table, rows (by its last vacuum or analyze; null: of
--- the log nobody knows), bytes (with TOAST), index_bytes. Of the log also segments, filled, waiting and waiting_bytes.
--- A segment waits to be reclaimed if its round is over, or if it is large (see consumed_segments), and its last updates
--- aren't pending.
+-- Returns the sizes of a queue's tables, for sample: an array of objects with table, rows (as of the last vacuum or
+-- analyze), bytes (with TOAST) and index_bytes. The object of the log has no rows, and has segments, filled, waiting
+-- and waiting_bytes.
+-- A segment waits to be reclaimed if its last updates aren't pending, and if its round is over or it is large (see
+-- consumed_segments).
 create or replace function pgcombine_internal.sizes(queue text)
 returns jsonb
 language sql

@@ -1,7 +1,7 @@
 -- pgcombine_internal.pass_sql(queue, bucket, small_batch) → text
 -- Returns the statement of passes over a bucket. pass_template explains it and its parameters.
---   queue  the queue's row, with the statements that regenerate_pass has made
---   small_batch    the statement for small_batch updates
+--   queue        the queue's row, with the statements that regenerate_pass has made
+--   small_batch  whether to return the statement for few updates
 create or replace function pgcombine_internal.pass_sql(queue pgcombine.queue, bucket integer, small_batch boolean)
 returns text
 language sql immutable

@@ -12,9 +12,8 @@
 --   marks, marks_mask  see bucket_marks
 --   reads          for each segment, whether it may hold pending updates
 --   range_mask, hash_range  only keys with hash & range_mask = hash_range. If more than pass_limit updates are pending,
---                           or
---                  these take more than 64 megabytes, passes take hash ranges in turn. So no pass takes much more than
---                  the limit. After cancelled passes the limit is lower (see fail_pass)
+--                  or these take more than 64 megabytes, passes take hash ranges in turn. So no pass takes much more
+--                  than the limit. After cancelled passes the limit is lower (see fail_pass)
 --   pending        number of updates; of all keys if the caller names a hash range. 5000 stands for any number from
 --                  5000 to little more than pass_limit. If nothing can exceed the limit, updates aren't counted: 1000
 --                  then means many, null few

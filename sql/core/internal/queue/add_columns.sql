@@ -1,10 +1,11 @@
 -- pgcombine_internal.add_columns(queue, key, value)
--- Parses, checks and records the columns of a queue that is being created: 'word text' (key), 'n bigint sum' (value).
--- A definition is the name (perhaps quoted), the type as in create table, perhaps a collation (word text collate "C").
--- For values the combiner comes last: a built-in one, or the perhaps qualified name of a function or an aggregate;
--- last(at) and first(at) name the column that orders them.
+-- Parses, checks and records the columns of a queue that is being created: 'word text' for a key, 'n bigint sum' for a
+-- value.
+-- A definition is the name, quoted where SQL needs it; the type as in CREATE TABLE; and optionally a collation (word
+-- text collate "C"). The definition of a value ends with the combiner: a built-in one, or the name of a function or an
+-- aggregate. last(at) and first(at) name the column that orders the updates.
 -- Tables written: pgcombine.queue_column; combiner, at the first use of a function or an aggregate.
--- Errors: PC003 there is no key column or no value column, or a definition is wrong; the message says why.
+-- Errors: PC003 there is no key column or no value column, or a definition is wrong.
 create or replace function pgcombine_internal.add_columns(queue text, key text[], value text[])
 returns void
 language plpgsql

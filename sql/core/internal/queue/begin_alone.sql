@@ -1,12 +1,13 @@
 -- call pgcombine_internal.begin_alone(name)
--- Begins a new transaction for a public procedure, in which each statement has its own snapshot.
+-- Begins a read committed transaction for a public procedure. Each statement in it has its own snapshot.
+--   name  the procedure's, for the error
 -- Errors: PC003 (or 2D000) the procedure was called in a transaction.
 create or replace procedure pgcombine_internal.begin_alone(name text)
 language plpgsql
 as $$
 begin
-    -- In a block with an exception clause a commit always fails. Only the message says whether the procedure was called
-    -- in a transaction. If messages are translated, the commit below raises 2D000 instead.
+    -- A commit in a block with an exception clause always fails. Its message tells whether the procedure was called in
+    -- a transaction. If the server translates messages, the commit below raises 2D000 instead.
     begin
         commit;
     exception when invalid_transaction_termination then

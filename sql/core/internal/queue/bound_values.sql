@@ -1,7 +1,8 @@
 -- pgcombine_internal.bound_values(queue)
--- Bounds each value of an update to a megabyte before compression, each combined value to 16, and documents of
--- jsonb_merge to 64 levels, unless that has been done or the column's type does it. A pass has the updates and values
--- of a key in memory, several times over. Rows that are there aren't checked.
+-- Adds check constraints that bound the values of a queue, since a pass has the updates and the value of a key in
+-- memory, several times over. A value in an update has at most a megabyte before compression, a combined value at most
+-- 16. A document of jsonb_merge has at most 64 levels, too.
+-- A column whose type bounds its size gets no constraint. Existing constraints stay. Existing rows aren't checked.
 create or replace function pgcombine_internal.bound_values(queue text)
 returns void
 language plpgsql
@@ -18,7 +19,7 @@ begin
                        when c.combiner = 'jsonb_merge' then 'pgcombine_internal.valid_document(%I, %s)'
                        when b.typcategory = 'S' then 'pg_catalog.octet_length(%I::text) <= %s'
                        when b.typname = 'bytea' then 'pg_catalog.octet_length(%I) <= %s'
-                       -- array[…] makes a value whole
+                       -- array[…] detoasts the value
                        else 'pg_catalog.pg_column_size(array[%I]) <= %s' end, c.name, t.bytes), ' and '
                        order by c.position), bool_or(c.combiner = 'jsonb_merge')
             from pgcombine.queue_column c

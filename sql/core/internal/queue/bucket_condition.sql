@@ -1,8 +1,9 @@
 -- pgcombine_internal.bucket_condition(queue, bucket) → text
--- Returns the condition that selects a bucket's keys among those of the other buckets in its partition; empty if the
--- bucket has the partition for itself.
--- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of partitions
--- divides that of buckets, so the keys of a bucket are all in partition bucket % partitions.
+-- Returns the condition that selects a bucket's keys among those of the other buckets in its partition. The condition
+-- is empty if the bucket doesn't share its partition.
+-- A key meets the condition if PostgreSQL's hash partitioning would put it into the partition with the bucket's number,
+-- if there were as many partitions as buckets. The number of partitions divides the number of buckets, so all keys of a
+-- bucket are in partition bucket % partitions.
 create or replace function pgcombine_internal.bucket_condition(queue text, bucket text)
 returns text
 language sql stable

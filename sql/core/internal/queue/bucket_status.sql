@@ -1,6 +1,6 @@
 -- pgcombine_internal.bucket_status(queue, bucket) → (backlog, lag_seconds)
--- Returns the number of a bucket's pending updates and the age of the oldest in seconds, to about a second (see
--- time_of).
+-- Returns the number of a bucket's pending updates, and the age of the oldest one in seconds. The age is exact to about
+-- a second (see time_of).
 -- Runs with its owner's rights, for roles with any right on the queue.
 -- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine_internal.bucket_status(queue text, bucket integer, out backlog bigint,
@@ -22,7 +22,7 @@ begin
             execute format('select count(*), min(pgcombine_tx) from %s',
                 pgcombine_internal.log_sql(bucket_status.queue, _log.tables, _log.condition))
             into backlog, _oldest;
-            raise sqlstate 'PC099'; -- ends the locks of the segments: see busy
+            raise sqlstate 'PC099'; -- the rollback releases the locks on the segments: see busy
         exception when sqlstate 'PC099' then null;
         end;
     end if;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.check_buckets(buckets, buckets_per_partition)
--- Raises unless a queue can have so many buckets, so many of which share a partition.
+-- Raises unless a queue can have this number of buckets, with this number of buckets in each partition.
 -- Errors: PC003 an invalid number.
 create or replace function pgcombine_internal.check_buckets(buckets integer, buckets_per_partition integer)
 returns void

@@ -1,9 +1,10 @@
 -- pgcombine_internal.checked_condition(queue, option, condition) → text
--- Checks a condition over a queue's columns and returns it with qualified names. PostgreSQL itself parses it: a cursor
--- accepts a single statement only, and the check constraint of a table made for it admits neither subqueries nor
--- aggregates, and lists the columns. No table of the queue is locked.
---   option  delete_when: the condition may name value columns only. expire_when: it may name all columns, and calls no
---           volatile function, since a pass evaluates it more than once
+-- Checks a condition over a queue's columns, and returns it with qualified names; null: there is no condition.
+-- PostgreSQL itself parses the condition. A cursor accepts only a single statement. A check constraint on a table that
+-- is made for the check rejects subqueries and aggregates, and its catalog row lists the columns. Of the queue's tables
+-- only <queue>_values is locked, as a reader locks it.
+--   option  delete_when: the condition can name only value columns. expire_when: the condition can name all columns,
+--           and must not call a volatile function, since a pass evaluates it more than once
 -- Errors: PC003 the condition doesn't parse, isn't boolean, names other columns, or calls a volatile function.
 create or replace function pgcombine_internal.checked_condition(queue text, option text, condition text)
 returns text

@@ -1,13 +1,14 @@
 -- pgcombine_internal.close_queue(queue, force, wholly)
--- Removes a queue from the catalog, with all its objects except its two tables, which are then locked.
+-- Removes a queue from the catalog and drops its objects, except its two tables, which it locks.
 --   force   see drop_queue
---   wholly  whether their partitions are locked, too
--- Components register for two events (see the table hook): close returns rows with a problem that keeps the queue
--- (null: none), a hint, and the statement that removes it. closed runs when the queue is out of the catalog.
+--   wholly  whether to lock the tables' partitions, too
+-- Components register queries for two events (see the table hook). A query for close returns rows: a problem that keeps
+-- the queue (null: none), a hint, and the statement that removes what the component has. A query for closed runs once
+-- the queue is out of the catalog.
 -- Tables written: pgcombine.queue and the tables that refer to it; combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
--- or held, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout; 2BP01
--- another object depends on its views.
+-- or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout;
+-- 2BP01 another object depends on its views.
 create or replace function pgcombine_internal.close_queue(queue text, force boolean, wholly boolean)
 returns void
 language plpgsql
@@ -26,16 +27,16 @@ declare
             else clock_timestamp() + s.setting::bigint * interval '1 ms' end
         from pg_settings s where s.name = 'lock_timeout');
 begin
-    -- updates that were committed after an older snapshot would be lost without being counted
+    -- an older snapshot doesn't see updates committed since, which would be lost uncounted
     if force is not true and current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'drop of queue "%" needs isolation level read committed', _queue using errcode = 'PC003',
             hint = 'other levels don''t see all pending updates; or pass force => true to lose them';
     end if;
-    -- Claim the buckets before locking tables, as a pass does: a pass in progress then ends and can't deadlock with
-    -- this.
+    -- Claim the buckets before locking tables, as a pass does. A pass in progress then ends first and can't deadlock
+    -- with this function.
     perform pgcombine_internal.claim_buckets(_queue);
-    perform from pgcombine.queue q where q.queue = _queue for update; -- nothing more comes to refer to the queue
-    -- before the locks below, since a component may wait for the others who use what it removes
+    perform from pgcombine.queue q where q.queue = _queue for update; -- from now on no new row refers to the queue
+    -- This precedes the locks below, since a component may wait for the users of what it removes.
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
         for _problem, _hint, _removal in execute _query using _queue loop
             if force is not true and _problem is not null then
@@ -73,8 +74,8 @@ begin
     for _query in select h.query from pgcombine.hook h where h.event = 'closed' loop
         execute _query using _queue;
     end loop;
-    -- User-defined combiners that no queue uses any more, with the routines that fold by them. A transaction that
-    -- creates a queue with a combiner has locked the combiner's row: such a row is skipped.
+    -- Drop user-defined combiners that no queue uses any more, with the routines that fold with them. A transaction
+    -- that creates a queue with a combiner has locked the combiner's row, so this skips the row.
     for _combiner in
         select k.combiner from pgcombine.combiner k where k.function is not null for update skip locked
     loop

@@ -1,5 +1,5 @@
 -- pgcombine_internal.column_definition(column) → text
--- Returns the definition of a queue's column, as create_queue takes it.
+-- Returns the definition of a queue's column in the form that create_queue reads.
 create or replace function pgcombine_internal.column_definition("column" pgcombine.queue_column)
 returns text
 language sql stable

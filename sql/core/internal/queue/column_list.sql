@@ -1,10 +1,10 @@
 -- pgcombine_internal.column_list(queue [, role, form, separator]) → text
--- Returns a queue's columns in order, each by a template (see fill), as one text; null: there are none.
+-- Returns a queue's columns in order as one text, each written by a template (see fill); null: there are none.
 --   role  'key' or 'value'; null: both
---   form  {name}: its name. {literal}: its name as a literal. {old} and {new}: its names in the changes (old_…, new_…).
---         {position}, {number}: its place, from 0 and from 1. {type}: its type. {collate}: ' collate …', or nothing.
---         {initial}: the default of an update, as a literal. {equals}: its type's equality operator. {fold}: the
---         aggregate that folds it (see fold_expression)
+--   form  the template. {name}: the column's name. {literal}: its name as a literal. {old} and {new}: its names in the
+--         changes (old_…, new_…). {position}, {number}: its place, from 0 and from 1. {type}: its type. {collate}: its
+--         collation after collate, or nothing. {initial}: the default of an update, as a literal. {equals}: its type's
+--         equality operator. {fold}: the aggregate that folds it (see fold_expression)
 create or replace function pgcombine_internal.column_list(queue text, role text default null,
     form text default '{name}', separator text default ', ')
 returns text

@@ -1,5 +1,6 @@
 -- pgcombine_internal.copy_owner(source, target)
--- Gives a table the owner and the privileges of another one, and a full replica identity if the other has one.
+-- Gives the relation target the owner and the privileges of the relation source, and a full replica identity if source
+-- has one.
 create or replace function pgcombine_internal.copy_owner(source regclass, target regclass)
 returns void
 language plpgsql

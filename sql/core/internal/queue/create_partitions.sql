@@ -1,10 +1,12 @@
 -- pgcombine_internal.create_partitions(queue, partitions [, suffix])
--- Makes the partitions of a queue's two tables. The updates are partitioned by the transaction's id into a ring of
--- segments, and each segment by the hash of the key. The tables that result are called segments of a partition, or of
--- its buckets. They are only inserted into and truncated (but see delete_consumed and end_pass). The values are
--- partitioned by the same hash, with room for heap-only updates.
---   partitions  the number of partitions by hash; they are in the queue's tablespaces, in turn
---   suffix      ends the names of the parents and their partitions: rebucket fills tables of its own
+-- Makes the partitions of a queue's two tables.
+-- The log is partitioned by the transaction's id into a ring of segments, and each segment by the hash of the key. The
+-- resulting tables are called segments of a partition, or of the partition's buckets. Rows are inserted into these
+-- tables, and the tables are truncated. Rows are deleted only where a truncation isn't possible (see delete_consumed
+-- and end_pass).
+-- The values are partitioned by the same hash. Their pages have room for heap-only updates.
+--   partitions  the number of partitions by hash. The partitions go to the queue's tablespaces in turn
+--   suffix      ends the names of the parents and of their partitions, for the new tables that rebucket fills
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.create_partitions(queue text, partitions integer, suffix text default '')
 returns void
@@ -32,7 +34,7 @@ begin
                  with (%s)',
                 _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,
                 _queue.queue || '_updates_s' || _place || suffix, create_partitions.partitions, _number,
-                -- rows die only if reclaim may not truncate the table
+                -- rows seldom die, since the tables are truncated
                 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
             execute format('comment on table pgcombine.%I is %L',
                 _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,

@@ -1,12 +1,13 @@
 -- pgcombine_internal.create_tables(queue)
 -- Makes the two partitioned tables of a queue from its columns in the catalog. create_partitions makes the partitions.
---   <queue>_updates  the log. A row is one update with the id of its transaction. It has no index and no identity. It
+--   <queue>_updates  the log. A row is one update with the id of its transaction. The table has no index and no key. It
 --                    is partitioned by list: each 2 ^ segment_bits ids belong to the next segment of the ring
---   <queue>_values   the key is the primary key. It is partitioned by the hash of the key
--- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
--- 2700: a longer key fails when it is enqueued, not in every later pass. A single text column is limited by a domain:
--- each statement would prepare a check of the table again for each partition that it writes to.
--- Tables written: queue, queue_column, which gets the types as PostgreSQL names them.
+--   <queue>_values   the key is the primary key. The table is partitioned by the hash of the key
+-- Key columns whose types don't bound their size have at most 2600 bytes together, since an entry of the primary key's
+-- index has room for about 2700. So a longer key fails when it is enqueued, not in every later pass. A domain limits a
+-- single text column: a statement would prepare a check constraint of the table again for each partition that it writes
+-- to.
+-- Tables written: queue_column, which gets the types as PostgreSQL names them.
 -- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine_internal.create_tables(queue text)
 returns void
@@ -50,7 +51,8 @@ begin
             _queue.segment_bits, _queue.segments - 1);
         execute format('create table %s (%s, primary key (%s)) partition by hash (%s)', _values,
             pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), _key, _key);
-        -- arrays have operator classes whatever their elements are, so only a query shows whether these have some, too
+        -- an array type has operator classes even if its element type has none, so only a query shows whether the key
+        -- can be grouped
         execute format('select from %s group by %s', _values, _key);
         perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883',
             'PostgreSQL can''t compare domains over enums', '')
@@ -60,7 +62,7 @@ begin
             using errcode = 'PC003', hint = 'choose a type that has an equality operator, a hash function and an order';
     end;
 
-    -- with qualified names and typmods, since passes run under other search paths
+    -- the types get qualified names and modifiers, since passes run under other search paths
     update pgcombine.queue_column c
     set type = pgcombine_internal.type_name(a.atttypid, a.atttypmod)
     from pg_attribute a

@@ -1,8 +1,9 @@
 -- pgcombine_internal.current_expression(column) → text
--- Returns the expression that combines a value column in <queue>_current. It is that of passes (see fold_expression),
--- except that a sum beyond its type is null with a warning, since an error would fail the readers of all other keys.
--- Sums of integers and of numeric(p, s) are compared with the type's range. Others take a function with a handler of
--- exceptions, which is called only for keys with pending updates.
+-- Returns the expression that combines a value column in <queue>_current. It is the expression of passes (see
+-- fold_expression), except for sums: a sum beyond its type's range is null with a warning, since an error would fail
+-- the query for all other keys, too.
+-- The expression compares sums of integers and of numeric(p, s) with the type's range. For sums of other types it calls
+-- current_sum, which handles exceptions, but only for keys with more than one value or update.
 create or replace function pgcombine_internal.current_expression("column" pgcombine.queue_column)
 returns text
 language plpgsql stable

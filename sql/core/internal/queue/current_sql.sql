@@ -1,9 +1,10 @@
 -- pgcombine_internal.current_sql(queue) → text
 -- Returns the query of the view <queue>_current: the values combined with the pending updates.
--- Updates of quarantined keys are left out, since the next pass moves them to the quarantine.
--- A sum beyond its type is null, with a warning (see current_expression). Other errors of a key fail each query that
--- combines it.
--- Conditions on the key reach both tables through the union. One partition of each is read.
+-- The query leaves out updates of quarantined keys, since the next pass moves them to the quarantine.
+-- A sum beyond its type is null, with a warning (see current_expression). Any other error of a key fails each query
+-- that combines the key.
+-- PostgreSQL pushes conditions on the key down to both tables. So a query for one key reads the tables of one
+-- partition.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.current_sql(queue text)
 returns text

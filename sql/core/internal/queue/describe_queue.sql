@@ -1,5 +1,5 @@
 -- pgcombine_internal.describe_queue(queue)
--- Comments on the tables and views of a queue and on their columns. create_partitions comments on partitions.
+-- Writes the comments on a queue's tables and views and on their columns. create_partitions writes those on partitions.
 create or replace function pgcombine_internal.describe_queue(queue text)
 returns void
 language plpgsql

@@ -1,8 +1,10 @@
 -- pgcombine_internal.key_hash(queue [, alias]) → text
--- Returns the expression that hashes a row's key to 64 bits. Equal keys have equal hashes, and hash ranges are
--- hash ranges of the hash. The hash isn't stored, since that of enums changes when a dump is restored.
--- PostgreSQL's hash_record_extended passes a seed that may or may not be null. C functions ignore that. A hash function
--- in SQL or another language may return different hashes of equal keys, so the expression calls it directly.
+-- Returns the expression that hashes a row's key to 64 bits. Equal keys have equal hashes. The low bits of the hash say
+-- to which hash range a key belongs. The hash isn't stored, since the hash of an enum changes when a dump is restored.
+-- PostgreSQL's hash_record_extended leaves it undefined whether the seed that it passes on is null. Hash functions in C
+-- ignore that. A hash function in SQL or another language could return different hashes of equal keys, so the
+-- expression calls such a function directly.
+--   alias  that of the row; null: the expression has unqualified column names
 create or replace function pgcombine_internal.key_hash(queue text, alias text default null)
 returns text
 language plpgsql stable

@@ -1,8 +1,9 @@
 -- pgcombine_internal.lock_capacity([version]) → bigint
 -- Returns the number of objects that all sessions together can lock: max_locks_per_transaction for each possible
--- process or prepared transaction. Up to PostgreSQL 18 the server has 1.6 to 1.7 times as much for other sessions. By
--- its release notes, PostgreSQL 19 has no such rest, and the setting has to be doubled for the former room.
---   version  as server_version_num has it, for tests; by default this server's
+-- process or prepared transaction. Up to PostgreSQL 18 the server has room for 1.6 to 1.7 times as many, which leaves a
+-- reserve for other sessions. According to its release notes, PostgreSQL 19 has no such reserve, and the same room
+-- needs twice the setting.
+--   version  a number like server_version_num, for tests
 create or replace function pgcombine_internal.lock_capacity(
     version integer default current_setting('server_version_num')::integer)
 returns bigint

@@ -1,11 +1,14 @@
 -- pgcombine_internal.lock_tables(queue, attempt [, wholly]) → boolean
 -- Tries to lock a queue's tables with their partitions, its views and its catalog row against all other use, until the
--- transaction ends. If they weren't free in time, it holds none, and returns false after a pause. Then try again.
--- Transactions lock these in any order, so waiting for one table with the lock of another could be a deadlock. Whoever
--- waits for this attempt began after it, and PostgreSQL looks for a deadlock after deadlock_timeout. So from half of
--- that time on the attempt takes only what is free at once. It may wait longer for its first lock alone: in turn that
--- of the readers of <queue>_current, of the writers, and of the readers of values.
---   attempt  from 0. The wait grows with it: it holds up all later sessions, so it is short at first
+-- transaction ends. If they don't become free in time, the function holds no lock, pauses, and returns false. The
+-- caller then tries again.
+-- Other transactions lock these objects in any order. So waiting for one of them while holding another could be a
+-- deadlock. Sessions that wait for this attempt began to wait after the attempt began, and PostgreSQL looks for a
+-- deadlock only after deadlock_timeout. So from half of that time on the attempt takes only what is free at once.
+-- The attempt may wait longer for its first lock, since it holds no other lock then. The first lock is, in turn, the
+-- one that readers of <queue>_current, writers, and readers of values take first.
+--   attempt  the number of the attempt, from 0. The wait grows with it. It is short at first, since all later sessions
+--            wait behind the attempt
 --   wholly   false: without the partitions
 create or replace function pgcombine_internal.lock_tables(queue text, attempt integer, wholly boolean default true)
 returns boolean
@@ -21,7 +24,7 @@ declare
     _updates constant text := format('pgcombine.%I', lock_tables.queue || '_updates');
     _values constant text := format('pgcombine.%I', lock_tables.queue || '_values');
     _ordered constant text[] := array[ -- in the order of the readers of <queue>_current
-        -- LOCK TABLE would lock the tables, too
+        -- LOCK TABLE on a view would also lock the tables that the view reads
         format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'),
         format('lock table only %s in access exclusive mode', _values),
         format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_pending'),

@@ -1,7 +1,7 @@
 -- pgcombine_internal.normal_sql(query) → text
--- Returns a query in PostgreSQL's own wording, so that a view can be compared with the query it was made from, also
--- after a restore (which may need two rounds of rewording). Null: the session is read-only or may make no temporary
--- view. No view is left behind.
+-- Returns a query in PostgreSQL's own wording, so that a view can be compared with the query that made it. After a
+-- restore the wording may need two rounds to settle. Null: the session is read-only, or lacks the right to create a
+-- temporary view. No view is left behind.
 create or replace function pgcombine_internal.normal_sql(query text)
 returns text
 language plpgsql strict

@@ -1,7 +1,7 @@
 -- pgcombine_internal.pending_sql(queue) → text
--- Returns the query of the view <queue>_pending: the updates that their bucket's marks don't see, one row an update. It
--- reads the marks once a query (see queue_marks). A condition on the key restricts it to the tables of the key's
--- bucket.
+-- Returns the query of the view <queue>_pending: the updates that the marks of their bucket don't see, one row for each
+-- update. The query reads the marks once (see queue_marks). With a condition on the key it reads only the tables of the
+-- key's bucket.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pending_sql(queue text)
 returns text

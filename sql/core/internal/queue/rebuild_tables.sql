@@ -1,8 +1,9 @@
 -- pgcombine_internal.rebuild_tables(queue, partitions, until)
--- Gives a queue's two tables other partitions, for rebucket. It copies values and pending updates, with their ids, to
--- new tables, locks the queue's, copies what has come in since, and exchanges the partitions. The new ones have the
--- owner and the privileges of the old ones. The view <queue>_pending then lists all updates, until it is made again.
---   until  when to stop trying for the lock
+-- Gives a queue's two tables other partitions, for rebucket. It copies values and pending updates to new tables, locks
+-- the queue's tables, copies the updates that have come in since, and exchanges the partitions. Updates keep their ids.
+-- The new partitions have the owner and the privileges of the old ones. The view <queue>_pending then lists all
+-- updates, until rebucket makes the view again.
+--   until  when to stop trying to lock the tables
 -- Tables written: <queue>_updates, <queue>_values, restoring.
 -- Errors: PC001 unknown queue; PC006 the lock wasn't granted in time.
 create or replace function pgcombine_internal.rebuild_tables(queue text, partitions integer, until timestamptz)
@@ -30,14 +31,14 @@ declare
     _children oid[];
     _child record;
 begin
-    -- The key of the new updates has no cast to own_tx, since the check below calls its function for each row.
+    -- The partition key of the new log has no cast to own_tx: the check below calls the domain's function for each row.
     execute format('create table %s (like %s including defaults including constraints)
                     partition by list (((pgcombine_tx >> %s) & %s))',
         _new_updates, _updates, _queue.segment_bits, _queue.segments - 1);
     execute format('create table %s (like %s including defaults including constraints) partition by hash (%s)',
         _new_values, _values, _keys);
     perform pgcombine_internal.create_partitions(_name, partitions, '_new');
-    -- With what PostgreSQL checks of a segment as a check, the exchange needs no scan under its lock.
+    -- A check constraint with the segment's partition condition saves the exchange a scan under its lock.
     for _place in 0 .. _queue.segments - 1 loop
         execute format('alter table pgcombine.%I add constraint pgcombine_place check (%s)',
             _name || '_updates_s' || _place || '_new',
@@ -102,7 +103,7 @@ begin
         where c.oid = any (_children)
     loop
         execute format('alter table %s rename to %I', _child.name, _child.final);
-        if _child.parent in (_updates, _values) then -- others stay where they are
+        if _child.parent in (_updates, _values) then -- deeper partitions move with their parents
             execute format('alter table %s detach partition %s', _child.prepared, _child.name);
             execute format('alter table %s attach partition %s %s', _child.parent, _child.name, _child.bound);
         end if;

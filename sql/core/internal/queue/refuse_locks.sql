@@ -1,8 +1,10 @@
 -- pgcombine_internal.refuse_locks(queue, what, locks, otherwise [, hint])
--- Raises if an action needs more locks at the same time than the server has room for, or failed for lack of them.
+-- Raises if an action needs more locks at the same time than the server has room for, or has failed for lack of locks.
 --   what       the action, for the message
---   otherwise  another remedy than changing the server's setting, with a comma or semicolon before it
---   hint       that of the error; it names max_locks_per_transaction if locks were lacking
+--   locks      number of locks that the action needs
+--   otherwise  a remedy besides the server's setting; it begins with a comma or a semicolon
+--   hint       the hint of the error with which the action failed. It names max_locks_per_transaction if the server had
+--              no room for locks
 -- Errors: PC011 too many locks.
 create or replace function pgcombine_internal.refuse_locks(queue text, what text, locks bigint, otherwise text,
     hint text default '')

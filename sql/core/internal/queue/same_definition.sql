@@ -1,9 +1,9 @@
 -- pgcombine_internal.same_definition(queue, key, value, settings)
 -- Raises an error that names the differences unless an existing queue has this definition. It doesn't compare what
--- rebucket and operators change: the number of buckets, how they share tables, tablespaces and pass_limit.
+-- rebucket and operators change: the number of buckets, how many share a partition, tablespaces and pass_limit.
 --   key, value  as in create_queue
 --   settings    options of create_queue by name
--- Errors: PC002 the queue is defined otherwise; PC003 an invalid definition.
+-- Errors: PC002 the queue has another definition; PC003 an invalid definition.
 create or replace function pgcombine_internal.same_definition(queue text, key text[], value text[], settings jsonb)
 returns void
 language plpgsql

@@ -1,14 +1,14 @@
 -- pgcombine_internal.valid_document(document, bytes) → boolean
--- Returns whether a document takes at most a number of bytes before compression, and has at most 64 levels of
--- objects and arrays. Merging takes time for each level.
--- It is PL/pgSQL, since each insert prepares a check constraint again for each partition that it writes to, and a
--- longer expression would take longer.
+-- Returns whether a document has at most this number of bytes before compression, and at most 64 levels of objects and
+-- arrays. Merging takes time for each level.
+-- It is PL/pgSQL, since an insert prepares a check constraint again for each partition that it writes to, and a longer
+-- expression would take longer.
 create or replace function pgcombine_internal.valid_document(document jsonb, bytes integer)
 returns boolean
 language plpgsql immutable parallel safe
 as $$
 declare
-    _size constant integer := pg_column_size(array[document]); -- array[…] makes the document whole
+    _size constant integer := pg_column_size(array[document]); -- array[…] detoasts the document
 begin
     return _size < 8 * 64 -- a level takes 8 bytes
         or _size <= bytes and not jsonb_path_exists(document, 'strict $.**{65}');

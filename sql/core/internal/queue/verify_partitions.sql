@@ -1,6 +1,6 @@
 -- pgcombine_internal.verify_partitions(queue, parent) → problems
--- The part of verify that finds partitions by hash that are missing or have other bounds, and rows of keys that belong
--- to another one.
+-- The part of verify that finds partitions by hash that are missing or have other bounds, and rows whose keys belong to
+-- another partition.
 --   parent  the table <queue>_values, or a segment of <queue>_updates
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_partitions(queue text, parent regclass)
@@ -9,7 +9,7 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_partitions.queue);
-    -- the name of the partitions: before the number and after it
+    -- the partitions' names: the text before the number, and the text after it
     _name constant text[] := (
         select array[regexp_replace(c.relname, '_s\d+$', ''), substring(c.relname from '_updates(_s\d+)$')]
         from pg_class c where c.oid = verify_partitions.parent);

@@ -1,7 +1,8 @@
 -- pgcombine_internal.warn_of_delete_when(queue)
 -- Warns if delete_when holds for values that aren't the combiners' identity (n <= 0, or n = 0 beside another sum). The
 -- result for a key then depends on which updates fall into one pass.
--- It tries samples: for the next update, a value for which delete_when holds must be equivalent to no value.
+-- The function tries samples. If delete_when holds for a value, the next update must give the same result with that
+-- value as without a value.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.warn_of_delete_when(queue text)
 returns void

@@ -1,5 +1,5 @@
 -- pgcombine_internal.type_name(type, modifier) → text
--- Returns a type as DDL takes it, qualified unless it is PostgreSQL's own.
+-- Returns a type as DDL accepts it, qualified unless it is one of PostgreSQL's own types.
 create or replace function pgcombine_internal.type_name(type oid, modifier integer)
 returns text
 language sql stable

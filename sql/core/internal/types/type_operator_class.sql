@@ -15,7 +15,7 @@ begin
     if _type.typsubscript = 'array_subscript_handler'::regproc and _type.typlen = -1 then
         _generic := 'anyarray';
         if pgcombine_internal.type_operator_class(_type.typelem, type_operator_class.method) is null then
-            return null; -- arrays have operators whatever their elements are, but these fail if the elements have none
+            return null; -- array types have operators even if their element type has none, but these fail
         end if;
     else
         _generic := case _type.typtype when 'e' then 'anyenum' when 'r' then 'anyrange'
