@@ -1,7 +1,9 @@
 -- pgcombine_internal.claim_deliveries(export [, act]) → pgcombine.export
--- Until the transaction ends no pass over the export's queue runs, and no delivery of the export. Returns the export's
--- row, read after the claims. A pass whose snapshot is older than this transaction's commit fails (see create_export).
--- The export's buckets change only under a claim of the queue's buckets, so the statement after that sees all of them.
+-- Claims an export's queue and its deliveries until the transaction ends: no pass over the queue runs, and no delivery
+-- of the export. Returns the export's row, read after the claims. A pass whose snapshot is older than this
+-- transaction's commit fails (see create_export).
+-- The export's buckets change only under a claim of the queue's buckets. So the statement that follows that claim sees
+-- all of them.
 --   act  see claim_buckets
 -- Tables written: bucket.
 -- Errors: PC021 unknown export; those of claim_buckets.

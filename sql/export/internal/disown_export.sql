@@ -1,9 +1,9 @@
 -- pgcombine_internal.disown_export(export, owner, epoch) → boolean
--- Notes that another server owns the export since an epoch; returns false if this server knows of a later epoch or
--- another owner of the same one.
--- This server delivers nothing any more. Waiting entries are deleted, since the owner delivers every key, and passes
+-- Records that another server owns the export from an epoch on. Returns false if this server knows of a later epoch, or
+-- of another owner of the same epoch.
+-- This server then delivers nothing any more. Waiting entries are deleted, since the owner delivers every key. Passes
 -- write no entries until own_export.
--- Waits for the passes and deliveries that run.
+-- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export; those of claim_deliveries.
 create or replace function pgcombine_internal.disown_export(export text, owner text, epoch bigint)

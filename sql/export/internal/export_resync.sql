@@ -1,16 +1,18 @@
 -- pgcombine_internal.export_resync(export [, keys, bucket]) → bigint
 -- Delivers keys again, for a destination that has lost them or was changed by others: writes an entry with the present
 -- value and a new sequence for each key. Returns the number of entries. They have no old value. A key without a value
--- gets an entry without a new value, which deletes it at the destination.
+-- gets an entry without a new value, which deletes the key at the destination.
 --   keys    a JSON array of objects, the key columns by name; null: every key that has a value
---   bucket  only the keys of this bucket of the queue, so that the passes over others needn't wait; null: all buckets
--- A destination ignores the entries if it has later sequences than this server. Then own_export helps.
--- Waits for the passes over these buckets that run, and none begins until the transaction ends. So the entry has the
--- latest value, and every later one has a higher sequence.
+--   bucket  only the keys of this bucket of the queue, so that passes over other buckets needn't wait; null: all
+--           buckets
+-- A destination that has later sequences than this server's ignores the entries. own_export gives this server later
+-- ones.
+-- The call waits for passes in progress over these buckets, and no other pass begins over them until the transaction
+-- ends. So an entry has the latest value of its key, and every later entry of the key has a higher sequence.
 -- Tables written: <export>_exports.
 -- Errors: PC021 unknown export; PC003 no such bucket, the queue was rebucketed meanwhile, keys that don't fit, or the
 -- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller lacks the right to
--- operate the export's queue, or not read it.
+-- operate the export's queue, or the right to read it.
 create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null,
     bucket integer default null)
 returns bigint

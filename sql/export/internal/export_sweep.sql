@@ -1,6 +1,6 @@
 -- pgcombine_internal.export_sweep(export) → bigint
--- Returns the epoch of a full state of which every entry was delivered; null: there is nothing to do.
--- The destination then deletes the keys that it has from earlier epochs only. The query export_swept records the end.
+-- Returns the epoch of a full state whose entries have all been delivered; null: there is nothing to do.
+-- The destination then deletes the keys that it has only from earlier epochs. The query export_swept records the end.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_sweep(export text)
 returns bigint

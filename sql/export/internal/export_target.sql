@@ -8,12 +8,13 @@
 --   create_stage  makes a temporary table for one batch
 --   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
 --   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if
---                 that is higher than the row's. It goes by key order, so that two workers can't deadlock
+--                 that is higher than the row's. It writes in key order, so that two workers can't deadlock
 --   create_owner  makes the table of owners, for exports that several servers have
 --   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
 --   claim         makes a server ($2) the owner of the table with a higher epoch ($1)
---   sweep         marks keys as deleted that come from before an epoch ($1), since its full state lacks them
---   drop_stage    drops the stage, where nothing may be left on the connection
+--   sweep         marks keys as deleted whose rows come from before an epoch, since the epoch's full state lacks them.
+--                 $1 is the lower bound of the epoch's sequences
+--   drop_stage    drops the stage, where the connection must be left clean
 --   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,

@@ -1,13 +1,13 @@
 -- pgcombine_internal.own_export(export, owner [, epoch]) → bigint
--- Makes this server the one that delivers an export which several servers have, each for its own copy of the queue.
--- Returns the new epoch that begins.
--- Waiting entries are replaced by an entry for each key that has a value, since the former owner's passes were others.
--- After these the destination deletes its other keys, where the exporter can (export_sweep). Sequences start at epoch *
--- 2^40, so a receiver that keeps the highest sequence of a key, or accepts the highest epoch only, ignores the former
--- owner.
---   owner  this server's name among them; null: no other server has the export
+-- Makes this server deliver an export that several servers have, each for its own copy of the queue. Returns the new
+-- epoch that begins.
+-- Waiting entries are replaced with an entry for each key that has a value, since the former owner ran other passes.
+-- After these entries the destination deletes its other keys, where the exporter can do that (export_sweep).
+-- Sequences start at epoch * 2^40. So a receiver ignores the former owner if it keeps the highest sequence of a key, or
+-- accepts only the highest epoch.
+--   owner  this server's name among these servers; null: no other server has the export
 --   epoch  lower bound: higher than any epoch that the destination has seen
--- Waits for the passes and deliveries that run.
+-- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
 -- Errors: PC021 unknown export; 42501 the caller lacks the right to operate the export's queue; those of
 -- claim_deliveries.

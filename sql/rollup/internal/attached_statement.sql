@@ -1,6 +1,6 @@
 -- pgcombine_internal.attached_statement(attachment, minus, plus) → text
--- Returns the statement that enqueues a change of an attached table. It folds the updates first, so that what an edit
--- leaves unchanged enqueues nothing.
+-- Returns the statement that enqueues a change of an attached table. The statement folds the updates first, so that it
+-- enqueues nothing for values that an edit leaves unchanged.
 --   minus, plus  from items of the rows before and after the change, see attached_rows; null: there are none
 create or replace function pgcombine_internal.attached_statement(attachment pgcombine.attachment, minus text, plus text)
 returns text

@@ -1,6 +1,6 @@
 -- pgcombine_internal.enqueue_truncated(id, relation)
--- Called by the triggers of an attached table before a TRUNCATE: enqueues the inverse of the rows of the table. For a
--- table with partitions these are the rows of partitions without such a trigger, since they were made later.
+-- Enqueues the inverse of a table's rows. The triggers of an attached table call it before a TRUNCATE. For a table with
+-- partitions these are the rows of those partitions that lack such a trigger, since they were made later.
 --   relation  the table of the trigger: the attached one or one of its descendants
 -- Tables written: <queue>_updates.
 -- Errors: PC003 the isolation level isn't read committed, or row security hides rows that TRUNCATE removes.

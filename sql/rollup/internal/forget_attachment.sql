@@ -1,6 +1,7 @@
 -- pgcombine_internal.forget_attachment(id)
--- Last step of detach: deletes the record of an attached table that has no triggers any more or was dropped.
--- Another role may use the trigger function elsewhere. Then it does nothing from now on, and goes with an upgrade.
+-- The last step of detach: deletes the record of an attached table that has no triggers any more or was dropped.
+-- If another role uses the trigger function elsewhere, the function stays until an upgrade drops it, and does nothing
+-- from now on.
 -- Runs with its owner's rights, for the owner of the table, and for the schema's owner if the table was dropped.
 -- Tables written: pgcombine.attachment.
 -- Errors: 2BP01 the table still has triggers; 42501 the caller lacks the right to detach it.

@@ -1,8 +1,9 @@
 -- pgcombine_internal.regenerate_attached(queue)
 -- Makes the functions of attached tables again, and those of their triggers that are missing. Forgets dropped tables.
--- The tables belong to other roles, which mustn't be able to stop an upgrade: an error becomes a warning, and verify
--- names a trigger that is missing. The queue's writers wait meanwhile, so it waits for a lock for a second, and for the
--- other tables of a role that holds one no longer.
+-- The tables belong to other roles, which must not be able to stop an upgrade. So an error becomes a warning, and
+-- verify names a trigger that is missing.
+-- The queue's writers wait meanwhile. So the function waits for a table's lock for at most a second. Once it has waited
+-- in vain, it no longer waits for other tables of the same owner.
 -- Tables written: pgcombine.attachment.
 -- Errors: 40P01 a deadlock.
 create or replace function pgcombine_internal.regenerate_attached(queue text)
@@ -11,7 +12,7 @@ language plpgsql
 as $$
 declare
     _patience constant text := current_setting('lock_timeout');
-    _busy oid[] := '{}'; -- roles one of whose tables was locked
+    _busy oid[] := '{}'; -- owners of tables that were locked
     _attachment record;
 begin
     for _attachment in

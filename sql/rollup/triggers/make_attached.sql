@@ -1,9 +1,9 @@
 -- pgcombine_internal.make_attached() trigger, after insert, on pgcombine.attachment
 -- Makes the trigger function of a table that was attached.
 -- Runs with its owner's rights, since the trigger function belongs to the schema; that function itself runs with the
--- rights of the role that changes the table. Who may insert says the policy on the table (grants.sql): the owner of the
--- attached table. Such a role may do so without attach, so what attach checks is checked again. The function's body is
--- checked regardless of the role's settings.
+-- rights of the role that changes the table. The policy on pgcombine.attachment (grants.sql) says who may insert: the
+-- owner of the attached table. Such a role can insert without attach, so the trigger repeats the checks of attach. The
+-- function's body is checked regardless of the role's settings.
 -- An upgrade makes the functions of all attached tables again while writers wait, so their number is bounded.
 -- Errors: those of check_attach; PC003 the table's owner has attached a hundred tables to the queue; 42601 the mapping
 -- doesn't parse; 42501 the trigger's table isn't pgcombine.attachment.

@@ -3,7 +3,7 @@
 -- the load's rows. Null: this run was applied already, and nothing is to be written.
 --   load       the id of this attempt at the run: a Spark job that runs again has another
 --   run_id     names the run; a role's run is applied once. For a stream's batch 'stream:<query>:<batch>'
---   kind       stage   rows wait in a table of their own, spark_stage_<n>, until end_load makes updates of them
+--   kind       stage   rows wait in the load's table, spark_stage_<n>, until end_load makes updates of them
 --              values  rows wait there, too, and become values: the initial load of an empty queue
 --   join_only  whether to raise instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to

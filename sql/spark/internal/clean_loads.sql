@@ -2,7 +2,7 @@
 -- Upkeep that workers call: removes dead loads with their stages, and ids of old runs. Returns how many of each were
 -- removed.
 --   older_than       a load has died if its writers were silent for this long and no session uses its stage. A load
---                    that still writes, or that a living JDBC job directs, stays, whatever its age. If a load is
+--                    that still writes, or that a living JDBC job directs, stays at any age. If a load is
 --                    removed although it goes on, it fails, and nothing of it is applied
 --   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
 --                    of each stream is never deleted

@@ -1,7 +1,7 @@
 -- pgcombine_internal.drop_stage(number) → boolean
 -- Drops a load's stage unless a session uses it; returns whether the stage is gone.
--- It stays, too, if another object depends on it, which the load's role may have made. That object has to be dropped
--- first.
+-- The stage also stays if another object depends on it, for example one that the load's role has made. That object has
+-- to be dropped first.
 create or replace function pgcombine_internal.drop_stage(number bigint)
 returns boolean
 language plpgsql

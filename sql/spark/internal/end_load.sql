@@ -4,7 +4,7 @@
 -- committed.
 --   attempts      the attempts that succeeded; null: those that prepare_load named, otherwise each part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
---   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update a key
+--   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update for each key
 --   updates       number of rows that the run added
 --   applied       whether this call added them
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.

@@ -1,8 +1,8 @@
 -- pgcombine_internal.initialize_load(load, ended) → bigint
--- Runs begin_initialize for end_load, or with ended end_initialize, whose result it returns: no pass over the queue
--- runs from the first until the transaction ends.
--- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
--- marked it as ended, and only the load's role can do that.
+-- Runs begin_initialize for end_load, and returns 0. If ended is set, runs end_initialize and returns its result. No
+-- pass over the queue runs from begin_initialize until the transaction ends.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has marked it as
+-- ended, and only the load's role can do that.
 -- Tables written: <queue>_values.
 -- Errors: PC030 there is no such load; 42501 the load's role lacks the right to insert values; those of
 -- begin_initialize.

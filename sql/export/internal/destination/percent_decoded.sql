@@ -1,5 +1,5 @@
 -- pgcombine_internal.percent_decoded(text) → text
--- Returns the text with each %XX replaced by the character that it stands for, and by ? beyond ASCII.
+-- Returns the text with each %XX replaced with the character that it stands for, and with ? beyond ASCII.
 create or replace function pgcombine_internal.percent_decoded(text text)
 returns text
 language sql immutable

@@ -1,8 +1,8 @@
 -- pgcombine_internal.require_deliverer(kind, name)
 -- Raises unless the caller may deliver to a destination. It is the first check of the functions that report on
 -- destinations with their owner's rights.
--- To a server deliver roles with the right replay. To an export deliver roles with the right export on it and
--- those that may operate its queue. Roles that may update pgcombine.destination_state deliver to all.
+-- Roles with the right replay deliver to servers. Roles with the right export on an export, and roles that may operate
+-- its queue, deliver to the export. Roles that may update pgcombine.destination_state deliver to all destinations.
 -- Errors: 42501 the caller lacks the right to deliver.
 create or replace function pgcombine_internal.require_deliverer(kind text, name text)
 returns void

@@ -2,8 +2,8 @@
 -- Ends a pause, or the wait of a destination that is suspect or down: it is up and is tried at once. Wakes the workers
 -- of an export.
 -- Tables written: pgcombine.destination_state.
--- Errors: PC020 unknown destination; PC021 unknown export; 42501 the caller isn't the owner or, for an export, may not
--- operate its queue.
+-- Errors: PC020 unknown destination; PC021 unknown export; 42501 the caller isn't the owner or, for an export, lacks
+-- the right to operate its queue.
 create or replace function pgcombine_internal.resume_destination(kind text, name text)
 returns void
 language plpgsql

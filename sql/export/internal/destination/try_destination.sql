@@ -3,7 +3,7 @@
 -- A destination that is up may be tried by every caller, and nothing is written. One that is suspect or down may be
 -- tried after retry_at, by one caller at a time (the circuit is half open). The others wait until that caller has
 -- reported, or until the probe's time is up because it died.
--- Call it in a transaction of its own. Other callers see the probe only after the commit; until then they find the row
+-- Call it in a separate transaction. Other callers see the probe only after the commit; until then they find the row
 -- locked.
 --   probe  how long one caller has the destination for itself
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
