@@ -1,11 +1,13 @@
 -- phrasecount.compare(load, directory)
--- Second step of a run: finds what its scan changes, first the URIs (move), then the documents (delta).
+-- The second step of a run: finds what its scan changes, first the URIs (move), then the documents (delta).
 -- A document is live while a URI of some directory refers to it, so only its first and its last reference count. Files
 -- with a problem count as absent.
 --   load       the run
 --   directory  real path; unknown before its first run
--- Returns one row: the number of files counted; of URIs added, edited and removed; of documents that become live and
--- that die; in those that become live, of occurrences of phrases too long to be a key.
+--   documents  number of files counted
+--   added, edited, removed  numbers of URIs
+--   live, dead  numbers of documents that become live, and that die
+--   left_out   number of occurrences of phrases that are too long to be a key, in the documents that become live
 -- Tables written: phrasecount.move, delta.
 create or replace function phrasecount.compare(load uuid, directory text,
     out documents bigint, out added bigint, out edited bigint, out removed bigint, out live bigint, out dead bigint,

@@ -21,7 +21,7 @@ begin
         on conflict do nothing
         returning k.document)
     select array_agg(new.document) into _new from new;
-    -- somebody may have deleted a document manually, but not its chunks
+    -- a document may have been deleted manually, but not its chunks
     delete from phrasecount.document_chunk c where c.document = any (_new);
     insert into phrasecount.document_chunk (document, seq, tokens)
     select n.document, c.seq, c.tokens

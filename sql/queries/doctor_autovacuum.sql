@@ -1,4 +1,4 @@
--- Tables of queues for which somebody has switched autovacuum off. Stages of loads have it off by themselves.
+-- Tables of queues for which a user has switched autovacuum off. Stages of loads are made without autovacuum.
 select c.oid::regclass::text as "table"
 from pg_class c
 where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and c.relname !~ '^spark_stage_'

@@ -1,7 +1,7 @@
--- Leaves nothing of this version's repeatable SQL to an older one, whose upgrade calls functions before it drops those
--- that it hasn't made: no function by a name that it may have with other parameters, and no view, policy or trigger
--- that needs one. The older version makes its own. A function that a table needs stays, and so does what another
--- role's object depends on.
+-- Drops this version's repeatable SQL for an older version, which then makes its own. The older version's upgrade calls
+-- functions before it drops those that it hasn't made. So it must find no function of this version by a name that it
+-- may have with other parameters, and no view, policy or trigger that needs such a function. A function stays if a
+-- table or an object of another role depends on it.
 --   {names}  the functions of this version
 do $$
 declare

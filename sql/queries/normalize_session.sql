@@ -1,4 +1,4 @@
--- Makes the session's transactions read committed, unless a pooler is between: the setting would stay with its session.
--- Parameter: the number of the server's process, as the client was told it.
+-- Makes the session's transactions read committed, unless a pooler is in between: the setting would stay in the
+-- pooler's session. Parameter: the id of the server process, as the client knows it.
 select set_config('default_transaction_isolation', 'read committed', false)
 where pg_backend_pid() = %s and current_setting('default_transaction_isolation') <> 'read committed'

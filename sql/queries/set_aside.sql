@@ -5,8 +5,9 @@
 -- ambiguous if one of the two has defaults. So the older one gets another name before anything calls. A view whose
 -- columns change can't be replaced, so it gets another name, too. Renaming stops at nothing that depends on the object:
 -- pgcombine's own views, policies and triggers, which are made again later, and objects of other roles, which aren't.
--- What is set aside is dropped in the end. If something depends on it still, it is kept: a role must not be able to
--- stop an upgrade, and an upgrade must not drop another role's defaults, indexes and generated columns.
+-- At the end the upgrade drops what it has set aside. It keeps an object on which another object still depends: a role
+-- must not be able to stop an upgrade, and an upgrade must not drop another role's defaults, indexes and generated
+-- columns.
 
 create temporary table older on commit drop as
 select p.oid as routine, p.ctid as version
@@ -14,8 +15,8 @@ from pg_proc p
 where p.pronamespace in (to_regnamespace('pgcombine'), to_regnamespace('pgcombine_internal'));
 
 -- pg_temp.made() → array of oid
--- Returns the functions that were created or replaced since then. Their transaction wouldn't tell, since each
--- savepoint has an id of its own.
+-- Returns the functions that were created or replaced after the table older was made. The transaction ids of their rows
+-- don't show this, since each savepoint has another id.
 create or replace function pg_temp.made()
 returns oid[]
 language sql
@@ -28,8 +29,10 @@ as $$
 $$;
 
 -- pg_temp.set_aside(names, but, views)
--- Gives the functions of these names other names, but for some of them, and so it does with the views if views is set.
--- A function with its owner's rights gets its caller's rights.
+-- Gives the functions of these names other names. A function that runs with its owner's rights gets its caller's
+-- rights.
+--   but    functions that keep their names
+--   views  whether to rename the views of these names, too
 create or replace function pg_temp.set_aside(names name[], but oid[], views boolean)
 returns void
 language plpgsql
@@ -59,8 +62,8 @@ end
 $$;
 
 -- pg_temp.drop_set_aside()
--- Drops what was set aside, also by earlier upgrades. Warns of what is kept, and names what depends on it. A view that
--- is kept raises an error when it is read, and reads no table any more.
+-- Drops what this and earlier upgrades have set aside. Warns of each object that is kept, and names what depends on it.
+-- A view that is kept raises an error when it is read, and reads no table any more.
 create or replace function pg_temp.drop_set_aside()
 returns void
 language plpgsql

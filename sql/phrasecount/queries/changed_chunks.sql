@@ -1,4 +1,4 @@
--- Chunks of the documents that become live or die, for one slice. Parameters: load, low, high (positions).
+-- Chunks of the documents that become live or die, in a range of positions. Parameters: load, low, high (positions).
 select d.position, d.sign, c.tokens
 from phrasecount.delta d
 join phrasecount.document_chunk c on c.document = d.document

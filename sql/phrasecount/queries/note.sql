@@ -1,5 +1,5 @@
 -- Stores what a run has found in new and edited files. If several attempts read a file, the last one counts.
--- Parameters: load; and arrays with an element a file: ns (its number in phrasecount.listed), content_hashes and
+-- Parameters: load; and arrays with an element per file: ns (its number in phrasecount.listed), content_hashes and
 -- documents (SHA-256 of its content and of its tokens), left_out (phrases too long to be a key), problems and details
 -- (why it can't be counted).
 insert into phrasecount.scanned (load, n, content_hash, document, left_out, problem, detail)
