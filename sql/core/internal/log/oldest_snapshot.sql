@@ -1,7 +1,7 @@
 -- pgcombine_internal.oldest_snapshot() → bigint
 -- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that committed
 -- before this call.
--- Other sessions hold snapshots, and so do standbys, through their connections and replication slots. Prepared
+-- Other sessions hold snapshots. Standbys hold them, too, through their connections and replication slots. Prepared
 -- transactions hold none. The caller's session, vacuums and server processes without a database don't count.
 -- Null: the caller can't see the snapshots of other roles' sessions; members of pg_read_all_stats can.
 create or replace function pgcombine_internal.oldest_snapshot()

@@ -31,7 +31,7 @@ begin
         _sqlstate := null;
         _error := null;
         begin
-            set constraints all deferred; -- as at the beginning of a transaction of its own
+            set constraints all deferred; -- as at the beginning of a transaction
             select t.changes into bisect.changes from pgcombine_internal.try_keys(_first, _last) t;
             set constraints all immediate;
         exception when query_canceled or assert_failure or others then
