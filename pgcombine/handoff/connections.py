@@ -1,6 +1,6 @@
-"""Connections to servers that are checked for their identity, and that don't wait without limit.
+"""Connections to servers whose identity is checked. Each wait has a time limit.
 
-Another server than expected raises WrongServerError. A server that doesn't answer in time raises
+A server other than the expected one raises WrongServerError. A server that doesn't answer in time raises
 psycopg.OperationalError.
 """
 
@@ -43,11 +43,11 @@ class Peer:
     replay_rate: int | None
     known_to: set[str] = field(default_factory=set)  # coordinators that have checked the server on this connection
     columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # columns of queues, by queue and shape
-    partial: bool | None = None  # whether it may have writes in part, from a rebuild; None: not known yet
+    partial: bool | None = None  # whether a rebuild left the server only a part of some writes; None: not known yet
 
 
 def options(timeout: float) -> dict[str, Any]:
-    """Return the parameters of a connection. libpq waits for two seconds at least."""
+    """Return the parameters of a connection. ``timeout`` is in seconds; libpq's shortest connect timeout is two."""
     return {
         "application_name": NAME,
         "autocommit": True,
@@ -69,7 +69,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
 
 def handshake(name: str, connection: DeadlineConnection) -> Peer:
-    """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or takes no writes for good."""
+    """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or never takes writes."""
     with translated():
         normalized(connection)
         hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_handshake(%s)", name)
@@ -77,7 +77,7 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 
 
 def address(dsn: str) -> str:
-    """Return the address in a caller's connection string: the part of it that may be registered."""
+    """Return the part of a caller's connection string that is registered at other servers: an address, no password."""
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
     if "host" not in kept and "hostaddr" in parts:
@@ -86,7 +86,7 @@ def address(dsn: str) -> str:
 
 
 def identity(connection: psycopg.Connection[Any]) -> UUID:
-    """Return the id of the server at this connection, which has one."""
+    """Return the id of the server at this connection. The server must have an id."""
     (id,) = one(connection, "select id from pgcombine.handoff_server")
     assert isinstance(id, UUID)
     return id
@@ -101,7 +101,7 @@ def addresses(connection: psycopg.Connection[Any]) -> tuple[str | None, dict[str
 def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, dict[str, str]]:
     """Return the name of the server at ``coordinator``, and the connection strings of all servers it knows, by name.
 
-    Its own comes first. Raises ReplicaError if the server has no name.
+    Its own connection string comes first. Raises ReplicaError if the server has no name.
     """
     own, others = addresses(coordinator)
     if own is None:
@@ -112,10 +112,11 @@ def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, d
 def registered(name: str, dsn: str) -> str:
     """Return the connection string for the server that is registered as ``name``.
 
-    The address comes from a table, and a password from here is sent to it. So the address may only locate the server.
-    The password is never sent as text: SCRAM proves it. Over a network the server's certificate must prove its host
-    name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override this. Raises ReplicaError for an address with
-    other parameters, and ConfigError if libpq is too old for ``require_auth``.
+    The address comes from a table, and this program logs in there with its own password. So the address must only
+    locate the server. The password is never sent as text: only SCRAM is allowed. Over a network, the server's
+    certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override this.
+
+    Raises ReplicaError for an address with other parameters, and ConfigError if libpq is too old for ``require_auth``.
     """
     parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
     if more := sorted(parts.keys() - _ADDRESS):

@@ -1,8 +1,9 @@
 """Finding a coordinator for a write: a live server that takes it.
 
-Servers are tried one after the other, those that failed lately at the end. Each gets its share of the remaining time. A
-server that doesn't answer may have taken the write. The next one gets it with the same token, so that the write counts
-once in any case. At the end, UnavailableError is raised if no server can have taken the write, else IndeterminateError.
+Servers are tried one after the other. Those that failed recently come last. Each gets an equal share of the remaining
+time. A server that doesn't answer may have taken the write. The next server gets the write with the same token, so the
+write counts once in any case. If all attempts fail, UnavailableError is raised if no server can have taken the write,
+else IndeterminateError.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.rows import Row
 
-# attempts at one coordinator: after the other servers were registered, the queue was read again, or a connection was
-# stale
+# The most attempts at one coordinator. An attempt is repeated after the other servers were registered there, when the
+# queue's definition has changed, and when the connection was stale.
 _TRIES = 10
 
 
@@ -70,10 +71,13 @@ class Coordinators:
         self._definition: Definition | None = None
 
     def accept(self, token: UUID, rows: Sequence[Row], deadline: float) -> Accepted:
-        """Find a coordinator that takes the write. Raises as :meth:`ReplicatedQueue.enqueue` does."""
+        """Find a coordinator that takes the write. ``deadline`` is a time of ``time.monotonic``.
+
+        Raises as :meth:`ReplicatedQueue.enqueue` does.
+        """
         reasons: dict[str, Exception] = {}
         doubtful: list[str] = []
-        # a stable sort: otherwise in the given order
+        # a stable sort, so servers with the same state stay in the given order
         candidates = sorted(self._servers.values(), key=lambda server: server.avoided)
         for number, server in enumerate(candidates):
             remaining = deadline - time.monotonic()
@@ -105,9 +109,9 @@ class Coordinators:
     def _accept(
         self, server: Server, token: UUID, rows: Sequence[Row], seconds: float, doubtful: list[str]
     ) -> Accepted:
-        """Try one coordinator.
+        """Try one coordinator for ``seconds``.
 
-        If this raises although the coordinator may have taken the write, the coordinator is added to ``doubtful``.
+        If the call fails but the coordinator may have taken the write, the coordinator's name is added to ``doubtful``.
         """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):
@@ -124,7 +128,7 @@ class Coordinators:
             except WrongServerError:
                 if tries > 1:
                     raise
-                # the server may have been rebuilt since the connection was opened: ask once more for its identity
+                # A rebuild may have changed the server's id since the connection was opened. The next attempt asks.
             except QueueMismatchError:
                 self._definition = None
                 if tries == _TRIES:
@@ -135,7 +139,7 @@ class Coordinators:
                 if tries == _TRIES or time.monotonic() >= deadline:
                     server.failed()
                     raise
-                # the server may have been restarted since the connection was opened: once more, with the same token
+                # The server may have restarted since the connection was opened. Try again with the same token.
             except psycopg.Error:
                 server.failed()
                 raise

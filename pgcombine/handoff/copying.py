@@ -20,7 +20,7 @@ _CHUNK_ROWS = 1000
 
 @dataclass(frozen=True)
 class Copy:
-    """A queue, and the slots of it (None: all) that come from a source."""
+    """The slots of a queue (None: all) that come from one source."""
 
     queue: str
     source: str
@@ -29,7 +29,7 @@ class Copy:
 
 @contextmanager
 def snapshot(source: Connection) -> Iterator[Connection]:
-    """Let the block read from one snapshot of a server, and close the connection at the end. Raises SchemaError."""
+    """Yield the connection in a transaction with one snapshot, and close it at the end. Raises SchemaError."""
     with closing(source):
         schema.check_connection(source)
         source.execute("set idle_in_transaction_session_timeout = 0")
@@ -43,10 +43,10 @@ def snapshot(source: Connection) -> Iterator[Connection]:
 def copy_queue(
     queue: str, copies: Sequence[tuple[Copy, Connection]], server: str, target: Connection
 ) -> tuple[int, int]:
-    """Replace a queue of ``server``, to which ``target`` is a connection, by the slots that its sources have.
+    """Replace a queue on ``server`` with copies from its sources. ``target`` is a connection to ``server``.
 
-    The tokens go into ``pg_temp.handoff_stage``. Returns the numbers of values and updates. Raises ReplicaError if a
-    source lacks the queue.
+    The tokens go into ``pg_temp.handoff_stage``. Returns the numbers of values and updates copied. Raises
+    ReplicaError if a source lacks the queue, or if two sources define the queue differently.
     """
     values = updates = 0
     first = None

@@ -1,7 +1,11 @@
 """Delivering hints to a server, and deleting them at their coordinator once the server has acknowledged them.
 
-A failure has one of four causes. *data*: an update doesn't fit at the server. *schema*: the queue is another one than
-at the coordinator. *identity*: it is the wrong server. *health* is any other cause, which may end with time.
+A failure has one of four causes:
+
+- *data*: an update doesn't fit at the server;
+- *schema*: the server lacks the queue, or defines it differently than the coordinator;
+- *identity*: the server isn't the expected one;
+- *health*: any other cause. A later delivery may succeed.
 """
 
 from __future__ import annotations
@@ -54,11 +58,12 @@ FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restor
 
 @dataclass(frozen=True)
 class Hint:
-    """A write that another server must get. ``servers`` hold updates of it (None: all).
+    """A write that another server must get.
 
-    ``placed`` are all servers, each key is on ``replicas`` of them. ``coordinator`` is the id of the server that has
-    the hint, if the destination has to retain the payload because others may lack the write, too. ``details`` tell of
-    updates that the destination refuses, or refused before (``handoff_apply``).
+    ``servers`` are the names of the servers that hold updates of the write (None: all). ``placed`` are the names of all
+    servers of the queue, and each key is on ``replicas`` of them. If other servers may lack the write, too, the
+    destination must retain the payload. Then ``coordinator`` is the id of the server that has the hint, else None.
+    ``details`` names updates that the destination refuses, or has refused before (``handoff_apply``).
     """
 
     token: UUID
@@ -75,18 +80,27 @@ class Hint:
 
 
 class ForgottenError(ReplicationError):
-    """The server lost commits that it had acknowledged."""
+    """The server has lost commits that it had acknowledged."""
 
 
 def verify_identity(
     coordinator: psycopg.Connection[Any], coordinator_name: str, peer: Peer, others: Mapping[str, str] | None = None
 ) -> None:
-    """Check once per connection that the coordinator knows this peer, and that neither of the two has lost commits.
+    """Check that the coordinator knows this peer, and that neither of them has lost commits.
 
-    Raises WrongServerError, ReplicaError, or ForgottenError if the peer lost commits. Then the peer is paused at the
-    coordinator, and needs repair. If the coordinator has lost writes that the peer has, the peer records the
-    coordinator as paused and in need of repair, if the coordinator is registered there. The coordinator's deliveries go
-    on. ``others``, addresses by name, are registered at the peer if they aren't yet.
+    The check runs once per coordinator and connection. Later calls do nothing. There are three failures:
+
+    - The peer isn't the server that the coordinator knows by this name: raises WrongServerError. If no server of this
+      name is registered at the coordinator, raises ReplicaError.
+    - The peer has lost a write that it had acknowledged: the coordinator pauses the peer and marks it as in need of
+      repair. Raises ForgottenError.
+    - The coordinator has lost a write that the peer knows of: the peer pauses the coordinator and marks it as in need
+      of repair, if the coordinator is registered at the peer. Nothing is raised, because the coordinator's hints must
+      still be delivered.
+
+    A role without the right to replay can't see the last tokens, so for it the check finds no lost write.
+
+    ``others`` has addresses of servers by name. Servers that the peer doesn't know are registered there.
     """
     if coordinator_name in peer.known_to:
         return
@@ -126,10 +140,12 @@ def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
 
 
 def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
-    """Return whether a server still has this id. The id can't change until the transaction ends.
+    """Return whether the server at ``at`` knows the server ``name`` by this id, or by no id yet.
 
-    A rebuild gives a server a new id and resumes its deliveries. An earlier result about the server is then out of
-    date, and the caller discards it.
+    The id can't change until the transaction ends.
+
+    A rebuild gives a server a new id and resumes deliveries to it. What was found out about the server before is then
+    out of date, and the caller discards it.
     """
     known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
     return at.execute(known, (name, id)).fetchone() is not None
@@ -138,11 +154,11 @@ def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
 def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
 
-    ``coordinator`` is the name of the server that has the hints. Many updates at once go by COPY, after their tokens,
-    if the server holds all of them and needn't retain the payload. Raises the server's errors, and pgcombine's classes,
-    such as WrongServerError and QueueMismatchError, for those of ``sql/``.
+    ``coordinator`` is the name of the server that has the hints. From ``COPY_UPDATES`` updates on, the updates go by
+    COPY after their tokens, if the peer holds all of them and doesn't have to retain the payloads. Raises psycopg's
+    errors. Errors that pgcombine's functions raise become its classes, such as WrongServerError and QueueMismatchError.
     """
-    # a caller may retry a write while its first delivery waits
+    # a caller that retries a write while its first delivery waits puts the token into ``hints`` twice
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
@@ -189,9 +205,10 @@ def _take(
 
 
 def _partial(peer: Peer) -> bool:
-    """Whether the server has writes in part.
+    """Whether the server has only a part of some writes.
 
-    Only a rebuild brings them. It changes the server's id, and so ends this connection.
+    The result is cached for the connection: only a rebuild brings such writes, and a rebuild changes the server's id,
+    which ends the use of this connection.
     """
     if peer.partial is None:
         (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")
@@ -206,14 +223,14 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
 
 
 def payloads(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
-    """Return the writes of these tokens whose payloads a server has, as hints or retained."""
+    """Return the writes with these tokens whose payloads ``source`` has, in hints or as retained payloads."""
     found = "select * from pgcombine_internal.handoff_payloads(%s, %s)"
     rows = source.execute(found, (queue, list(tokens))).fetchall()
     return [Hint(token, queue, *row) for token, *row in rows]
 
 
 def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
-    """Apply writes of one queue. Returns for each the reason why the target refuses it, or None."""
+    """Apply writes of one queue. Returns for each token the reason why the target refuses the write, or None."""
     try:
         statuses = apply(target, hints)
     except (psycopg.Error, PgCombineError) as error:
@@ -230,7 +247,7 @@ def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
 
 
 def acknowledge(coordinator: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
-    """Delete delivered hints at their coordinator. Refused writes go into the quarantine."""
+    """Delete delivered hints at their coordinator, and quarantine the writes that the destination refused."""
     for status, kind, reason in (
         ("conflict", TokenConflictError, "the token was used for other updates there"),
         ("expired", TokenExpiredError, "the token is older than what the server remembers"),

@@ -1,4 +1,4 @@
-"""Levels: the number of servers holding a key that must acknowledge a write, or answer a read.
+"""Levels: how many of the servers that hold a key must acknowledge a write, or answer a read.
 
 A level that can't be reached raises ConfigError.
 """

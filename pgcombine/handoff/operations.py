@@ -1,7 +1,7 @@
 """An operator's actions on the other servers and their hints, over a connection to the coordinator.
 
-Errors raised in SQL become the classes of :mod:`pgcombine.errors`. The name of a server that isn't registered raises
-ReplicaError or DestinationNotFoundError.
+Errors that pgcombine's functions raise become the classes of :mod:`pgcombine.errors`. The name of a server that isn't
+registered raises ReplicaError or DestinationNotFoundError.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def add(
     when_full: str | None = None,
     new_identity: bool = False,
 ) -> None:
-    """Register a server, or change its registration. ``new_identity`` says that another server has taken its place.
+    """Register a server, or change its registration.
+
+    ``max_rows`` and ``max_bytes`` are the quota of the hints for the server, and ``when_full`` says what happens when
+    the quota is reached. ``new_identity`` says that another server has taken the place of the registered one.
 
     Raises ReplicaError for a bad name or quota, and for an address with a password. Raises ConfigError if ``dsn`` isn't
     a connection string.
@@ -48,10 +51,11 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
 
 
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
-    """Remove a server's registration. Returns whether the server was asked, and has no hints for others.
+    """Remove a server's registration. Returns whether the server answered, and had no hints for others.
 
-    If not, the servers are marked: writes that it acknowledged may be missing on some (``replicas repair``). Raises
-    ReplicaError while hints wait for the server here, or while it answers and has hints for others.
+    If it didn't answer within ``timeout`` seconds, the remaining servers are marked as in need of repair
+    (``replicas repair``): some may lack writes that the removed server acknowledged. Raises ReplicaError while hints
+    wait for the server here, or if the server answers and has hints for others.
     """
     hints = None
     _, others = addresses(connection)
@@ -85,7 +89,7 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 
 def own_state(connection: Connection) -> list[str]:
-    """Return lines about this server itself: that it needs repair, and that it could not retain writes for others."""
+    """Return lines about this server: whether it needs repair, and whether it failed to retain writes for others."""
     return [line for (line,) in connection.execute(query("handoff_own_state").encode())]
 
 
@@ -97,7 +101,10 @@ def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, A
 def quarantined(
     connection: Connection, name: str | None, limit: int, token: UUID | None = None
 ) -> list[dict[str, Any]]:
-    """Return the first ``limit`` of the updates that a server, or any, refused: all, or those of a write."""
+    """Return the first ``limit`` updates that the server ``name`` refused, or any server for None.
+
+    With ``token``, return only the updates of that write.
+    """
     return dicts(connection, query("handoff_quarantined"), (name, token, limit))
 
 
@@ -107,14 +114,15 @@ def pause(connection: Connection, name: str) -> None:
 
 
 def resume(connection: Connection, name: str) -> None:
-    """Let deliveries to a server go on, whatever stopped them."""
+    """Let deliveries to a server go on, after a failure as well as after a pause."""
     Destination(connection, "server", name).resume()
 
 
 def retry_quarantined(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
-    """Make hints of updates that a server refused: of one update of a write, of a write, or of all.
+    """Turn updates that a server refused into hints.
 
-    Returns their number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs repair.
+    These are all such updates, those of the write ``token``, or only the update ``number`` of that write. Returns their
+    number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs repair.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])
@@ -123,10 +131,9 @@ def retry_quarantined(connection: Connection, name: str, token: UUID | None = No
 def drop_quarantined(
     connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
 ) -> int:
-    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns their number. Raises
-    NotQuarantinedError.
+    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns their number.
 
-    The server then needs repair.
+    The server then needs repair. Raises NotQuarantinedError if there are none.
     """
     with translated():
         return int(
@@ -135,7 +142,7 @@ def drop_quarantined(
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:
-    """Delete all hints for a server, which then needs repair. Returns the number of their updates."""
+    """Delete all hints for a server. The server then needs repair. Returns the number of updates in the hints."""
     with translated():
         statement = "select pgcombine_internal.handoff_discard(%s, %s, hints => true)"
         return int(one(connection, statement, name, reason)[0])

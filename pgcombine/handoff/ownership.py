@@ -1,11 +1,11 @@
-"""Exports that several servers have: an operator names the one that delivers.
+"""Exports that several servers have: an operator chooses the server that delivers.
 
 Each server combines its own copy of a queue, and so has its own changes. The *owner* of an export delivers its changes.
 The other servers write no entries. A new owner begins a new *epoch*, with an entry for every key
 (``pgcombine_internal.own_export``). This isn't consensus: the destination decides which server it accepts. The exporter
-``postgres`` stores owner and epoch there, and refuses batches of a former owner that doesn't know of the change. For
-the other exporters the sequence numbers begin with the epoch. So a receiver that stores the highest of each key ignores
-a former owner, too.
+``postgres`` stores owner and epoch at the destination, which then refuses batches of a former owner that doesn't know
+of the change. For all exporters, the epoch is in the high bits of the sequence numbers. So a receiver that stores the
+highest sequence number of each key also ignores the entries of a former owner.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ TIMEOUT_SECONDS = 10.0
 
 @dataclass
 class Owned:
-    """The new owner of an export and its epoch. ``told`` are the servers that know of it, ``unreached`` the others."""
+    """The new owner of an export, and its epoch.
+
+    ``told`` are the servers that know of the new owner. ``unreached`` has the other servers, with the reasons.
+    """
 
     export: str
     owner: str
@@ -34,11 +37,12 @@ class Owned:
 
 
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
-    """Let the server at this connection own the export, and inform the other registered servers.
+    """Make the server at this connection the owner of the export, and inform the other registered servers.
 
-    A server that can't be reached is fenced at the destination. If the call is killed, run it again. If there is only
-    one server (``owner`` is empty), it begins a new epoch, for a destination that is ahead of it. Raises
-    ExportNotFoundError, and ReplicaError if others are registered but this server has no name among them.
+    ``timeout``, in seconds, bounds the connection to each of them. The destination fences a server that can't be
+    reached. If the call is killed, run it again. If there is only one server, ``Owned.owner`` is empty, and the server
+    begins a new epoch; that helps if the destination is ahead of the server. Raises ExportNotFoundError, and
+    ReplicaError if others are registered but this server has no name.
     """
     with translated(), ExitStack() as opened:
         (epoch,) = one(connection, "select epoch from pgcombine_internal.require_export(%s)", export)

@@ -1,9 +1,10 @@
 """Delivering the hints for one server in pages.
 
-A page of hints is locked in a transaction at the coordinator (others skip them), applied at the server, and deleted. If
-the replayer is killed in between, the hints are still there. The next replayer delivers them again, and the server's
-tokens find the duplicates. Updates that don't fit at the server are quarantined, and the rest of their write is
-delivered. A hint that can't be delivered at all, though others can, is quarantined as a whole.
+In one transaction at the coordinator, a page of hints is locked, applied at the server, and deleted. Other replayers
+skip locked hints. If the replayer is killed before the commit, the hints are still there. The next replayer delivers
+them again, and the server recognizes duplicates by their tokens. Updates that don't fit at the server are quarantined,
+and the rest of their write is delivered. A hint that can't be delivered at all, though others can, is quarantined as a
+whole.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Pages:
     """The hints of a coordinator for one server, in the order of their tokens.
 
     Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, bounds one page at the server.
-    ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says that
-    more hints probably wait behind the last page.
+    ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says
+    whether the last page was full, so that more hints probably wait.
     """
 
     coordinator: DeadlineConnection
@@ -59,7 +60,7 @@ class Pages:
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # lock no more hints than are likely to be delivered
+            # a page has at most PAGE_UPDATES updates, so don't lock hints beyond them
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token
@@ -72,9 +73,10 @@ class Pages:
         return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
 
     def _deliver(self, writes: int) -> list[Hint]:
-        """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone.
+        """Deliver a page of up to ``writes`` hints. If one of them doesn't fit, deliver each alone.
 
-        A hint whose definition isn't the queue's at the coordinator is quarantined: the server isn't the cause.
+        If the queue's definition at the coordinator has changed since the hints were written, the server isn't the
+        cause of a mismatch, and the hints are quarantined.
         """
         page: list[Hint] = []
         try:
@@ -126,7 +128,7 @@ class Pages:
         return hint
 
     def _take(self, writes: int) -> list[Hint]:
-        """Lock the next hints."""
+        """Lock and return the next hints, ``writes`` at most."""
         rows = self.coordinator.execute(
             query("handoff_page").encode(),
             (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
@@ -143,7 +145,10 @@ class Pages:
         return statuses
 
     def _quarantine(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
-        """Quarantine updates of a hint at the coordinator, or, by the number 0, the whole hint."""
+        """Quarantine updates of a hint at the coordinator.
+
+        ``unfit`` has the number, the SQLSTATE and the error of each update. The number 0 stands for the whole hint.
+        """
         name = self.peer.name
         self.coordinator.execute(
             "select pgcombine_internal.handoff_quarantine_updates(%s, %s, %s, %s, %s)",
@@ -163,7 +168,7 @@ class Pages:
 
 
 def _without(hint: Hint, unfit: list[tuple[int, str, str]]) -> Hint:
-    """Return the hint, saying that these updates don't fit."""
+    """Return the hint with the details that these updates don't fit, so that the server doesn't append them."""
     if not unfit:
         return hint
     refused = [{"number": number, "sqlstate": state, "error": error} for number, state, error in unfit]

@@ -1,10 +1,11 @@
 """Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
-The hints at all servers are counted *before* values are read. So a write that was acknowledged before is in a server's
-values, or in its ``lags``. If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` names it. Then
-the servers that retain writes of that coordinator are asked for the tokens. A server that hasn't a write that another
-one knows it to have was restored from an older backup: nobody can tell what it alone had. A server on which the queue
-was dropped and created again has another generation of it than the others. Too few answers raise UnavailableError.
+The hints at all servers are counted *before* values are read. So a write that was acknowledged before the call is in a
+server's values, or in its ``lags``. If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` names
+the coordinator. Then the servers that retain writes of that coordinator are asked for the tokens of these writes. If a
+server lacks a write that another server knows it had, the server was restored from an older backup. It may have lost
+writes that no other server has, so it counts as in need of repair. If the queue was dropped and created again on one
+server, its generation there differs from that on the others. Too few answers raise UnavailableError.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
-_RETAINED_WRITES = 10_000  # of coordinators that don't answer; beyond them a reading isn't complete
+_RETAINED_WRITES = 10_000  # of silent coordinators, by server; with as many, a reading isn't complete
 
 
 @dataclass(frozen=True)
 class Reading:
     """Values by key, each from the least lagging of the servers that answered.
 
-    ``lags`` has the number of writes that each of these servers lacks, or lacks updates of, at most. ``unknown`` are
-    the servers that didn't answer, or that this caller doesn't name, whose hints couldn't be counted. ``needs_repair``
-    are servers that lack writes without a hint. ``complete`` means that the values have every write that was
-    acknowledged before.
+    ``lags`` has, for each of these servers, an upper bound of the number of writes that it lacks or lacks updates of.
+    ``unknown`` are the servers whose hints couldn't be counted: they didn't answer, or this caller doesn't name them.
+    ``needs_repair`` are servers that lack writes for which there is no hint. ``complete`` means that the values contain
+    every write that was acknowledged before the call.
     """
 
     values: dict[Any, Any]
@@ -52,7 +53,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Status:
-    """What one server knows, see ``handoff_status``. ``holders`` is empty if each server holds all keys."""
+    """One server's answer from ``handoff_status``, and the servers that hold each key.
+
+    ``holders`` has a set of servers for each key, or is empty if each server holds all keys.
+    """
 
     id: UUID
     ids: dict[str, str]
@@ -69,7 +73,10 @@ class _Status:
 
 @dataclass(frozen=True)
 class _Values:
-    """Values of a server, by the sets of servers that hold the keys; how many of the writes it must have it hasn't."""
+    """The values of one server, grouped by the set of servers that hold the keys.
+
+    ``forgotten`` is the number of writes that the server lacks although another server knows that it had them.
+    """
 
     by_set: dict[frozenset[str], dict[Any, Any]]
     forgotten: int
@@ -84,7 +91,7 @@ def read(
     level: Level,
     deadline: float,
 ) -> Reading:
-    """Ask the servers in parallel.
+    """Ask the servers in parallel. ``deadline`` is a time of ``time.monotonic``.
 
     Raises UnavailableError if too few answer for some key, and InvalidUpdateError for a bad key.
     """
@@ -97,13 +104,13 @@ def read(
     half = (now + deadline) / 2  # the rest of the time is for the other questions
     status = partial(_status, queue, payload, list(servers), replicas)
     statuses = _ask_all(asked, status, (now + half) / 2 if avoided else half, failures)
-    if len(servers) - len(statuses) > replicas - needed(level, replicas):  # those that failed lately may be back
+    if len(servers) - len(statuses) > replicas - needed(level, replicas):  # those may answer again
         for name in avoided:
             del failures[name]
         statuses |= _ask_all(avoided, status, half, failures)
     if not statuses:
         raise _unavailable(queue, level, failures)
-    groups: dict[frozenset[str], list[Any]] = {}  # a key as given may look different from the key that is found
+    groups: dict[frozenset[str], list[Any]] = {}  # a key that is found may differ in form from the given one
     holders = next(iter(statuses.values())).holders or [frozenset(servers)] * len(names)
     for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
@@ -112,11 +119,11 @@ def read(
         {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # a coordinator among them has forgotten its hints, too
+    if forgetful:  # as coordinators, these servers have lost hints, too
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    for found in statuses.values():  # who knows a server by another id has delivered writes to the former one
+    for found in statuses.values():  # another id: writes were delivered to the former server of this name
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server that was removed, or is new, may lack writes
             broken |= statuses.keys() - set(found.known)
@@ -144,14 +151,14 @@ def _lags(
     failures: dict[str, str],
     forgetful: Collection[str] = (),
 ) -> tuple[dict[str, int], bool]:
-    """Return the number of writes that each server lacks, at most, and whether all could be counted.
+    """Return an upper bound of the number of writes that each server lacks, and whether all writes could be counted.
 
-    The hints tell it, as far as their coordinators answered. Writes of other coordinators are retained by the servers
-    that have them. There the tokens are asked for, and which of them each server has. So they are for coordinators that
-    are ``forgetful``.
+    If a coordinator answered, its hints are counted. A coordinator in ``forgetful`` has lost hints, and counts as one
+    that didn't answer. The writes of such coordinators are retained by the servers that have them. These servers are
+    asked for the tokens, and then all servers for the tokens that they have.
     """
     lags = {name: sum(found.lags.get(name, 0) for found in statuses.values()) for name in statuses}
-    for name, own in statuses.items():  # a coordinator keeps what a server refused, and the server knows it, too
+    for name, own in statuses.items():  # both the coordinator and the server store what the server refused
         coordinators = sum(found.refused.get(name, 0) for other, found in statuses.items() if other != name)
         lags[name] += max(coordinators, own.refused.get(name, 0))
     counted = {status.id for name, status in statuses.items() if name not in forgetful}
@@ -182,7 +189,7 @@ def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[A
 
 
 def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Server]:
-    """Return the servers without those that failed lately, or all if more than ``spare`` have failed."""
+    """Return the servers that haven't failed recently, or all servers if more than ``spare`` have."""
     well = {name: server for name, server in servers.items() if not server.avoided}
     return servers if len(servers) - len(well) > spare else well
 
@@ -239,7 +246,7 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, and add the reasons why the others didn't to ``failures``."""
+    """Return the answers that came in time, by server. For each other server, add the reason to ``failures``."""
 
     def answer_of(server: Server) -> T:
         while True:
@@ -247,7 +254,7 @@ def _ask_all(
                 with server.peer(max(0.001, deadline - time.monotonic())) as peer:
                     answer = ask(peer)
             except psycopg.OperationalError as error:
-                # no answer: the server may have been restarted since the connection was opened
+                # The server may have restarted since the connection was opened. Try again until the deadline.
                 if isinstance(error, NotConnected) or time.monotonic() >= deadline:
                     server.failed()
                     raise

@@ -3,22 +3,23 @@
 The server gets a consistent copy of the others' queues: values, updates that are pending or in quarantine, and the
 tokens of their writes. Writers go on. The order of the steps makes every acknowledged write count once:
 
-1. The server stops taking writes, and waits for those in progress. Hints for it are kept meanwhile.
-2. Each coordinator marks the server for repair, with the id of this rebuild, and waits for the writes in progress
-   there. If the server loses a write after that, the coordinator removes the id from the mark.
-3. The hints for the sources that exist now are delivered. So each earlier write is in all sources.
-4. The sources are read, each in one snapshot, and the server's queues are replaced, in one transaction there. A later
-   write is in the copy, or in a hint for the server, or both. The server's tokens show which. With several sources, one
-   may have a write that another lacks. The server records that it has such a write in part (``handoff_partial``). An
-   empty server also learns from the coordinators what writers would tell it: the other servers, and who holds each
-   queue.
-5. The server gets a new id. The coordinators get this id, and remove the marks with this rebuild's id. Updates in
-   quarantine for the server that came with the copy are dropped, and so are retries of them. Updates in quarantine for
-   a source are put into quarantine for the server, too.
+1. The server stops taking writes, and waits for those in progress. Hints for it stay at their coordinators.
+2. Each coordinator marks the server as in need of repair, with the id of this rebuild, and the rebuild waits for the
+   writes in progress at the coordinator. If the server loses a write after that, the coordinator removes the id from
+   the mark.
+3. The hints that wait now for the sources are delivered. So each earlier write is in all sources.
+4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction there. A later
+   write is in the copy, or in a hint for the server, or in both. The server's tokens prevent that it counts twice. With
+   several sources, one may have a write that another lacks. The server records that it has only a part of such a write
+   (``handoff_partial``). An empty server also gets from the coordinators what it would otherwise get from writers: the
+   other servers, and the servers that hold each queue.
+5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. They drop
+   quarantined updates for the server that came with the copy, and retries of these updates. They quarantine for the
+   server, too, the updates that are quarantined for a source.
 
 If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the
-coordinators don't know the new id, and deliver nothing. Then run it again, as after a rebuild that didn't reach all
-coordinators. Failures raise ReplicationError or one of its subclasses.
+coordinators don't know the new id, and deliver nothing. Then run the rebuild again. The same helps after a rebuild that
+didn't reach all coordinators. Failures raise ReplicationError or one of its subclasses.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ _POLL_SECONDS = 0.05
 
 @dataclass
 class Rebuilt:
-    """The result of a rebuild. ``unreached`` has the coordinators that don't know of it, with the reasons.
+    """The result of a rebuild.
 
-    ``unrepaired`` are coordinators where the server needs another repair, because of a loss during the rebuild, or of
-    writes that its sources lack.
+    ``values``, ``updates`` and ``tokens`` are the numbers of those copied. ``unreached`` has the coordinators that
+    don't know of the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs
+    repair, because it lost a write during the rebuild, or because its sources lack writes.
     """
 
     server: str
@@ -83,9 +85,9 @@ def rebuild(
 
     By default the sources are the coordinator and the other servers. A source that needs repair itself is refused,
     unless ``force`` is given. Then the rebuilt server needs repair, too. A server that has writes which its sources
-    lack is refused, too, since they would be lost; ``force`` loses them. While a registered server doesn't answer,
-    ``force`` is needed as well. ``timeout``, in seconds, bounds the wait for writes in progress and for the hints that
-    the sources get first.
+    lack is refused, too, since a rebuild would lose these writes; with ``force`` it loses them. If a registered server
+    doesn't answer, ``force`` is needed as well. ``timeout``, in seconds, bounds the wait for writes in progress and for
+    the hints that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
     when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
@@ -131,7 +133,7 @@ class _Rebuild:
         with translated(), target.transaction():
             target.execute("select pgcombine_internal.handoff_rebuild_begin()")
             if not self._force:
-                self._refuse_loss()  # no write can come any more
+                self._refuse_loss()  # again, now that the server takes no writes
             self._announce()
             self._deliver_hints()
             self._copy()
@@ -149,10 +151,10 @@ class _Rebuild:
         return peer
 
     def _open_coordinators(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
-        """Connect to all coordinators. Returns those that answer, and why others don't. Raises for a required one.
+        """Connect to all coordinators. Returns those that answer, and for the others the reasons.
 
-        All are required, unless ``force`` is given: a write that a silent coordinator had delivered to the server may
-        be on no source.
+        Raises if one of ``required`` doesn't answer. Unless ``force`` is given, all are required: a silent coordinator
+        may have delivered a write to the server that no source has.
         """
         coordinators, unreached = {}, {}
         for coordinator in self._dsns:
@@ -180,7 +182,7 @@ class _Rebuild:
         )
 
     def _placements(self) -> dict[str, tuple[Any, ...]]:
-        """Return the queues with servers, replicas, placed and former servers, as the first coordinator knows them."""
+        """Return servers, replicas, placed and former servers of each queue, as the first coordinator knows them."""
         placed: dict[str, tuple[Any, ...]] = {}
         for _, coordinator in self._others():
             for queue, servers, *rest in coordinator.execute(query("handoff_placed").encode()):
@@ -189,7 +191,7 @@ class _Rebuild:
         return placed
 
     def _planned(self, wanted: list[str]) -> list[Copy]:
-        """Return the plan: each queue, with its sources and the slots from each."""
+        """Return the plan: the slots of each queue to copy from each source. Raises ReplicaError if slots have none."""
         plan = []
         for queue, (_, replicas, placed, _) in sorted(self._placed.items()):
             rows = self._target.connection.execute(
@@ -209,9 +211,9 @@ class _Rebuild:
         return plan
 
     def _refuse_incomplete(self) -> dict[str, str]:
-        """Return the reasons why sources need repair, by coordinator.
+        """Return by coordinator a reason why a source needs repair.
 
-        Raises ReplicaError if there are any, unless ``force`` is given.
+        Unless ``force`` is given, raises ReplicaError if a source needs repair.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self._coordinators.items():
@@ -250,7 +252,7 @@ class _Rebuild:
             )
 
     def _announce(self) -> None:
-        """Have the coordinators mark the server, and wait until all writes in progress have seen the mark."""
+        """Have the coordinators mark the server, and wait for the writes there that may have begun before the mark."""
         where = address(self._dsns[self._name])
         for coordinator, connection in self._others():
             with translated():
@@ -263,7 +265,7 @@ class _Rebuild:
                 self._wait(f'writes at "{coordinator}" are still open')
 
     def _deliver_hints(self) -> None:
-        """Deliver the hints that wait for the sources now."""
+        """Deliver the hints that wait now for the sources."""
         for coordinator, peer in self._coordinators.items():
             (now,) = one(peer.connection, "select clock_timestamp()")
             for source in self._sources:
@@ -299,10 +301,10 @@ class _Rebuild:
                 self._done.updates += updates
 
     def _inform(self) -> None:
-        """Tell the target what no writer has told it: who the other servers are, and who holds each queue."""
+        """Register the other servers at an empty target, and store there which servers hold each queue."""
         target = self._target.connection
         if not addresses(target)[1]:
-            known: dict[str, str] = {}  # only other coordinators know a coordinator's address
+            known: dict[str, str] = {}  # a coordinator's address is registered only at other servers
             for _, coordinator in self._others():
                 known |= addresses(coordinator)[1]
             named = [name for name in known if name in self._dsns]
@@ -327,7 +329,7 @@ class _Rebuild:
         return id, epoch
 
     def _quarantined(self) -> dict[str, list[UUID]]:
-        """Return, by coordinator, the writes in the copy whose updates it has quarantined for a source."""
+        """Return, by coordinator, the writes in the copy of which the coordinator quarantined updates for a source."""
         quarantined = {}
         for coordinator, connection in self._others():
             rows = connection.execute(

@@ -1,14 +1,14 @@
 """Repairing servers from each other: each gets the writes that it lacks and another one has.
 
-A server that is lost takes its hints along. But every server retains the payload of a write until all have it
-(:mod:`pgcombine.handoff.retained`). So whoever has a write that another lacks can hand it on. Each pair of servers is
-compared, by tokens, and what one lacks is applied there, as a hint is: exactly once. Writers go on.
+If a server is lost, its hints are lost. But every server retains the payload of a write until all have the write
+(:mod:`pgcombine.handoff.retained`). So a server that has a write can forward it to a server that lacks it. The repair
+compares each pair of servers by tokens, and applies missing writes as hints are applied: exactly once. Writers go on.
 
-A server that has refused updates of a write tries again to append those whose coordinator is lost. The coordinators
-retry the others (``replicas quarantine retry``).
+A server may have refused updates of a write. If their coordinator is lost, the repair tries again to append them.
+Otherwise ``replicas quarantine retry`` at the coordinator does that.
 
-At the end the marks that were there at the beginning are removed (``needs_repair``), if all servers were compared, and
-none lacks a write any more. A mark that is made meanwhile stays.
+At the end the repair removes marks (``needs_repair``) of servers that lack no write, if all servers were compared.
+Marks that were made after the repair began stay.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ _PAGE_WRITES = 200
 
 @dataclass
 class Repaired:
-    """The result: the servers that were compared, and the number of writes that each of them got.
+    """The result of a repair.
 
-    ``lacking`` has the writes that a server still lacks, with the reason for each: no server has their payload, or the
-    server refuses them. ``unreached`` are servers that weren't compared, with the reasons. ``marked`` are servers that
-    still need repair.
+    ``servers`` were compared, and each got the number of writes in ``delivered``. ``lacking`` has for each server the
+    writes that it still lacks, with the reasons: no server has the payload, or the server refuses the write.
+    ``unreached`` has the servers that weren't compared, with the reasons. ``marked`` are servers that still need
+    repair.
     """
 
     servers: tuple[str, ...]
@@ -55,10 +56,11 @@ class Repaired:
 
 
 def repair(coordinator: Connection, coordinator_dsn: str, timeout: float = TIMEOUT_SECONDS) -> Repaired:
-    """Exchange what is missing among the coordinator and the servers that are registered there.
+    """Compare the coordinator and the servers registered there, and forward to each the writes that it lacks.
 
-    ``timeout``, in seconds, bounds the whole. Raises ReplicaError if this server has no name or knows no other,
-    SchemaError, and psycopg.OperationalError if a server is lost in between, or the time is up: then run it again.
+    ``timeout``, in seconds, bounds the whole repair. Raises ReplicaError if this server has no name or knows no other,
+    SchemaError, and psycopg.OperationalError if a server is lost meanwhile or the time is up. In the last two cases,
+    run the repair again.
     """
     own, dsns = known_servers(coordinator, coordinator_dsn)
     if len(dsns) == 1:
@@ -115,7 +117,7 @@ class _Repair:
         return done
 
     def _forward(self, source: Peer, target: Peer, tokens: Collection[UUID]) -> None:
-        """Apply at the target the writes whose payload the source has. Record the others as lacking."""
+        """Apply at the target those of the writes whose payload the source has. Record the others as lacking."""
         lacking = self._done.lacking[target.name]
         lacking |= {token: "no server retains its payload" for token in tokens if token not in lacking}
         retained = source.connection.execute(query("handoff_having").encode(), {"tokens": list(tokens)}).fetchall()
@@ -135,7 +137,10 @@ class _Repair:
                         lacking[token] = reason
 
     def _refused(self, peer: Peer) -> dict[UUID, str]:
-        """Return the writes of which a server lacks updates that it refused, once it has tried again to append them."""
+        """Return the writes of which a server lacks updates because it refused them, with the reasons.
+
+        Before that, try again to append the updates that no coordinator has any more.
+        """
         refused: dict[UUID, str] = {}
         coordinators: set[tuple[UUID, int]] = set()
         for coordinator in self._peers.values():
@@ -160,7 +165,7 @@ class _Repair:
         return refused
 
     def _remove_arrived(self, peer: Peer) -> None:
-        """Writes that were on their way, or came from another server than the first that was asked, aren't lacking."""
+        """Remove from the lacking writes those that the server has got meanwhile, as hints or from another server."""
         lacking = self._done.lacking[peer.name]
         for token in present(peer.connection, lacking):
             del lacking[token]

@@ -1,9 +1,9 @@
 """The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
-Each server with hints has one loop, or two where many hints wait. A loop delivers pages of hints
-(:mod:`pgcombine.handoff.pages`). A loop more drops the payloads of writes that all servers have
-(:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. A server that doesn't
-answer is left alone for a growing while. A server whose queue is defined differently is paused.
+The replayer runs one loop for each server with hints, and a second one if many hints wait. A loop delivers pages of
+hints (:mod:`pgcombine.handoff.pages`). One more loop drops the payloads of writes that all servers have
+(:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. Attempts at a server
+that doesn't answer become rarer. Deliveries to a server whose queue is defined differently are paused.
 """
 
 from __future__ import annotations
@@ -39,16 +39,19 @@ from pgcombine.runtime.reconnect import retry, unreachable, when_ready
 log = logging.getLogger("pgcombine.handoff")
 
 POLL_SECONDS = 1.0
-MIN_AGE_SECONDS = 5.0  # a younger hint is on its way from the caller that wrote it
+MIN_AGE_SECONDS = 5.0  # the caller that wrote a younger hint is probably still delivering it
 TIMEOUT_SECONDS = 10.0
 _CLEAN_UP_SECONDS = 60.0
 _DROP_SECONDS = 5.0
-_RETAINED = "/retained"  # no server's name
+_RETAINED = "/retained"  # the loop's key among those of servers; no server can have this name
 
 
 @dataclass
 class Replayed:
-    """The counts of a replayer: writes delivered, writes that the servers had already, updates quarantined."""
+    """The counts of a replayer.
+
+    ``delivered`` counts writes, ``deduplicated`` writes that the servers had already, ``quarantined`` updates.
+    """
 
     delivered: int = 0
     deduplicated: int = 0
@@ -202,16 +205,16 @@ class Replayer(Background):
             drop_retained(coordinator, self.timeout)
 
     def _guard(self, deliver: Callable[[str, threading.Event], None], name: str, stop: threading.Event) -> None:
-        """Deliver in a thread. An error ends the thread, and is logged."""
+        """Call ``deliver`` and log its error, which ends the thread."""
         try:
             deliver(name, stop)
         except (psycopg.Error, PgCombineError) as error:
             log.warning("handoff.disconnected server=%s reason=%s", name, first_line(error))
 
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
-        """Deliver the hints for a server, once through. A failure ends it, and is recorded.
+        """Deliver the hints for a server, once through. A failure is recorded and ends the call.
 
-        If more than a page waits, a second loop helps: while one server commits, or sends, the other works.
+        If more than a page waits, a second loop helps. While one loop waits for a commit, the other can send.
         """
         alone = partial(self._loop, help_out=lambda: None, force=True)
         helper = threading.Thread(target=self._guard, args=(alone, name, stop), name=f"pgcombine-replay-{name}-2")
@@ -247,7 +250,7 @@ class Replayer(Background):
                             help_out()
                         destination.delivered(ticket)
                         stop.wait(pages.rest())
-            except ForgottenError as error:  # it is recorded already
+            except ForgottenError as error:  # verify_identity has recorded it
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
                 if coordinator.closed:
@@ -267,7 +270,7 @@ def _record(
 ) -> None:
     """Record a failed delivery at the coordinator, for all replayers."""
     cause = cause_of(error)
-    if cause in ("schema", "data"):  # time won't mend it
+    if cause in ("schema", "data"):  # a retry would fail as well
         with coordinator.transaction():
             if peer is None or still_known(coordinator, peer.name, peer.id):
                 destination.pause(first_line(error))

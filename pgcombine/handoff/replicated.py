@@ -145,7 +145,7 @@ class ReplicatedQueue:
         )
 
     def _await(self, write: Write, accepted: Accepted, level: Level, deadline: float) -> None:
-        """Wait until the level is reached, the result of each delivery is known, or the time is up."""
+        """Wait until the level is reached, the result of each delivery is known, or ``deadline`` has passed."""
         with write.changed:
             while (
                 not reached(level, accepted.replica_sets, write.acked)

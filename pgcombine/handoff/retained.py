@@ -2,9 +2,9 @@
 
 A server retains the payload of a write that came from another one (``handoff_store_tokens``), so the write isn't lost
 with its coordinator. Every few seconds the replayer asks the other servers which of the tokens they have. A payload is
-dropped once all servers that hold the write have said so. A server that doesn't answer, or isn't registered, has said
-nothing. If no server has the id of a write's coordinator any more, its hints may be lost. Then the write is delivered
-to the servers that lack it.
+dropped once all servers that hold the write have confirmed its token. A server that doesn't answer, or isn't
+registered, confirms nothing. If no server has the id of a write's coordinator any more, the hints of the write may be
+lost. Then the replayer delivers the write to the servers that lack it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PAGE_WRITES = 5_000
 def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
     """Drop the payloads at ``coordinator`` that no server needs, and forward those of lost coordinators.
 
-    ``timeout``, in seconds, bounds each question and delivery. Raises psycopg.OperationalError if the coordinator is
-    lost.
+    ``timeout``, in seconds, bounds each query and each delivery. Returns the number of payloads dropped.
+    Raises psycopg.OperationalError if the coordinator is lost.
     """
     dropped = 0
     after = UUID(int=0)
@@ -75,7 +75,7 @@ class _Others:
         self._ids = {identity(coordinator)}
         found = coordinator.execute(query("handoff_states").encode()).fetchall()
         for name, dsn, state in found:
-            if state != "paused":  # one that failed is tried again: perhaps no hint is left that would do it
+            if state != "paused":  # try a failing one, too: if no hint waits for it, nothing else tries
                 try:
                     peer = open_peer(name, registered(name, dsn), timeout)
                 except (psycopg.Error, PgCombineError) as error:
@@ -91,11 +91,11 @@ class _Others:
         return all(name in self._peers for name in names)
 
     def gone(self, coordinator: UUID) -> bool:
-        """Return whether no server has this id, which is certain only if all answered."""
+        """Return whether no server has this id. The result is False unless all servers answered."""
         return self._all and coordinator not in self._ids
 
     def known(self, name: str, queue: str, tokens: list[UUID]) -> set[UUID]:
-        """Return the tokens that a server has: none if it fails."""
+        """Return those of the tokens that a server has, or none if the server fails."""
         if name not in self._peers:
             return set()
         connection = self._peers[name].connection
@@ -108,7 +108,7 @@ class _Others:
         return {token for (token,) in rows}
 
     def forward(self, name: str, queue: str, tokens: Collection[UUID]) -> None:
-        """Deliver writes whose payloads are here to a server, as far as it takes them."""
+        """Deliver writes whose payloads this server has to another one. Refused writes are logged."""
         for hint in payloads(self._coordinator, queue, sorted(tokens)) if tokens and name in self._peers else ():
             peer = self._peers[name]
             try:

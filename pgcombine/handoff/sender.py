@@ -1,8 +1,8 @@
-"""A thread that delivers a caller's writes to one server. Writes that have piled up go in one transaction.
+"""A thread that delivers a caller's writes to one server. Writes that wait together go in one transaction.
 
-Each write is in a hint, too, which the replayer of its coordinator delivers if this thread can't. So the thread's queue
-is bounded, and a write that can't be delivered is given up at once. A server that failed lately gets only the writes
-whose level isn't reached without it, at most every tenth of a second.
+The coordinator has a hint for each write, and its replayer delivers the hint if this thread can't. So the thread's
+queue is bounded, and the thread gives up a write that it can't deliver at once. If a server failed recently, the thread
+tries to deliver only writes that callers wait for, at most every tenth of a second.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ log = logging.getLogger("pgcombine.handoff")
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
-GATHER_SECONDS = 0.01  # for which a write that no caller waits for may wait for others
-PAGE_SECONDS = 0.05  # between two pages of such writes, so that each page has more of them
+GATHER_SECONDS = 0.01  # the shortest time for which a write that no caller waits for waits for others
+PAGE_SECONDS = 0.05  # between two pages of such writes, so that a page has more writes
 
 
 @dataclass(eq=False)
 class Write:
-    """A write that a caller waits for.
+    """A write, and the state of its deliveries.
 
-    ``acked`` are the servers that acknowledged it. ``given_up`` are servers whose acknowledgement won't come in time.
-    ``awaited`` is False if the level is reached, or the time is up.
+    ``acked`` are the servers that acknowledged it. ``given_up`` are the servers to which this caller doesn't deliver it
+    any more. ``awaited`` says whether the caller waits: the level isn't reached, and the time isn't up.
     """
 
     coordinator: str
@@ -53,7 +53,7 @@ class Write:
 
 
 class Sender:
-    """Delivers to ``server``. ``coordinators`` are the servers with the hints."""
+    """Delivers writes to ``server``. ``coordinators`` are all servers of the queue by name: they have the hints."""
 
     def __init__(self, server: Server, coordinators: Mapping[str, Server]) -> None:
         self._server = server
@@ -66,9 +66,9 @@ class Sender:
         self._lock = threading.Lock()
 
     def submit(self, write: Write, hint: Hint) -> None:
-        """Deliver the write in its turn.
+        """Put the write into the thread's queue.
 
-        Give it up now if too many writes wait for the server, or if the server failed lately and no caller waits.
+        The write is given up at once if the queue is full, or if the server failed recently and no caller waits.
         """
         with self._lock:
             if self._thread is None:
@@ -86,7 +86,7 @@ class Sender:
             write.record(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver the waiting writes, then end. Writes that take too long are left to hints."""
+        """Deliver the waiting writes, then end. After some timeouts the rest is left to hints."""
         if self._thread is not None:
             try:
                 self._writes.put(None, timeout=self._server.timeout)
@@ -126,7 +126,7 @@ class Sender:
             self._peer.connection.close()
 
     def _deliver(self, coordinator: Server, group: list[tuple[Write, Hint]]) -> None:
-        """Deliver one page to the server, and delete its acknowledged hints at their coordinator."""
+        """Deliver writes of one coordinator to the server, and delete their hints once the server acknowledged them."""
         statuses: dict[UUID, str] = {}
         avoided = self._server.avoided
         try:
@@ -138,19 +138,19 @@ class Sender:
                 for one in group:  # one bad write must not hold up the others
                     self._deliver(coordinator, [one])
                 return
-            level = logging.DEBUG if avoided else logging.WARNING  # one warning for each time that it stops answering
+            level = logging.DEBUG if avoided else logging.WARNING  # one warning per outage
             log.log(level, "handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
             if cause != "data":
                 self._lost()
         for write, hint in group:
             write.record(self._server.name, acked=statuses.get(hint.token) in ("applied", "duplicate"))
-        # refused writes stay hints, and the replayer deals with them
+        # the hints of refused writes stay, and the replayer quarantines them
         delivered = {token: status for token, status in statuses.items() if status in ("applied", "duplicate")}
         if delivered:
             try:
                 with coordinator.peer(self._server.timeout) as at_coordinator:
                     acknowledge(at_coordinator.connection, self._server.name, delivered)
-            except (psycopg.Error, PgCombineError) as error:  # the hint is delivered once more, as a duplicate
+            except (psycopg.Error, PgCombineError) as error:  # the replayer delivers the hint again, as a duplicate
                 log.warning(
                     "handoff.unacknowledged coordinator=%s server=%s error=%s",
                     coordinator.name,
@@ -159,7 +159,7 @@ class Sender:
                 )
 
     def _worth_a_try(self, group: list[tuple[Write, Hint]]) -> bool:
-        """Return whether the server is well, or a caller still waits for it after a moment."""
+        """Return whether the server isn't avoided, or a caller still waits after a short pause."""
         if not self._server.avoided:
             return True
         time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))  # other servers may be enough

@@ -1,8 +1,8 @@
 """The servers as a caller sees them: pools of connections of known identity, and the servers to avoid.
 
 A server that failed is avoided for a time that doubles from a tenth of a second to thirty seconds, times a random
-factor from 0.5 to 1.5. A caller whose level needs the server asks it all the same, at most every tenth of a second. The
-first answer ends that time for all callers in the process that use the same connection string.
+factor from 0.5 to 1.5. A caller whose level needs the server tries it even then, at most every tenth of a second. The
+first answer ends the time for all callers in the process that use the same connection string.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NotConnected(psycopg.OperationalError):
 
 
 class _Health:
-    """Whether a server answered last. All callers in the process with the same connection string share it."""
+    """The recent failures of a server. All callers in the process with the same connection string share an instance."""
 
     _of: ClassVar[WeakValueDictionary[str, _Health]] = WeakValueDictionary()
     _lock = threading.Lock()
@@ -60,7 +60,7 @@ class _Health:
 
 
 class Server:
-    """One server: its pool of connections, and whether it answered last."""
+    """One server: its pool of connections, and its recent failures. ``timeout`` is in seconds."""
 
     def __init__(self, name: str, dsn: str, *, timeout: float, connections: int) -> None:
         try:
@@ -89,8 +89,8 @@ class Server:
     def peer(self, seconds: float) -> Iterator[Peer]:
         """Yield a connection of known identity. The block may use it for ``seconds`` seconds.
 
-        Raises NotConnected if there is no connection. Raises WrongServerError or psycopg.Error if the identity is wrong
-        or unknown. Errors of the block pass.
+        Raises NotConnected if no connection could be opened. Raises WrongServerError if the identity is wrong, and
+        psycopg.Error if the server didn't return it. Errors of the block are raised unchanged.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -110,16 +110,16 @@ class Server:
                 try:
                     yield peer
                 except WrongServerError:
-                    connection.close()  # a rebuild may have changed the identity: the next use asks anew
+                    connection.close()  # a rebuild may have changed the identity: the next use asks again
                     raise
         finally:
             if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                connection.close()  # whatever happened, the connection isn't fit for another use
+                connection.close()  # its transaction is still open, so nobody else can use it
             self._pool.putconn(connection)
 
     @property
     def avoided(self) -> bool:
-        """Whether the server failed so lately that it isn't worth trying."""
+        """Whether the server failed so recently that another attempt isn't worthwhile."""
         return time.monotonic() < self._health.not_before
 
     def failed(self) -> None:

@@ -1,7 +1,8 @@
 """Comparing two servers: the writes that one has and the other lacks.
 
-Digests of the tokens, by day and slice, are compared first. So little is read if nothing differs. A write that waits as
-a hint isn't missing. Days that are partly older than the retention are left out.
+Digests of the tokens are compared first, one for each day and slice. A token's slice is its last six bits. So little
+is read if nothing differs. A write that waits as a hint isn't missing. Days that are partly older than the retention
+are left out.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ TIMEOUT_SECONDS = 60.0
 class Difference:
     """The difference between a server and the coordinator, in tokens of writes.
 
-    The server lacks ``lacking``, the coordinator lacks ``surplus``, and the contents of ``conflicting`` differ. Of
-    ``refused`` the server lacks updates that it refused. ``hinted`` is the number of writes that the server lacks now
-    but that wait as hints for it.
+    The server lacks ``lacking``, the coordinator lacks ``surplus``, and the contents of ``conflicting`` differ. The
+    server refused updates of ``refused``, and lacks these updates. ``hinted`` is the number of writes that the server
+    lacks but that wait as hints for it.
     """
 
     server: str
@@ -77,9 +78,9 @@ def compare(coordinator: Connection, name: str, timeout: float = TIMEOUT_SECONDS
 def differing(
     one: psycopg.Connection[Any], name: str, another: psycopg.Connection[Any], other: str, *, surplus: bool = False
 ) -> tuple[dict[UUID, UUID], dict[UUID, UUID]]:
-    """Return the writes of two servers, and their digests, for the days and slices in which they differ.
+    """Return for each of two servers its writes with their digests, for the days and slices that differ.
 
-    Where the first server has none, they are left out if only its ``surplus`` is asked for.
+    With ``surplus``, days and slices in which the first server has no writes are left out.
     """
     here, there = _digests(one, other), _digests(another, name)
     own: dict[UUID, UUID] = {}
@@ -91,7 +92,7 @@ def differing(
 
 
 def present(connection: psycopg.Connection[Any], tokens: Collection[UUID]) -> set[UUID]:
-    """Return those of some tokens that a server has."""
+    """Return those of ``tokens`` that a server has."""
     had = "select token from pgcombine.handoff_token where token = any(%s)"
     return {token for (token,) in connection.execute(had, (list(tokens),))}
 

@@ -1,1 +1,1 @@
-"""The parts that all daemons share: reconnecting, sleeping until notified, states of destinations, printable logs."""
+"""The parts that daemons share: reconnecting, sleeping until notified, states of destinations, printable logs."""

@@ -2,16 +2,17 @@
 
 The state of a *destination* is in the database, so all processes share it: ``up``, ``suspect`` after a failure,
 ``down`` after several in a row, ``paused`` by an operator. Before a delivery, :meth:`Destination.attempt` returns a
-ticket. After it, the caller reports :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the ticket.
-While the destination is up nothing is written. After a failure it is left alone for a while that doubles each time.
-Then one deliverer tries again, and the others wait. A destination must bear that the same entries come twice: a process
-may die after the delivery, before it is recorded. A delivery raises one of two errors:
+ticket. After the delivery, the caller calls :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the
+ticket. While the destination is up, the calls write nothing to the database. After a failure nobody tries the
+destination for a time that doubles with each failure. Then one process tries again, and the others wait. A destination
+must accept the same entries twice: a process may die after a delivery, before it is recorded. A delivery raises one of
+two errors:
 
-* :class:`~pgcombine.errors.DestinationDownError`: the destination's *health* (not reachable, times out, has no such
-  table). The entries stay and are delivered again.
-* :class:`~pgcombine.errors.DeliveryRejectedError`: the *data*. The entries would be refused again, and would hold up
-  everything behind them. :func:`bisect` finds them and delivers the rest, and the caller quarantines them. This never
-  makes a destination down.
+* :class:`~pgcombine.errors.DestinationDownError`: the cause is the destination's *health* (it can't be reached, times
+  out, or lacks the table). The entries stay and are delivered again.
+* :class:`~pgcombine.errors.DeliveryRejectedError`: the cause is the *data*. The destination would refuse the entries
+  again, and they would block all entries behind them. :func:`bisect` finds the failing entries and delivers the rest,
+  and the caller quarantines the failing ones. This error doesn't change the destination's state.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ E = TypeVar("E")
 
 
 class Destination:
-    """A destination, by kind and name. The connection is in autocommit, so each call is a transaction of its own.
+    """A destination, by kind and name. The connection is in autocommit, so each call is a separate transaction.
 
     All methods raise DestinationNotFoundError if the destination isn't registered
     (``pgcombine_internal.add_destination``).
@@ -48,7 +49,8 @@ class Destination:
     def attempt(self, *, probe: float = PROBE_SECONDS) -> int | None:
         """Return a ticket if the destination may be tried now, else None.
 
-        If the destination was failing, nobody else gets a ticket for ``probe`` seconds, or until the caller reports.
+        If the destination was failing, nobody else gets a ticket until the caller reports the outcome, or until
+        ``probe`` seconds have passed.
         """
         ticket: int | None = self._call(
             "select pgcombine_internal.try_destination(%s, %s, %s * interval '1 second')", self.kind, self.name, probe
@@ -64,14 +66,11 @@ class Destination:
         return self._report(ticket, str(reason))
 
     def retry_in(self) -> float:
-        """Return the seconds until the destination may be tried again, as far as known.
-
-        It is infinite for a paused one.
-        """
+        """Return the seconds until the destination may be tried again, as far as known, or infinity if it is paused."""
         return float(self._call(query("destination_retry"), self.kind, self.name))
 
     def pause(self, reason: str | None = None) -> None:
-        """Deliver nothing until :meth:`resume`. The waiting entries are kept."""
+        """Stop deliveries until :meth:`resume`. The waiting entries stay."""
         self._call("select pgcombine_internal.pause_destination(%s, %s, %s)", self.kind, self.name, reason)
 
     def resume(self) -> None:
@@ -107,9 +106,9 @@ class Outcome(Generic[E]):
 def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outcome[E]:
     """Deliver the batch, except for the entries that the destination refuses for their data.
 
-    ``deliver`` takes a part of the batch as a whole, or raises. After DeliveryRejectedError the part is halved, down to
-    single entries. For one failing entry among n this takes about 2·log2(n) attempts. DestinationDownError ends the
-    delivery. Parts come in the order of the batch. Both errors are returned in the :class:`Outcome`. Any other
+    ``deliver`` delivers a whole part of the batch, or raises. After DeliveryRejectedError the part is halved, down to
+    single entries. One failing entry among n costs about 2·log2(n) attempts. DestinationDownError ends the delivery.
+    Parts are delivered in the order of the batch. The :class:`Outcome` has the errors of both classes. Any other
     exception is raised.
     """
     outcome: Outcome[E] = Outcome()

@@ -1,7 +1,7 @@
-"""Heartbeats of a daemon's loops, for those who watch the process.
+"""Heartbeats of a daemon's loops, for the supervisor of the process.
 
-A loop beats in each round. A loop that hasn't beaten for ``limit`` seconds is stalled: it hangs. A loop that tries to
-reach a server keeps beating, since a restart of the process wouldn't help.
+A loop beats in each round. A loop that hasn't beaten for ``limit`` seconds is stalled. A loop that tries to reach a
+server keeps beating, since a restart of the process wouldn't help.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Heartbeat:
             self._connected.discard(thread)
 
     def beat(self) -> None:
-        """Record that this thread goes on. In a thread that isn't watched this does nothing."""
+        """Record a heartbeat of this thread. Outside :meth:`loop` this does nothing."""
         thread = threading.get_ident()
         if thread in self._beats:
             self._beats[thread] = time.monotonic()

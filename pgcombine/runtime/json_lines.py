@@ -1,6 +1,6 @@
-"""Log events as JSON, one object a line, with each field of an event by its name.
+"""Log events as JSON: one object per line, with the fields of the event by name.
 
-A record whose message isn't of the form ``event name=value …`` has the whole text as ``message`` instead.
+If a record's message isn't of the form ``event name=value …``, the object has the whole text as ``message``.
 """
 
 from __future__ import annotations

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 
 Loop = Callable[[threading.Event], object]
 
-_FIRST = "_pgcombine_first"  # an attribute of the error that has ended the loops of an inner call
+_FIRST = "_pgcombine_first"  # attribute of an error: it ended the loops of an inner call
 
 
 def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:
     """Run each loop in a thread, and return when all have ended. The loops end when ``stop`` is set.
 
-    If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Errors after that are dropped.
-    A loop may be such a call, too, with the same ``stop``.
+    If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Later errors are dropped. A
+    loop may itself call this function with the same ``stop``.
     """
     failures: list[BaseException] = []
 

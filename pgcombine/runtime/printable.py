@@ -1,7 +1,7 @@
-"""Text from elsewhere, made fit for a log or a terminal: control characters are escaped.
+"""Escaping of control characters in text from outside, for logs and terminals.
 
-Names, errors and answers come from databases and receivers that others write to. A line break in them would look like a
-line of this program. A terminal would obey an escape sequence in them.
+Names, errors and answers come from databases and receivers that others write to. The text after a line break in them
+would look like a line of this program. A terminal would execute an escape sequence in them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connecting again and again, with back-off, until it works or an event ends it.
+"""Connecting with back-off, until it succeeds or an event ends the attempts.
 
 The first failure is logged as ``worker.waiting`` with its reason. The last failure is raised.
 """
@@ -33,8 +33,8 @@ def retry(
 ) -> T:
     """Call ``call``, which connects, until it returns. Returns its result.
 
-    After an error for which ``unlimited`` returns True it is called again, without limit. After another ConnectError it
-    is called again for ``timeout`` seconds. Then, or when ``stop`` is set, the last error is raised.
+    After an error for which ``unlimited`` returns True, ``call`` is called again without limit. After any other
+    ConnectError it is called again for ``timeout`` seconds. Then, or when ``stop`` is set, the last error is raised.
     """
     deadline = time.monotonic() + timeout
 
@@ -57,9 +57,9 @@ def retry(
 
 
 def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: float = 0.0) -> bool:
-    """Call ``call``, which connects, until the server is ready. Returns False if ``stop`` was set before.
+    """Call ``call``, which connects, until the server is ready. Returns False if ``stop`` is set before that.
 
-    A server that doesn't answer at all is tried again for ``timeout`` seconds. Raises the errors of ``call``.
+    If the server doesn't answer at all, ``call`` is repeated for ``timeout`` seconds. Raises the errors of ``call``.
     """
     try:
         retry(call, stop, unlimited=not_ready, timeout=timeout)

@@ -1,11 +1,12 @@
 """Spans of passes, deliveries and loads for OpenTelemetry.
 
-There are spans if the program has imported OpenTelemetry, as ``opentelemetry-instrument pgcombine worker`` does. Else
-nothing is imported, and a span costs a look into a dictionary. Names and attributes follow the semantic conventions for
-messaging (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). No key and no value is in a span.
+Spans are made if the program has imported OpenTelemetry, as ``opentelemetry-instrument pgcombine worker`` does. Else
+nothing is imported, and a span costs one look-up in a dictionary. Names and attributes follow the semantic conventions
+for messaging (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). A span contains no key and no
+value.
 
-A pass isn't linked to the spans of those who enqueued: the log doesn't have them, since they would make each update
-larger.
+A pass isn't linked to the spans of the programs that enqueued its updates. The log doesn't store these spans, since
+they would make each update larger.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ _TYPES = {"combine": "process", "deliver": "send", "load": "send"}
 def span(operation: str, destination: str, partition: int | None = None) -> Iterator[Callable[[int], None]]:
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
-    ``operation`` is ``combine``, ``deliver`` or ``load``; ``destination`` the queue, or where entries go, ``partition``
-    its bucket. Of an exception its SQLSTATE or class is noted, not its text, which may hold keys. It is raised again.
+    ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue or the export, and ``partition``
+    is the bucket. For an exception of the block, the span has the SQLSTATE or the class, but not the text, which may
+    contain keys. The exception is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
         yield lambda number: None

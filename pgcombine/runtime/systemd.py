@@ -1,7 +1,7 @@
-"""What a daemon tells systemd: that it is ready, that it goes on, and that it ends (``Type=notify``, ``WatchdogSec=``).
+"""A daemon's messages to systemd: it is ready, it is alive, it stops (``Type=notify``, ``WatchdogSec=``).
 
-Messages go to the socket that ``NOTIFY_SOCKET`` names. Without that variable nothing happens. A socket that takes no
-message is logged once, and the daemon goes on.
+Messages go to the socket that ``NOTIFY_SOCKET`` names. Without that variable nothing is sent. If a message can't be
+sent, this is logged once, and the daemon goes on.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pgcombine.runtime.heartbeat import Heartbeat
 
 log = logging.getLogger("pgcombine.systemd")
 
-_POLL_SECONDS = 0.2  # between two polls whether the daemon is ready
-_SEND_SECONDS = 5.0  # for a message, if systemd hangs
+_POLL_SECONDS = 0.2  # between two checks whether the daemon is ready
+_SEND_SECONDS = 5.0  # the longest time for sending a message
 
 
 @contextmanager
 def reported(heartbeats: Sequence[Heartbeat]) -> Iterator[None]:
     """Report to systemd about the daemons with these heartbeats, until the end of the block.
 
-    The process is ready when all loops have their connections for the first time. It goes on as long as no loop is
-    stalled. When systemd hears nothing for the time of the watchdog, it kills the process and starts it again.
+    The process is ready when all loops have their connections for the first time. It sends watchdog messages as long as
+    no loop is stalled. If systemd gets none for the time of the watchdog, it kills the process and starts it again.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
@@ -80,7 +80,7 @@ def _report(messages: _Messages, heartbeats: Sequence[Heartbeat], ended: threadi
 
 
 def _watchdog_seconds() -> float | None:
-    """Return the seconds after which systemd misses a message. None: it expects none from this process."""
+    """Return the time of systemd's watchdog in seconds, or None if systemd expects no messages from this process."""
     microseconds = os.environ.get("WATCHDOG_USEC", "")
     if not microseconds.isdigit() or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None

@@ -1,9 +1,12 @@
-"""The sleep of an idle worker, and how it is woken.
+"""The sleep of an idle worker, and the notifications that end it.
 
-Enqueues and passes make work. They notify only while a worker holds the idle lock, that is, while it listens.
-The trigger function ``wake`` explains the idle lock, and why no commit goes unnoticed. The poll interval bounds the
-delay if a notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must
-be in autocommit. Its errors are psycopg's.
+Enqueues make work for workers, and passes make work for export workers. Such a transaction notifies only while a
+session holds the *idle lock* of the table into which the work is inserted. A worker takes the lock before it polls a
+last time and sleeps. A worker with little work in one queue keeps the idle locks of the others. So writers to these
+queues notify while the worker runs passes. The trigger function ``wake`` explains why no commit goes unnoticed.
+
+The poll interval bounds the delay if a notification is lost. Through a pooler in transaction mode LISTEN doesn't work,
+and the listener polls. The connection must be in autocommit. Its errors are psycopg's.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from psycopg import sql
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 
-_SHORTEST_NAP = 0.005  # seconds; used while transactions of writers delay the idle lock
+_SHORTEST_NAP = 0.005  # seconds; a nap replaces a sleep while open transactions of writers share the idle lock
 _LONGEST_NAP = 0.1
 _ALL = 1.0  # seconds between two polls of all queues by a busy worker
 STOP_CHECK = 0.2  # seconds until a listener sees that an event is set
-_SUCCESSION = 1.0  # seconds until a listener sees that the session with the idle lock is gone
+_SUCCESSION = 1.0  # seconds until a listener tries again to take an idle lock that another session holds
 
 
 class Waker:
@@ -38,8 +41,8 @@ class Waker:
         self._writer.setblocking(False)
 
     def wake(self) -> None:
-        """Wake the listener. If no thread sleeps, the next sleep ends at once."""
-        with suppress(BlockingIOError):  # the socket is full, so the listener wakes anyway
+        """Wake the listener. If it doesn't sleep now, its next sleep ends at once."""
+        with suppress(BlockingIOError):  # the socket's buffer is full of earlier calls, so the listener wakes anyway
             self._writer.send(b"!")
 
     def drain(self) -> bool:
@@ -59,7 +62,7 @@ class Waker:
 class Source(NamedTuple):
     """A source of work: its idle lock, the channels of its notifications, and whether it may have work now.
 
-    The idle lock is named by the OID of the table into which the work is inserted.
+    ``idle_lock`` is the OID of the table into which the work is inserted.
     """
 
     idle_lock: int
@@ -70,8 +73,9 @@ class Source(NamedTuple):
 class Listener(ABC):
     """The sleep of one loop, on the loop's own connection.
 
-    A sleep ends after ``poll`` seconds, or when ``waker`` wakes it. After a sleep that ended by its time, the listener
-    keeps its idle locks until :meth:`found_work` or :meth:`rest` is called.
+    A sleep ends after ``poll`` seconds, at a notification, or when ``waker`` wakes the listener. A notification or the
+    waker also releases the idle locks (:class:`QueueListener` keeps them). After a sleep that lasted its whole time,
+    the listener keeps its idle locks until :meth:`found_work` or :meth:`rest` is called.
     """
 
     def __init__(self, connection: Connection, *, poll: float, waker: Waker | None = None) -> None:
@@ -90,8 +94,8 @@ class Listener(ABC):
     def sleep(self, stop: threading.Event, may_work: Callable[[], bool]) -> None:
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        ``may_work`` polls once more after the listener has taken idle locks. Work may have come before that without a
-        notification.
+        ``may_work`` polls, and returns whether it found work. It is called after the listener has taken idle locks,
+        because earlier commits didn't notify.
         """
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)
@@ -108,15 +112,20 @@ class Listener(ABC):
         self._woken(self._wait(seconds, stop))
 
     def _woken(self, heard: set[str] | None) -> None:
-        """React to the end of a sleep: the channels that ended it, or None for its time."""
+        """React to the end of a sleep.
+
+        ``heard`` are the channels that notified. It is empty if the waker or ``stop`` ended the sleep, and None if the
+        sleep lasted its whole time.
+        """
         if heard is not None:
             self._release(self._locked)
 
     def rest(self, stop: threading.Event, seconds: float) -> None:
-        """Return after ``seconds``, ``poll`` at most, or when ``stop`` is set. Known work waits so long.
+        """Return after ``seconds``, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        The listener holds no idle lock meanwhile, so new work sends no notification. Other notifications end the rest,
-        for example that of a resumed destination.
+        Use it when there is work that can't be done yet. The listener holds no idle lock meanwhile, so new work doesn't
+        notify because of it. A notification that doesn't depend on the idle lock ends the rest, for example that of a
+        resumed destination.
         """
         if not self.listens:
             self._pause(min(self._poll, seconds), stop)
@@ -126,18 +135,18 @@ class Listener(ABC):
         self._wait(min(self._poll, seconds), stop)
 
     def found_work(self) -> None:
-        """Record that the last sleep ended with work. The idle locks are released, and the next nap is short again."""
+        """Record that there is work. All idle locks are released, and the next nap is short."""
         self._release(self._locked)
         self._nap = _SHORTEST_NAP
 
     def _listen(self) -> list[Source]:
-        """LISTEN on the channels that are new. Returns all sources."""
+        """LISTEN on the channels that this listener doesn't listen on yet. Returns all sources."""
         found = list(self.sources())
         new = {channel for source in found for channel in source.channels} - self._channels
         for channel in new:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         self._channels |= new
-        # A notification on a new channel may have gone unheard. So the idle lock is taken again, before another poll.
+        # A notification on a new channel may have come before LISTEN. Without the idle lock, the listener polls again.
         self._release({source.idle_lock for source in found if not new.isdisjoint(source.channels)} & self._locked)
         return found
 
@@ -156,7 +165,7 @@ class Listener(ABC):
             self._locked -= idle_locks
 
     def _wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
-        """Wait ``seconds``, and return None. When a notification or the waker ends the wait, return the channels."""
+        """Wait ``seconds``, and return None. If something else ends the wait, return the channels that notified."""
         deadline = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._connection.fileno(), select.POLLIN)
@@ -190,8 +199,9 @@ class Listener(ABC):
 class QueueListener(Listener):
     """The sleep of a worker's loop over ``queues`` (empty or None: all).
 
-    A writer to a queue whose idle lock this listener keeps notifies. So a poll after a notification costs nothing for
-    the other queues. When work goes on, all idle locks are released, and each poll covers all queues.
+    The listener keeps the idle locks of queues without work, so writers to these queues notify. A poll then covers only
+    the queues that notified and those whose idle locks the listener doesn't hold. With much work the worker releases
+    all idle locks (:meth:`found_work`), and each poll covers all queues.
     """
 
     def __init__(
@@ -206,9 +216,9 @@ class QueueListener(Listener):
     def queues(self, busy: bool = False) -> set[str] | None:
         """Return the queues that may have new work. None: all.
 
-        These are all queues while the listener holds no idle lock. Once in ``poll`` seconds they are all queues as
-        well, because buckets may be due for another reason. A ``busy`` worker doesn't sleep: for it that is each
-        second.
+        While the listener holds no idle lock, any queue may have new work. The result is also None every ``poll``
+        seconds, because buckets may be due for another reason. For a ``busy`` worker, which doesn't sleep, it is None
+        at least every second.
         """
         now = time.monotonic()
         if not self._locked or now >= self._last_all + (min(self._poll, _ALL) if busy else self._poll):
@@ -218,12 +228,12 @@ class QueueListener(Listener):
         return self._heard | self._unlocked()
 
     def found_work_in(self, queues: Collection[str]) -> None:
-        """Record that queues have a little work. Their idle locks are released, and the next nap is short again."""
+        """Record that these queues have a little work. Only their idle locks are released. The next nap is short."""
         self._release({self._idle_locks[queue] for queue in queues if queue in self._idle_locks} & self._locked)
         self._nap = _SHORTEST_NAP
 
     def sources(self) -> Iterable[Source]:
-        """Return the queues that notify. Paused queues have no work."""
+        """Return a source for each queue that notifies. A paused queue is inactive."""
         self._idle_locks = {}
         for queue, buckets, paused, idle_lock in self._connection.execute(sqlfiles.query("queue_sources")).fetchall():
             if idle_lock is not None and (not self._only or queue in self._only):
@@ -250,5 +260,5 @@ class QueueListener(Listener):
 
 
 def pooled(connection: Connection) -> bool:
-    """Whether a pooler is between: then the server process has another id than the connection was given."""
+    """Whether a pooler is in between: then the server process's id isn't the one that the connection was given."""
     return one(connection, "select pg_backend_pid()") != (connection.info.backend_pid,)

@@ -1,7 +1,8 @@
 """The state that a worker's threads share: the buckets with pending updates, and the passes over them.
 
-One thread polls for buckets with pending updates and dispatches them. The loops take them, one pass for each bucket. So
-a bucket with many updates doesn't keep the others waiting, and the cost of polling doesn't grow with the loops.
+One thread, the poller, finds buckets with pending updates and dispatches them. The loops take the buckets and run one
+pass over each. So a bucket with many updates doesn't block the others, and the cost of polling doesn't grow with the
+number of loops.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ log = logging.getLogger("pgcombine.worker")
 Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
-# seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
+# seconds without passes over a bucket whose failure can't be recorded, for example because the role lacks a right
 _TROUBLE_PAUSE = 5.0
 _SHORT_PASS = 0.02  # seconds; the next poll doesn't wait for a longer pass
-_FEW = 8  # queues; one query over all queues polls more than these
+_FEW = 8  # queues; more queues than this are polled with one query over all queues
 _TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
 
 
 class Dispatcher:
-    """Dispatches all buckets with pending updates, of the queues ``only`` (empty: of all queues), and runs the passes.
+    """Dispatches the buckets with pending updates of the queues ``only`` (empty: of all queues), and runs the passes.
 
-    A queue is left alone for a while if ``observers`` lacks its Python observers. A bucket that another worker has
-    claimed is deferred for ``poll`` seconds: the other worker polls again when its pass is done. A bucket whose pass
-    failed isn't due for a while. Each pass that took updates calls ``count`` and wakes the poller by ``waker``. Each
-    pass that failed calls ``failed``.
+    If ``observers`` lacks the Python observers of a queue, no pass over that queue is tried for a minute. A bucket that
+    another worker has claimed is deferred for ``poll`` seconds: the other worker polls again when its pass is done. A
+    bucket whose pass failed isn't due for a while. After each pass that took updates, ``count`` is called, and
+    ``waker`` wakes the poller. After each pass that failed, ``failed`` is called.
     """
 
     def __init__(
@@ -79,10 +80,10 @@ class Dispatcher:
         self._observed: set[str] = set()  # queues with observers, or with triggers on their values
         self.large = False  # whether the last poll found a queue with so large a log that passes may take long
         self._everything = False  # whether observers may have enqueued to any queue since the last poll
-        self._passes = self._updates = 0  # of passes since the last dispatch that took updates
+        self._passes = self._updates = 0  # sums over the passes since the last dispatch
 
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
-        """Return the buckets that are due and that no loop of this worker has, of these queues (None: of all).
+        """Return the buckets of these queues (None: of all) that are due and that no loop of this worker has.
 
         The poll also covers the queues with passes since the last poll. After passes with observers it covers all
         queues, since observers may have enqueued to any queue.
@@ -120,10 +121,10 @@ class Dispatcher:
             self._changed.notify_all()
 
     def wait(self, stop: threading.Event, check: float) -> None:
-        """Wait until all buckets are taken and no pass is worth waiting for.
+        """Wait until the loops have taken all buckets and another poll is worthwhile.
 
-        That is when all passes are done, or when they take long and a loop has nothing to do. ``check`` is the longest
-        time, in seconds, until the call sees that ``stop`` is set.
+        It is worthwhile when all passes are done, or when a pass takes long and a loop has nothing to do. ``check`` is
+        the longest time, in seconds, until the call sees that ``stop`` is set.
         """
         with self._changed:
             while self._dispatched and not stop.is_set():
@@ -136,7 +137,7 @@ class Dispatcher:
                 self._changed.wait(left if left > 0 else check)
 
     def retry_deferred(self) -> None:
-        """Try deferred buckets again at the next poll."""
+        """Let the next poll return deferred buckets, too."""
         with self._changed:
             self._deferred.clear()
 

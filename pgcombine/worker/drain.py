@@ -1,7 +1,7 @@
 """Combine until nothing is pending.
 
-A failing bucket doesn't keep the others waiting. Its pass is tried once. The failure is recorded, and the failing keys
-are searched for, as workers do it. At the end the failure is raised as :class:`PassError`.
+A failing bucket doesn't block the others. Its pass is tried once. As in a worker, the failure is recorded and the
+failing keys are searched for. At the end the failure is raised as :class:`PassError`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def drain(
 
 
 def _reclaim(connection: Connection, queue: str) -> None:
-    """Reclaim the segments of a queue. Large ones that are left are tried again: no worker may come after this call."""
+    """Reclaim the segments of a queue. Large segments that remain are tried again, since perhaps no worker follows."""
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
@@ -87,7 +87,7 @@ def _reclaim(connection: Connection, queue: str) -> None:
 def _run_passes(
     connection: Connection, queue: CombineQueue, on_pass: Callable[[Pass], None], began: float, timeout: float | None
 ) -> dict[int, PassError]:
-    """Run passes until no bucket has pending updates, but for those whose pass failed. Returns the failures."""
+    """Run passes until only buckets whose pass failed have pending updates. Returns the failures."""
     name = queue.name
     failures: dict[int, PassError] = {}
     pause = _SHORTEST_PAUSE

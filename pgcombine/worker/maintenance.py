@@ -1,6 +1,6 @@
 """The work of a worker besides passes: it reclaims segments, removes dead loads, and warns of old snapshots.
 
-Each of these runs at intervals. A lost connection raises psycopg's OperationalError. Other errors of the database are
+Each task runs at intervals. A lost connection raises psycopg's OperationalError. Other errors of the database are
 logged.
 """
 
@@ -21,7 +21,7 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # between two polls whether a round of ids has ended
+ROUND_SECONDS = 0.1  # between two checks whether a round of ids has ended
 RECLAIM_EVERY_SECONDS = 1.0  # for queues with recent passes
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
@@ -31,7 +31,7 @@ WATCH_EVERY_SECONDS = 60.0
 
 
 class Maintenance:
-    """An action that runs every ``every`` seconds, in one thread. ``name`` is its name in the log."""
+    """An action that runs every ``every`` seconds in one thread. ``name`` identifies it in the log."""
 
     def __init__(self, name: str, every: float, do: Callable[[Connection], object]) -> None:
         self._name, self._every, self._do = name, every, do
@@ -45,16 +45,16 @@ class Maintenance:
         self._next = now + self._every
         try:
             self._do(connection)
-        except psycopg.Error as error:  # a change of the database by another user must not end a worker
+        except psycopg.Error as error:  # another user's change to the database must not end the worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", self._name, first_line(error))
 
 
 def post_restore(connection: Connection) -> bool:
-    """Call ``pgcombine.post_restore`` if the database was restored from a dump and that hasn't been done yet.
+    """Call ``pgcombine.post_restore`` if the database was restored from a dump and the function hasn't run since.
 
-    Returns whether it had something to do. The connection is idle in autocommit.
+    Returns whether the function had something to do. The connection is idle in autocommit.
     """
     (own,) = one(connection, "select pgcombine_internal.own_cluster()")
     return not own and bool(one(connection, "select pgcombine.post_restore()")[0])
@@ -63,8 +63,8 @@ def post_restore(connection: Connection) -> bool:
 def reclaim(connection: Connection, queue: str | None) -> None:
     """Reclaim segments of a queue, or of all queues for None. The connection is idle in autocommit.
 
-    Where combined updates are deleted, it vacuums as well: autovacuum looks once a minute. If one of the connection's
-    timeouts ends the call, the rest is left for later.
+    If combined updates were deleted instead of truncated, this also vacuums, because autovacuum runs only once a
+    minute. If one of the connection's timeouts ends the call, a later call reclaims the rest.
     """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.reclaim(%s)", (queue,))
@@ -73,7 +73,7 @@ def reclaim(connection: Connection, queue: str | None) -> None:
 
 
 def reclaiming(connection: Connection) -> str:
-    """Return how workers of this role reclaim the log: ``truncating``, or ``deleting`` for want of a right."""
+    """Return how workers of this role reclaim the log: ``truncating``, or ``deleting`` if the role lacks a right."""
     return str(one(connection, query("reclaiming"))[0])
 
 
@@ -92,7 +92,7 @@ class Reclaim:
         self._next_all = 0.0
 
     def passed_over(self, queue: str) -> None:
-        """Note that a pass has combined updates of a queue."""
+        """Record that a pass has combined updates of a queue."""
         self._passed_over[queue] = time.monotonic()
 
     def do(self, connection: Connection) -> None:
