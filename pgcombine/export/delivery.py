@@ -1,15 +1,16 @@
 """One batch of an export: its entries are deleted from a bucket and delivered in one transaction.
 
-The transaction is on the ``claims`` connection, and claims the bucket: the entries are deleted, delivered, and then the
-deletion is committed. After any failure before the commit, all entries are still there for the next claim of the
-bucket. Between reading and delivering, the entries' own commits are made durable. The query ``flush_commits`` explains
-why. That is done on the ``control`` connection, which is in autocommit and also reports the destination's state.
+The transaction is on the ``claims`` connection, and claims the bucket: it deletes the entries, delivers them, and
+commits. After any failure before the commit, all entries are still there for the next claim of the bucket. Between
+reading and delivering, the commits that wrote the entries are made durable; the query ``flush_commits`` explains why.
+It runs on the ``control`` connection, which is in autocommit and also reports the destination's state.
 
-Entries that are refused for their data are quarantined in the transaction that delivers the others. They are searched
-for in small batches. Each batch is committed, so that a search goes on where a killed worker left it.
+Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. They
+are searched for in small batches. Each batch is committed, so after a worker is killed the search goes on from there.
 
-Where several servers have the export, its owner delivers. If the destination accepts only another server, this one
-records that and stops delivering. When a new owner has delivered its full state, keys that it lacks are deleted there.
+If several servers have the export, its owner delivers. If the destination accepts only another server, this server
+records the owner and stops delivering. After a new owner has delivered its full state, the destination deletes the keys
+that the owner lacks.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Nothing(Enum):
     """The reason why no entry was delivered."""
 
     IDLE = "idle"  # no entry waits, or other workers have claimed all
-    BLOCKED = "blocked"  # the destination is paused, or is left alone for a while
+    BLOCKED = "blocked"  # the destination is paused, or the next attempt isn't due
     FAILED = "failed"  # the destination failed now
 
 
@@ -69,8 +70,8 @@ class Delivery:
     def once(self) -> int | Nothing:
         """Deliver one batch. Returns the number of entries taken off the queue, or the reason why none was.
 
-        Quarantined entries count. A failure of the destination is recorded and returned as ``Nothing.FAILED``. Raises
-        psycopg.OperationalError if the connection to the queue's own database is lost.
+        Quarantined entries count as taken off. A failure of the destination is recorded and returned as
+        ``Nothing.FAILED``. Raises psycopg.OperationalError if the connection to the queue's own database is lost.
         """
         ticket: int | None = None
         try:
@@ -94,10 +95,10 @@ class Delivery:
             if sweep:
                 self._sweep()
         except DestinationDownError as error:
-            if self._claims.closed:  # the connection to the queue's database is lost, the destination is well
+            if self._claims.closed:  # the connection to the queue's own database is lost; the destination hasn't failed
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, FencedError):
-                # some roles may not record it; the destination refuses their deliveries anyway
+                # Some roles lack the right to record it. The destination refuses their deliveries anyway.
                 with suppress(InsufficientPrivilege):
                     self._control.execute(
                         "select pgcombine_internal.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
@@ -156,7 +157,7 @@ class Delivery:
             return cursor.rowcount
 
     def _search(self, bucket: int) -> int:
-        """Deliver a batch without the failing entries, and quarantine these."""
+        """Deliver a batch without the failing entries, and quarantine the failing ones."""
         entries = self._entries(bucket)
         outcome = bisect(entries, self._exporter.deliver)
         if outcome.down is not None:
@@ -167,7 +168,7 @@ class Delivery:
         return len(entries)
 
     def _entries(self, bucket: int) -> list[Entry]:
-        """Take a batch, and return its entries."""
+        """Delete the entries of a batch, and return them."""
         rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
         self._flush()
         return [self._entry(row) for row in rows]
@@ -188,7 +189,7 @@ class Delivery:
 
 
 def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
-    """Join the rows of a COPY into chunks: they come one by one, and each write of a row would cost time."""
+    """Join the rows of a COPY into chunks, because a write for each row would take longer."""
     found = iter(rows)
     while chunk := b"".join(itertools.islice(found, _ROWS)):
         yield chunk

@@ -1,9 +1,10 @@
 """Entries of export queues, and the interface of an exporter.
 
-An *entry* is a change of a key's value. Its sequence number grows per key in the order of the commits. Entries are
-delivered at least once. If a process dies after a delivery and before the commit, the same entries come again, possibly
-with more. A key's entries come together and ascending. A receiver that stores the highest sequence of each key, and
-ignores lower ones, takes every entry effectively once.
+An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order of the commits.
+Entries are delivered at least once. If a process dies after a delivery and before the commit, the same entries are
+delivered again, possibly together with others. Within a batch, a key's entries follow one another in ascending order. A
+receiver that stores the highest sequence number of each key, and ignores entries up to that number, applies every entry
+effectively once.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Exporter(Protocol):
 
 @runtime_checkable
 class RawExporter(Exporter, Protocol):
-    """An exporter that takes a batch as PostgreSQL's COPY writes it. So Python doesn't have to read the rows."""
+    """An exporter that takes a batch in COPY's text format, so that Python doesn't have to parse the rows."""
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
         """Deliver rows in COPY's text format: key columns, new_…, seq, in no order, not compacted.
@@ -81,5 +82,5 @@ class OwnedExporter(Exporter, Protocol):
         ...
 
     def sweep(self, epoch: int) -> None:
-        """Delete keys that were delivered before ``epoch``. The full state since then is delivered already."""
+        """Delete the keys that were last delivered before ``epoch``. The epoch's full state is delivered already."""
         ...

@@ -1,9 +1,9 @@
 """Export into files of JSON lines, one file for each batch.
 
-A file gets its name only when it is complete and on disk (written under another name, fsync, renamed, fsync of the
-directory). So a reader of ``*.jsonl`` never sees half a batch. The name has the highest and the lowest sequence number
-of the batch. A batch that is delivered again with the same two numbers replaces its file. A full disk, and a missing
-directory, raise DestinationDownError. Files ``*.part`` of a killed worker may be removed.
+A file is written and synced under another name, then renamed, and then the directory is synced. So a reader of
+``*.jsonl`` never sees half a batch. The name has the highest and the lowest sequence number of the batch. If a batch is
+delivered again with the same two numbers, it replaces its file. A full disk or a missing directory raises
+DestinationDownError. You can remove the files ``*.part`` of a killed worker.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FileExporter:
         try:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(descriptor, "w", encoding="utf-8") as file:
-                os.fchmod(descriptor, self._mode)  # whatever the umask is
+                os.fchmod(descriptor, self._mode)  # regardless of the umask
                 file.writelines(f"{entry.json}\n" for entry in entries)
                 file.flush()
                 os.fsync(file.fileno())
@@ -53,4 +53,4 @@ class FileExporter:
             raise DestinationDownError(f"{error.strerror or error}: {part.parent}") from error
 
     def close(self) -> None:
-        """Do nothing: no file is open between batches."""
+        """Do nothing, since no file is open between batches."""

@@ -1,9 +1,9 @@
 """Export to Python: to a function ``fn(entries)`` of a list of entries, or to a class that is an Exporter.
 
-The function, or the exporter's ``deliver``, delivers all entries or raises. After DestinationDownError, OSError
-(timeouts and refused connections are such) or psycopg's OperationalError, the same entries are tried again later.
-DeliveryRejectedError and any other exception mean that an entry can't be delivered for its data: the entry is searched
-for and quarantined.
+The function, or the exporter's ``deliver``, delivers all entries or raises. After DestinationDownError, OSError (which
+includes timeouts and refused connections) or psycopg's OperationalError, the same entries are delivered again later.
+DeliveryRejectedError and any other exception mean that an entry can't be delivered because of its data. The entry is
+searched for and quarantined.
 """
 
 from __future__ import annotations

@@ -2,18 +2,20 @@
 
 The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. It is
 created if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes only for a higher
-sequence number. So a batch that is delivered twice, or late by a worker that was thought dead, changes nothing. Rows of
-deleted keys stay, marked as deleted, so that this holds for them, too.
+sequence number. So a batch that is delivered twice, or late by a worker whose claim has ended, changes nothing. Rows of
+deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
 
-Where several servers have the export, the table ``pgcombine_owner`` there has the owner and its epoch. A batch of a
-former owner is refused (FencedError), however long it took to arrive.
+If several servers have the export, the table ``pgcombine_owner`` at the destination has the owner and its epoch. A
+batch of a former owner is refused (FencedError), no matter how late it arrives.
 
-A table that is ahead would ignore new entries: its sequence numbers are beyond all that this server has drawn. Then
-this server was restored from an older backup or made anew, or another server that doesn't own the export fills the
-table, too. When entries of a batch are ignored, this is checked, once a minute at most. It raises DestinationDownError.
+A table is *ahead* if it has sequence numbers beyond all that this server has drawn. It would ignore new entries. Either
+this server was restored from an older backup or created again, or a server that doesn't own the export fills the table,
+too. When the table ignores entries of a batch, the exporter checks for this, once a minute at most, and raises
+DestinationDownError.
 
-Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) raise DeliveryRejectedError.
-All others raise DestinationDownError: no such table, no permission, a server in recovery, no connection.
+Errors of the data (SQLSTATE classes 22 and 23, a trigger's exception, a row too large for the index) raise
+DeliveryRejectedError. All others raise DestinationDownError: no such table, no permission, a server in recovery, no
+connection.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from pgcombine.runtime.wakeup import pooled
 EPOCH_BITS = 40  # a sequence number's bits below its epoch, see own_export
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
-_LOOK_SECONDS = 60.0  # between two checks whether the table is ahead
+_LOOK_SECONDS = 60.0  # at least, between two checks whether the table is ahead
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # the settings of pgcombine_internal.portable_text in the queue's database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
@@ -62,8 +64,8 @@ class Statements(NamedTuple):
 class PostgresExporter:
     """Delivers to the database ``dsn``. The password is in ``dsn``, or libpq finds it.
 
-    ``timeout``, in seconds, bounds a batch at the other server, so that a hanging server doesn't hold the bucket for
-    ever. Behind a pooler in transaction mode no setting and no table is left on its connections.
+    ``timeout``, in seconds, bounds a batch at the other server, so that a hanging server doesn't block the bucket
+    forever. Behind a pooler in transaction mode, no setting and no table stays on the pooler's connections.
     """
 
     def __init__(self, dsn: str, statements: Statements, *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -79,7 +81,7 @@ class PostgresExporter:
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
         """Deliver for the server ``owner`` since ``epoch``.
 
-        It has drawn no number beyond ``drawn``, if that isn't None.
+        ``drawn`` is the highest sequence number that the server has drawn, or None if it isn't known.
         """
         self._owner = (owner, epoch)
         self._drawn = drawn
@@ -172,13 +174,13 @@ class PostgresExporter:
             keepalives_count=3,
             tcp_user_timeout=60_000,
         )
-        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever that database's default is
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # regardless of that database's default
         with closed_on_error(connection), connection.within(self._timeout):
             self._pooled = pooled(connection)
             try:
                 self._make(connection)
             except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-                self._make(connection)  # of two sessions that create a table at once, one fails
+                self._make(connection)  # again: if two sessions create a table at once, one of them fails
         return connection
 
     def _make(self, connection: DeadlineConnection) -> None:
@@ -191,7 +193,7 @@ class PostgresExporter:
                 connection.execute(_text(self._statements.drop_stage))
 
     def _prepare(self, connection: DeadlineConnection, seconds: float, *, local: bool) -> None:
-        """Make the settings and the stage, for the session or, if ``local``, for the transaction."""
+        """Make the settings and the staging table, for the transaction if ``local``, else for the session."""
         settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():
             connection.execute("select set_config($1, $2, $3)", (name, value, local))

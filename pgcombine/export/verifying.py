@@ -1,9 +1,9 @@
 """Comparing the table of the exporter ``postgres`` with the queue's values, and delivering keys again.
 
 Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
-seem to differ because its latest change is on its way. Such keys are looked at again. A key differs for good if no
-entry of it waited at a moment between two looks at its row in the table, and the row was the same both times: then
-everything was delivered, and the row is still another one. Keys that keep changing are *moving*.
+seem to differ only because its latest change isn't delivered yet. Such keys are compared again. A key really differs if
+its row was the same in two reads of the table, and no entry of the key waited at a time between them: everything was
+delivered, and the row still differs from the value. Keys that keep changing are *moving*.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _PORTION = 1000  # keys; also in export_verify
-_MOST_MOVING = 50_000  # keys that are kept to be looked at again
+_MOST_MOVING = 50_000  # keys that are remembered in order to compare them again
 
 
 class Difference(NamedTuple):
     """A key, as a JSON object of its columns, and what is wrong with its row in the table.
 
-    ``problem`` is ``missing``, ``surplus``, ``other`` (another value), ``ahead`` (its sequence is beyond all that this
-    server has given) or ``moving`` (it may still become equal).
+    ``problem`` is ``missing``, ``surplus``, ``other`` (another value), ``ahead`` (its sequence number is beyond all
+    that this server has drawn) or ``moving`` (it may still become equal).
     """
 
     key: str
@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The row of a key in the table, which differs. ``coming`` says whether an entry of the key waits."""
+    """A key's row in the table that differs from the value. ``coming`` says whether an entry of the key waits."""
 
     problem: str
     seq: int | None
@@ -50,7 +50,7 @@ class _Found(NamedTuple):
 
 
 class _Comparison:
-    """The queue's database and the destination's."""
+    """A comparison, with connections to the queue's database and to the destination's."""
 
     def __init__(self, connection: Connection, export: str, target: str | None) -> None:
         self._connection = connection
@@ -65,7 +65,7 @@ class _Comparison:
         self.close = self._exporter.close
 
     def candidates(self) -> Iterator[dict[str, int | None]]:
-        """Yield the keys that seem to differ, with the sequence in the table, in portions of all keys."""
+        """Yield the keys that seem to differ, each with its sequence number in the table, in pages."""
         for there in (True, False):
             after = None
             while keys := self._keys(after, there):
@@ -75,7 +75,7 @@ class _Comparison:
                 yield {key: row.seq for key, row in found if (row.problem == "missing") != there}
 
     def compare_again(self, moving: dict[str, int | None]) -> Iterator[Difference]:
-        """Compare the keys again. Yield those that differ for good, and keep those in ``moving`` that may not."""
+        """Compare the keys in ``moving`` again. Yield those that really differ, and leave the undecided ones in it."""
         for keys in _portions(list(moving)):
             found = self._differing(keys, coming=True)
             for key in keys:
@@ -142,9 +142,9 @@ def differences(
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
     """Deliver the keys that differ again, or, if ``every`` or for other exporters, each key that has a value.
 
-    They become entries with new sequences, in several transactions. After an error, run it again. Returns the number of
-    keys, and the number of keys that were still moving and are left to their own entries. Raises the errors of
-    :func:`differences`, and ExportError if the destination is ahead of this server.
+    The keys become entries with new sequence numbers, in several transactions. After an error, call this again. Returns
+    the number of keys, and the number of keys that were still moving: their own entries deliver these. Raises
+    the errors of :func:`differences`, and ExportError if the destination is ahead of this server.
     """
     with translated():
         (found,) = exports(connection, export)
@@ -173,7 +173,7 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
 
 
 def _layout(connection: Connection, queue: str) -> tuple[int, int]:
-    """Return the number of a queue's buckets, and a table that every rebucket replaces."""
+    """Return the number of a queue's buckets, and the OID of a table that every rebucket replaces."""
     buckets, table = one(
         connection,
         "select buckets, to_regclass(pgcombine_internal.values_table(queue, 0))::oid::bigint "

@@ -1,7 +1,8 @@
 """Export by HTTP. Each batch is a POST of ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``.
 
-The header ``Idempotency-Key`` is the same if and only if the batch is. A receiver may accept a known key without doing
-anything. Batches overlap after a failure, so a receiver that isn't idempotent by itself compares ``seq`` per key.
+The header ``Idempotency-Key`` is the same if and only if the batch is the same. A receiver may accept a known header
+without doing anything. After a failure, batches may overlap. So a receiver that isn't idempotent otherwise must compare
+``seq`` for each key.
 
 2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DeliveryRejectedError. 5xx, 3xx, 401, 403,
 404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and errors below HTTP are DestinationDownError:
@@ -34,7 +35,7 @@ _SHOWN = 200  # characters of an answer that an error shows
 _BODY_BYTES = 64 * 1024  # bytes of an answer that are read
 _BODY_SECONDS = 1.0  # for reading an answer's body; the status is known before
 _LOOK_SECONDS = 0.1  # between two checks of the deadline and of the stop event
-_END_SECONDS = 1.0  # that a caller waits for the end of connections
+_END_SECONDS = 1.0  # the longest wait for connections to close
 # a filter holds for the very logger, not for those below it
 _LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
@@ -51,10 +52,10 @@ class _Answer(NamedTuple):
 class WebhookExporter:
     """POSTs to ``url``. ``headers`` are added to each request, for example a token.
 
-    ``timeout``, in seconds, bounds a whole delivery: looking up the name, connecting, sending and the answer. When
-    ``stop`` is set, a delivery in progress is given up at once, and Interrupted is raised.
+    ``timeout``, in seconds, bounds a whole delivery: the look-up of the name, the connection, the request and the
+    answer. When ``stop`` is set, a delivery in progress ends at once, and Interrupted is raised.
 
-    Credentials belong into ``headers`` or ``~/.netrc``, not into the registered URL.
+    Put credentials into ``headers`` or ``~/.netrc``, not into the registered URL.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class WebhookExporter:
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in this exporter's event loop. The loop's thread ends with the program.
 
-        Only in an event loop can a name's look-up, a handshake and a read each be given up.
+        An event loop can end the wait for a name's look-up, a handshake or a read at any time. Blocking calls can't.
         """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -164,7 +165,7 @@ class WebhookExporter:
 
 
 class _Daemons(ThreadPoolExecutor):
-    """Looks up names in threads that the program doesn't wait for, since a look-up can't be given up."""
+    """Looks up names in threads that the program doesn't wait for at its end, since a look-up can't be cancelled."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()
@@ -196,6 +197,6 @@ def _stop(loop: asyncio.AbstractEventLoop, _: Future[None]) -> None:
 def _not_ours(_: logging.LogRecord) -> bool:
     """Whether a log record of the HTTP client comes from another part of the program.
 
-    Records of this exporter are dropped: they have URLs and headers, which may hold a token.
+    Records of this exporter are dropped, because their URLs and headers may contain a token.
     """
     return not _delivers.get()

@@ -3,13 +3,13 @@
 * An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in the order of
   ``seq``. Each exporter says how the whole becomes effectively once.
 * If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One of
-  them tries again after a growing while (:mod:`pgcombine.runtime.destinations`). Other exports go on.
-* Entries that the destination refuses for their data are searched for by halving the batch, and quarantined.
+  them tries again at growing intervals (:mod:`pgcombine.runtime.destinations`). Other exports go on.
+* Entries that the destination refuses for their data are found by halving the batch, and quarantined.
 * Any number of workers may run: one at a time claims a bucket. If a worker dies, its claim ends with its connection.
-  Entries that it had delivered without a commit are delivered again.
+  Entries that the worker had delivered without a commit are delivered again.
 * A loop without waiting entries sleeps. A pass with a change notifies it (:mod:`pgcombine.runtime.wakeup`).
-* A lost connection to the queue's own database is opened again with back-off, for ever. If the export is dropped, the
-  worker ends with ExportNotFoundError. A schema of another version ends it with SchemaError, within
+* A lost connection to the queue's own database is opened again with back-off, without limit. If the export is dropped,
+  the worker ends with ExportNotFoundError. A schema of another version ends the worker with SchemaError within
   seconds.
 """
 
@@ -179,7 +179,7 @@ class ExportWorker(Background):
         return connection
 
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
-        """Return the exporter for one loop. An exporter by HTTP ends its deliveries when ``stop`` is set."""
+        """Return the exporter for one loop. A WebhookExporter ends its deliveries when ``stop`` is set."""
         (found,) = exports(connection, self.export)
         target = self._target or found["target"]
         if self._custom is not None:
@@ -196,7 +196,7 @@ class ExportWorker(Background):
         )
 
     def _connected(self, stop: threading.Event) -> None:
-        """Run a loop, again with other connections after these are lost. Raises other errors."""
+        """Run a loop. If a connection is lost, run the loop again with new connections. Raises other errors."""
         opened = partial(self._open, timeout=0)
         with self.heartbeat.loop():
             while not stop.is_set():

@@ -80,9 +80,9 @@ def reclaiming(connection: Connection) -> str:
 class Reclaim:
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
-    ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second,
-    and when a round of ids ends, so that its segment is empty when its turn comes again. Others are reclaimed once a
-    minute, and every second while that leaves a large segment.
+    ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second. It
+    is also reclaimed when a round of ids ends, so that the segment is empty before ids reach it again. Other queues'
+    logs are reclaimed once a minute, and every second while a large segment remains.
     """
 
     def __init__(self, queues: tuple[str, ...]) -> None:
@@ -103,7 +103,7 @@ class Reclaim:
             for queue in self._queues or (None,):
                 reclaim(connection, queue)
                 connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
-            # A segment that a session reads just now is left. Without a pass nothing else would call for another try.
+            # A segment that a session reads now remains. Without a pass, only this entry causes another attempt.
             for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
                 self._passed_over.setdefault(queue, now)
             return
@@ -122,9 +122,9 @@ class Reclaim:
 
 
 def clean(connection: Connection) -> None:
-    """Remove what components leave behind: run their queries for the event ``clean_up``, and log their rows.
+    """Run the components' queries for the event ``clean_up``, which remove what is no longer needed. Log their rows.
 
-    It does nothing if the worker's role may run passes over no queue.
+    Does nothing if the worker's role lacks the right to run passes over any queue.
     """
     for (statement,) in connection.execute("select query from pgcombine.hook where event = 'clean_up'").fetchall():
         with suppress(pg.InsufficientPrivilege):
@@ -141,9 +141,9 @@ def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> li
 
 
 def warn_of_old_snapshots(connection: Connection, older_than: float) -> None:
-    """Log a warning for each old snapshot that is held elsewhere in the database.
+    """Log a warning for each snapshot in the database that is older than ``older_than`` seconds.
 
-    Old snapshots slow passes down (``sql/queries/old_snapshots.sql`` explains it). Only their holders can end them.
+    Old snapshots slow passes down (``sql/queries/old_snapshots.sql`` explains why). Only their holders can end them.
     """
     for found in old_snapshots(connection, older_than):
         log.warning(

@@ -1,7 +1,7 @@
-"""One pass over a bucket, in a transaction of its own.
+"""One pass over a bucket, in a separate transaction.
 
-The transaction is repeatable read. SQLSTATE 40001 and deadlocks are expected: the pass is run again. After any other
-failure the pass is rolled back, nothing is lost, and :class:`PassError` is raised. A lost connection raises
+The transaction is repeatable read. SQLSTATE 40001 and deadlocks are expected, and the pass is run again. After any
+other failure the pass is rolled back, nothing is lost, and :class:`PassError` is raised. A lost connection raises
 ``psycopg.OperationalError``.
 """
 
@@ -43,9 +43,9 @@ _PASS = (
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
-# A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. A pass that takes longer
-# than this timeout isn't an ordinary one. It would keep its bucket, its snapshot and its locks. So it is cancelled, and
-# the next one takes half as many updates.
+# A pass combines about a million updates (pass_limit) at most. That lasts seconds, or a minute on a busy server. A pass
+# that exceeds this timeout isn't an ordinary one, and holds its bucket, its snapshot and its locks. So the pass is
+# cancelled, and the next one combines half as many updates.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -68,7 +68,7 @@ def open_connection(
     ``lock_timeout`` and ``statement_timeout`` are in seconds. 0 means no limit. None leaves the setting of the URI, the
     role or the server. If that is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and
     STATEMENT_TIMEOUT_SECONDS bounds statements. Through a pooler in transaction mode the two aren't set, since they
-    would stay with the server's session. There, ``alter role … set`` sets them.
+    would stay with the server's session. In that case set them with ``alter role … set``.
     """
     connection = connect(dsn, name=name, timeout=timeout)
     with closed_on_error(connection):
@@ -89,17 +89,17 @@ def open_connection(
 
 
 def run_pass(connection: Connection, queue: str, bucket: int, observers: Observers = NO_OBSERVERS) -> Pass | None:
-    """Run one pass over a bucket in a transaction of its own (``pgcombine_internal.run_pass``).
+    """Run one pass over a bucket in a separate transaction (``pgcombine_internal.run_pass``).
 
     Returns None if another worker has the bucket, if the queue is paused, or if a session locks the bucket's tables for
-    longer than the connection's lock timeout. That isn't a failure of the pass, and nothing is lost.
+    longer than the connection's lock timeout. None isn't a failure, and nothing is lost.
 
     ``observers`` are the queue's Python observers. The connection must be idle in autocommit with isolation level
     repeatable read. After a conflict the pass is run again. These are raised:
 
     - QueueNotFoundError, and InvalidDefinitionError for a bucket that doesn't exist;
     - ObserversMissingError if the queue has Python observers that ``observers`` lacks;
-    - NotGrantedError if the role may not run passes over the queue;
+    - NotGrantedError if the role lacks the right to run passes over the queue;
     - PassError if a combiner or an observer raises, or the server cancels the pass;
     - SchemaError if the pass failed and the schema is of another version now;
     - ServerNotReadyError if the server takes no writes any more;
@@ -153,10 +153,10 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
             about_bucket = isinstance(mapped, ObserversMissingError | NotGrantedError) or not _exists(
                 connection, queue, bucket
             )
-            # an observer may raise such an error about another queue: that is a failure of the pass
+            # if an observer raises such an error about another queue, the pass has failed
             if mapped is not None and about_bucket:
                 raise mapped from error
-            schema.check_connection(connection)  # functions of another version fail, which is no failure of the pass
+            schema.check_connection(connection)  # a pass that meets functions of another version hasn't failed
             raise _failed(queue, bucket, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 
@@ -181,7 +181,7 @@ def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassE
 def reason(error: psycopg.Error) -> str:
     """Return the server's message and detail, without the statement.
 
-    If the server lacks memory, locks or disk, its hint is added, which names the remedy.
+    If the server lacks memory, locks or disk, its hint is added. The hint names the remedy.
     """
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None

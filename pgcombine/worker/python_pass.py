@@ -1,7 +1,7 @@
 """Passes with Python observers.
 
-A pass runs in a transaction that the caller has begun under repeatable read. Its changes are read through a server-side
-cursor, a portion at a time. An exception of an observer becomes :class:`PassError`, unless it is an error of the
+A pass runs in a repeatable read transaction that the caller has begun. The changes are read in portions through a
+server-side cursor. If an observer raises, the exception becomes :class:`PassError`, unless it is an error of the
 database.
 """
 
@@ -27,10 +27,10 @@ _KEPT_IN_MEMORY = 1 << 20  # bytes
 
 
 class Changes:
-    """The changes of a pass. They may be iterated several times, while the connection is used for other statements.
+    """The changes of a pass. An observer may iterate them several times, and use the connection meanwhile.
 
-    The changes are in a file, and a portion at a time is read from it. So memory stays bounded, and the connection is
-    free: an observer may COPY into another queue while it iterates.
+    The changes are in a file, which is read in portions. So memory stays bounded, and the connection is free: an
+    observer may COPY into another queue while it iterates.
     """
 
     def __init__(self, portions: Iterable[list[tuple[Any, ...]]], count: int, keys: int, values: int) -> None:
@@ -62,9 +62,9 @@ class Changes:
 def call(
     connection: Connection, queue: str, bucket: int, names: list[str], observers: Observers, *, changes: int
 ) -> None:
-    """Call these observers, in this order, with the changes that a pass has left in its cursor, and close the cursor.
+    """Call these observers in order with the changes in the cursor of a pass, and close the cursor.
 
-    ``changes`` is their number. Raises the errors of the database, and PassError if an observer raises.
+    ``changes`` is the number of changes. Raises the errors of the database, and PassError if an observer raises.
     """
     if not names:
         return
@@ -121,7 +121,7 @@ def require(connection: Connection, queue: str, observers: Observers) -> None:
 
 
 def _require_transaction(connection: Connection, observer: str, queue: str, bucket: int) -> None:
-    """Raise PassError if the observer left no transaction that can be committed.
+    """Raise PassError if the observer has ended the transaction, or left it in an error state.
 
     Without this check the pass would seem to succeed.
     """

@@ -1,9 +1,9 @@
 """Failing buckets: back-off, the search for the failing keys, and their quarantine.
 
-A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
-enough failures a search bisects the bucket's keys: it combines those that don't fail and quarantines those that do
-(``pgcombine_internal.bisect``). For a queue with Python observers the same steps are called from here. A process that
-is killed during a search loses nothing.
+A failed pass rolls back. The failure is recorded, and no worker tries the bucket for a time that grows with each
+failure. After enough failures a search bisects the bucket's keys: it combines those that don't fail and quarantines
+those that do (``pgcombine_internal.bisect``). For a queue with Python observers, this module makes the same steps. If
+the process is killed during a search, nothing is lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TIME_LIMIT_SECONDS = 10.0  # for one search, so that the other buckets get their turn
+_TIME_LIMIT_SECONDS = 10.0  # for one search, so that it doesn't block the other buckets
 
 
 def recover(
@@ -38,10 +38,10 @@ def recover(
     on_failure: Callable[[PassError], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Record that a pass failed with ``error``, and search for the failing keys if that is due.
+    """Record that a pass failed with ``error``, and search for the failing keys if a search is due.
 
-    Returns whether the bucket's next pass is worth trying at once; otherwise ``error`` is raised. ``on_pass`` is called
-    if a search took updates, ``on_failure`` with each error. The connection is as for
+    Returns True if the bucket's next pass is worth trying at once. Otherwise raises ``error``. ``on_pass`` is called if
+    a search combined updates, ``on_failure`` with each error. The connection is as for
     :func:`~pgcombine.worker.passes.run_pass`. Also raises QueueNotFoundError.
     """
     on_failure(error)
@@ -119,7 +119,7 @@ def _search(
     observers: Observers,
     stopped: Callable[[], bool],
 ) -> tuple[Any, ...] | None:
-    """Do as ``pgcombine_internal.bisect`` does, with Python observers."""
+    """Make the steps of ``pgcombine_internal.bisect``, and call the Python observers."""
     opened = one(
         connection,
         "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
@@ -142,7 +142,7 @@ def _search(
         sqlstate = why = None
         try:
             with connection.transaction():
-                connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
+                connection.execute("set constraints all deferred")  # as a separate transaction checks them at its end
                 changes, observe = one(
                     connection, "select changes, observe from pgcombine_internal.try_keys(%s, %s)", first, last
                 )

@@ -30,7 +30,7 @@ class Role(NamedTuple):
 
 
 def require_work(connection: Connection, queues: Sequence[str]) -> None:
-    """Raise NotGrantedError for the first of ``queues`` over which the connection's role may not run passes.
+    """Raise NotGrantedError for the first of ``queues`` over which the connection's role lacks the right to run passes.
 
     If ``queues`` is empty, log a warning for each such queue of the database.
     """
@@ -52,8 +52,8 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
 def warn_of_superuser(connection: Connection) -> None:
     """Log a warning if the connection's role is a superuser.
 
-    Observers' statements run with the worker's rights. So do triggers on the tables that they write. Anybody who may
-    make an observer or such a trigger could become a superuser.
+    Observers' statements, and triggers on the tables that they write, run with the worker's rights. Anybody who can
+    create an observer or such a trigger could become a superuser.
     """
     row = connection.execute(
         "select rolname from pg_roles where rolname in (current_user, session_user) and rolsuper limit 1"
@@ -68,7 +68,7 @@ def warn_of_superuser(connection: Connection) -> None:
 
 
 def roles(connection: Connection, prefix: str) -> list[Role]:
-    """Return a role for each right. The role's name is ``prefix`` and the right."""
+    """Return a role for each right. The role's name is ``prefix`` followed by the right."""
     result = []
     kinds = connection.execute('select "right", subject from pgcombine.right_kind order by 1').fetchall()
     for right, subject in kinds:
@@ -84,7 +84,7 @@ def roles(connection: Connection, prefix: str) -> list[Role]:
 def make_roles(connection: Connection, prefix: str) -> list[Role]:
     """Create and grant the roles of :func:`roles` in one transaction, and return them.
 
-    Raises psycopg's InsufficientPrivilege if the connection's role may not create roles, or doesn't own the schema.
+    Raises psycopg's InsufficientPrivilege if the connection's role can't create roles, or doesn't own the schema.
     """
     with connection.transaction():
         made = roles(connection, prefix)

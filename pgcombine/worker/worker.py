@@ -1,9 +1,9 @@
 """A worker runs passes until an event stops it.
 
 - A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
-  bucket is left alone for a growing while. Then the failing keys are quarantined
-  (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
-- A pass that takes too long is cancelled. The next one takes half as many updates.
+  bucket is tried at growing intervals. Then the failing keys are quarantined (:mod:`pgcombine.worker.quarantine`). The
+  other buckets go on.
+- A pass that takes too long is cancelled. The next one combines half as many updates.
 - A queue with Python observers that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, without limit.
 - Keys that have expired are removed by passes (``pgcombine.set_expiry``).
@@ -53,10 +53,10 @@ log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
-# A round of passes costs about a millisecond a bucket before it does anything. So a worker rests max_delay after each,
-# however long it took: with less, rounds that take long follow one another with few updates each. If one took fewer
-# updates than this, nothing is gained by waiting for company: the worker rests only so long that other processes have
-# most of the processor.
+# The fixed cost of a round of passes is about a millisecond per bucket. So a worker rests for max_delay after a round
+# of at least this number of updates, even if the round took long. With a shorter rest, long rounds with few updates
+# each would follow one another. After a smaller round a rest hardly makes the next round larger. Then the worker rests
+# only for three times the round's duration, max_delay at most, so that other processes have most of the processor.
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # seconds after trouble
 _LONGEST_PAUSE = 5.0
@@ -184,7 +184,7 @@ class Worker(Background):
         return open_connection(self.dsn, name=name, timeout=0, **timeouts)
 
     def _connected(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
-        """Run a loop, again with another connection after an error that can be waited out. Raises other errors."""
+        """Run a loop. After a temporary error, open another connection and run it again. Raises other errors."""
         opened = partial(self._open, f"{NAME} {self.name}")
         pause = _SHORTEST_PAUSE
         with self.heartbeat.loop():
@@ -220,7 +220,7 @@ class Worker(Background):
         listener = QueueListener(connection, self.queues, poll=self.poll, waker=waker)
         if listener.listens:
             connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
-        rounds = 0  # with work, one after the other
+        rounds = 0  # consecutive rounds with work
         found: list[Bucket] = []
 
         def may_work() -> bool:
@@ -250,7 +250,7 @@ class Worker(Background):
                 listener.sleep(stop, may_work)
                 dispatcher.retry_deferred()
             else:
-                # a single update has its pass at once; when others keep coming, they wait for company
+                # A single update is combined at once. While updates keep coming, the rest lets them gather.
                 rounds += 1
                 rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
                 stop.wait(self.max_delay if dispatcher.updates >= _COMPANY else min(self.max_delay, rest))
@@ -263,7 +263,7 @@ class Worker(Background):
             dispatcher.next_pass(connection, stop, timeout=STOP_CHECK)
 
     def _upkeep(self, connection: Connection, stop: threading.Event) -> None:
-        """Do what isn't passes, at intervals."""
+        """Run the maintenance tasks at their intervals."""
         while not stop.is_set():
             self.heartbeat.beat()
             self._watch.check(connection)
@@ -282,7 +282,7 @@ class Worker(Background):
 def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
     """Log why a loop ends. Returns whether its connection was lost.
 
-    If the server lacks something, its hint is logged, which names the remedy.
+    If the server lacks memory, locks or disk, its hint is logged. The hint names the remedy.
     """
     reason = first_line(error)
     if connection.closed or not_ready(error):
@@ -298,7 +298,7 @@ def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
 
 
 def _longest_round(poll: float, statement_timeout: float | None) -> float:
-    """Return the seconds that a loop may sleep, or take for a pass of a few long statements."""
+    """Return the longest time in seconds of one round of a loop: a sleep, or a pass of a few long statements."""
     if statement_timeout == 0:
         return math.inf
     return max(STALLED_SECONDS, poll + 3 * (statement_timeout or STATEMENT_TIMEOUT_SECONDS))
