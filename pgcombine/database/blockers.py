@@ -1,6 +1,6 @@
 """The sessions that another session waits for.
 
-An instance never raises: without a connection it watches nothing, and names the blockers only as "other sessions".
+An instance never raises. Without a connection it watches nothing, and its text is only "other sessions".
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _EVERY_SECONDS = 0.1
 class Blockers:
     """Watches, over its own connection, which sessions the session ``pid`` waits for while the block runs.
 
-    ``str()`` of the instance names the sessions that were waited for last. PostgreSQL knows them only during the wait,
-    so they can't be asked for after a timeout.
+    ``str()`` of the instance names the last sessions that ``pid`` waited for. PostgreSQL reports blockers only during
+    the wait, so a query after a timeout would come too late.
     """
 
     def __init__(self, dsn: str, pid: int) -> None:

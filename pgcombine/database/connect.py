@@ -93,10 +93,10 @@ def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> Deadli
     try:
         connection = _opened(dsn, name, autocommit)
     except psycopg.OperationalError as error:
-        # The last of several hosts' errors. The indented lines below it are libpq's question whether the server runs.
+        # Of several hosts, the last one's error counts. The indented lines below it only ask whether the server runs.
         lines = [line for line in str(error).strip().splitlines() if not line.startswith("\t")]
         reason = lines[-1] if lines else type(error).__name__
-        # A ping would wait once more, and hold up all threads of the process.
+        # A ping would wait as long again, and block all threads of the process.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
         if not silent and becomes_ready(dsn if isinstance(dsn, str) else None, reason):
             raise ServerNotReadyError(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
@@ -116,14 +116,14 @@ def _opened(dsn: Database, name: str, autocommit: bool) -> DeadlineConnection:
         given = dsn()
     except (psycopg.Error, PgCombineError):
         raise
-    except Exception as error:  # of what it asks for a password, whose client has exceptions of its own
+    except Exception as error:  # the client that fetches a password may raise any exception
         raise ConnectError(f"the function that connects failed: {type(error).__name__}: {error}") from error
     if not isinstance(given, psycopg.Connection):
         raise ConfigError(f"the function that connects returned {type(given).__name__}: return a psycopg.Connection")
     if given.closed:
         raise ConfigError("the function that connects returned a closed connection: return a new one for each call")
     with closed_on_error(given):
-        given.commit()  # what the function has set, such as a role, lasts
+        given.commit()  # so that settings of the function, such as a role, last
         connection = DeadlineConnection.over(given)
         connection.prepare_threshold = None
         connection.autocommit = True
@@ -145,10 +145,10 @@ def closed_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 def normalized(connection: C) -> C:
     """Set the session's settings to this program's, in place of the server's and the role's. Returns the connection.
 
-    Its transactions are read committed. Under serializable, this program's statements would conflict with each other
-    and make other programs' statements fail. Through a pooler in transaction mode only explicit transactions are read
-    committed, since the setting would stay with the server's session. Dates and intervals get the styles that psycopg
-    reads.
+    The session's transactions are read committed. Under serializable, this program's statements would conflict with
+    each other and make other programs' statements fail. Through a pooler in transaction mode only explicit
+    transactions are read committed, since the setting would stay with the server's session. Dates and intervals get the
+    styles that psycopg reads.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     connection.execute(query("normalize_session"), (connection.info.backend_pid,))
@@ -194,8 +194,8 @@ def one(
 def becomes_ready(dsn: str | None, reason: str) -> bool:
     """Whether a connection was refused with SQLSTATE 57P03. psycopg doesn't report this SQLSTATE.
 
-    The messages are looked at first. They may not be in English, so the server is pinged as well, where its address is
-    known. The ping alone isn't enough, since the server may be ready by then.
+    The message is checked first. A message in another language than English isn't recognized, so the server is also
+    pinged if its address is known. A ping alone isn't enough, since the server may be ready by then.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
     roles = "session is read-only", "hot standby mode"  # libpq refuses these by itself, for target_session_attrs
@@ -223,9 +223,9 @@ def unwrap(connection: Any) -> psycopg.Connection[Any]:
 def driver_of(connection: Any) -> Driver:
     """Return the driver's connection behind a caller's synchronous one: psycopg's, or SQLAlchemy's over another driver.
 
-    A SQLAlchemy transaction is begun if there is none. Else SQLAlchemy wouldn't know of the statements, and wouldn't
-    commit them. Behind the ``Session`` of an ``AsyncSession`` (``run_sync``, ORM events) is psycopg's asynchronous
-    connection. Raises ConfigError for an unknown class, and for a database that isn't PostgreSQL.
+    If there is no SQLAlchemy transaction, one is begun. Otherwise SQLAlchemy wouldn't know of the statements, and
+    wouldn't commit them. Behind the ``Session`` of an ``AsyncSession`` (``run_sync``, ORM events) is psycopg's
+    asynchronous connection. Raises ConfigError for an unknown class, and for a database that isn't PostgreSQL.
     """
     if isinstance(connection, psycopg.Connection):
         return connection

@@ -2,7 +2,7 @@
 
 A server that hangs (stopped, or behind a network that drops packets) sends no error. Only the caller's clock can end
 the wait. When the deadline of a :class:`DeadlineConnection` passes, the connection is closed and
-``psycopg.OperationalError`` is raised. Nobody knows then whether the statement was executed.
+``psycopg.OperationalError`` is raised. Then it isn't known whether the statement was executed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_WAIT = 0.1  # seconds between two checks for signals
 class DeadlineConnection(psycopg.Connection[Any]):
     """A psycopg connection that waits for the server until ``deadline``, a time of ``time.monotonic``.
 
-    It also waits for each statement by itself for ``limit`` seconds at most.
+    It also waits for each single statement for ``limit`` seconds at most.
     """
 
     deadline: float = math.inf
@@ -34,14 +34,14 @@ class DeadlineConnection(psycopg.Connection[Any]):
     def over(cls, given: psycopg.Connection[Any]) -> Self:
         """Return a connection that takes the place of ``given``, over the same socket."""
         connection = cls(given.pgconn)
-        connection._given = given  # it would warn of its end while it is open
+        connection._given = given  # keeps the object alive: it would warn if it were deleted while open
         return connection
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Run one of psycopg's generators to its end.
 
         This is the method of the base class, with a deadline. When the deadline passes, the connection is closed and
-        psycopg.OperationalError is raised. A wait for notifications has a time of its own, and keeps that.
+        psycopg.OperationalError is raised. A wait for notifications has a timeout, which isn't changed.
         """
         deadline = min(self.deadline, time.monotonic() + self.limit)
         if deadline == math.inf or kwargs.get("timeout") is not None:

@@ -1,7 +1,7 @@
 """The upgrade of the schema as SQL: what ``pgcombine.schema.upgrade`` executes, and a file for psql that does the same.
 
-The file is for an administrator. It has no command of psql and no variable, so other clients can apply it, too. Names
-with a colon or a backslash are only in quotes, where psql leaves them alone. Making the file needs no connection, and
+The file is for an administrator. It has no psql commands and no variables, so other clients can apply it, too. Names
+with a colon or a backslash are always quoted, so psql doesn't interpret them. Making the file needs no connection, and
 doesn't fail.
 """
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # one calls only those before it
+COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # each calls only functions of those before it
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 _COLUMN = re.compile(r"^--   (\w+) +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)
@@ -40,9 +40,9 @@ def repeatables() -> list[tuple[str, str]]:
 
 
 def steps() -> Iterator[str]:
-    """Yield the texts of what applies the repeatable files after the revisions: the files, and calls between them.
+    """Yield the statements that apply the repeatable files after the revisions: the files, and calls between them.
 
-    The functions of ``set_aside.sql`` are there already.
+    The functions of ``set_aside.sql`` must exist already.
     """
     functions = False
     for path, text in repeatables():

@@ -85,8 +85,8 @@ def run(
     """Run the steps in the connection's transaction, and return their result.
 
     On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
-    commit meanwhile. Then a transaction of their own is read committed, whatever the connection's default is. The
-    caller's own transaction must be read committed, too.
+    commit meanwhile. Then a transaction that this function begins is read committed, regardless of the connection's
+    default. A transaction of the caller must be read committed, too.
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)
@@ -126,7 +126,7 @@ async def drive(steps: Steps[R], execute: Callable[[Step], Awaitable[Rows]]) -> 
 
 
 def _at_once(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Return the result of a coroutine that awaits nothing but others of its kind, as on a synchronous connection."""
+    """Return the result of a coroutine that never waits: on a synchronous connection it awaits only such coroutines."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -190,7 +190,7 @@ def _refuse_pipeline(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[A
 
 
 def is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
-    """Whether each statement on the connection would be a transaction of its own."""
+    """Whether each statement on the connection would be a separate transaction."""
     return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
 
 

@@ -1,9 +1,9 @@
 """The check of a frame's columns against a queue's. A misfit is refused before any row is written.
 
 Columns match by their exact names. The key columns are required. A missing value column takes its default in each
-update. A type fits if each of its values could be a value of the queue's column, or is too large for it. A value that
-is too large is found when it is written. A decimal with more digits after the point than the column keeps doesn't fit,
-since PostgreSQL would round it silently. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
+update. A type fits if each of its values could be a value of the queue's column, or is too large for it. The write of
+a value that is too large fails. A decimal with more digits after the point than the column keeps doesn't fit, since
+PostgreSQL would round it silently. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
 text. A misfit raises InvalidUpdateError.
 """
 
@@ -49,7 +49,7 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
 
 
 def not_utf8(column: str, content: str) -> str:
-    """Return the message about text whose bytes, in hexadecimal, are no UTF-8."""
+    """Return the message about text that isn't UTF-8. ``content`` is its bytes in hexadecimal."""
     return (
         f'column "{column}" holds text that isn\'t UTF-8, the bytes {content}: decode it in the job (decode), '
         "or repair it (make_valid_utf8)"

@@ -80,7 +80,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
     kind = column.type
     if pa.types.is_list(kind):
-        if pa.types.is_temporal(kind.value_type):  # as text, since Python's dates have fewer years
+        if pa.types.is_temporal(kind.value_type):  # converted to text, since Python's dates have fewer years
             in_utc = column.cast(pa.list_(_utc(kind.value_type)))
             texts = in_utc.cast(pa.list_(pa.string())).to_pylist()
             return pa.array([None if one is None else _array_text([*map(_era, one)]) for one in texts], pa.string())
@@ -153,7 +153,7 @@ def _refuse_null_keys(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) ->
 
 
 def _refuse_broken_text(batch: pa.RecordBatch, queue: str) -> None:
-    """Spark's functions make strings of any bytes."""
+    """Raise InvalidUpdateError for text that isn't UTF-8. Spark's functions can make strings of any bytes."""
     import pyarrow as pa
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

@@ -41,7 +41,7 @@ def explained() -> Iterator[None]:
 def brief() -> Iterator[None]:
     """Let Spark report an error of pgcombine by its message alone, without a traceback.
 
-    For code that runs in a Python process of Spark. Such a process ends with its first error.
+    Use it for code that runs in a Python process of Spark, which ends with its first error.
     """
     try:
         yield
@@ -59,7 +59,7 @@ def reason(error: BaseException) -> str:
         cause = cause.getCause()
     lines = [line for line in message.split("\n\tat ")[0].splitlines() if line.strip()]
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
-    if frames:  # the error follows the last, indented, frame of a Python traceback
+    if frames:  # the error follows the last frame of a Python traceback, and frames are indented
         lines = [line for line in lines[frames[-1] :] if not line.startswith(" ")]
-    # brief() leaves no traceback, and Spark puts a line of its own before the message
+    # brief() leaves no traceback, and Spark puts a line before the message
     return next(filter(_OWN.search, lines), lines[0]).strip() if lines else type(error).__name__

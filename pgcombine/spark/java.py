@@ -4,9 +4,9 @@ The candidates are, in order: ``JAVA_HOME``, ``java`` on ``PATH``, and the runti
 first one of version 17 or later is taken. If there is none, :class:`~pgcombine.errors.ConfigError` names every
 candidate.
 
-:func:`java_home` makes a directory that serves as ``JAVA_HOME`` for the runtime, and drops two arguments of Spark's
-launcher. One asks for the module ``jdk.incubator.vector``, which small runtimes lack, and for which other runtimes
-print a warning at each start. The other names a package that newer runtimes no longer have.
+:func:`java_home` makes a directory that serves as ``JAVA_HOME`` for the runtime. Its ``java`` drops two arguments of
+Spark's launcher. One asks for the module ``jdk.incubator.vector``, which small runtimes lack. Other runtimes print a
+warning about it at each start. The other argument names a package that newer runtimes no longer have.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, s
 
     assert target.url is not None
     staged = _as_text(df, {column.name: column for column in columns})
-    # "*" and no list, since names may be odd, or differ only by case
+    # "*" instead of a list, since names may need quotes, or differ only by case
     staged = staged.select("*", F.spark_partition_id().alias("pgcombine_part"))
     writer = staged.write.mode("append").options(**settings)
     writer.jdbc(target.url, f'pgcombine."{table}"', properties=target.properties)
@@ -56,9 +56,9 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """Return the frame, with text for the columns that Spark's writer or the driver would change or refuse.
 
-    Java reads timestamps in the zone of its machine. So it lacks the hour that summer time skips there, and the zone's
-    historic offsets are inexact. Arrays of some types aren't supported at all. Java would put replacement characters
-    into text that isn't UTF-8, so the task fails at it.
+    Java reads timestamps in the zone of its machine. So it can't represent the hour that summer time skips there, and
+    the zone's historic offsets are inexact. Arrays of some types aren't supported at all. Java would put replacement
+    characters into text that isn't UTF-8, so such text fails the task.
     """
     from pyspark.sql import types as t
 
@@ -81,7 +81,7 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
 
 
 def _valid(one: Any, field: Any, *, key: bool) -> Any:
-    """Return the column, where a value that the queue refuses fails the task by its own message."""
+    """Return the column with a check: a value that the queue refuses fails the task with a message about it."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as t
 
@@ -122,8 +122,8 @@ def _text(one: Any, kind: Any) -> Any:
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of Spark's writer: the given ones, else the defaults.
 
-    Names are accepted in any case, with or without ``_``. The driver has settings of its own, so an unknown name is
-    passed on. Raises ConfigError for one that resembles a known name, and for an unfit setting.
+    Names are accepted in any case, with or without ``_``. An unknown name is passed on, since it may be a setting of
+    the driver. Raises ConfigError for one that resembles a known name, and for an unfit setting.
     """
     known = {plain(name): name for name in (*DEFAULTS, *_OTHERS)}
     given = {}

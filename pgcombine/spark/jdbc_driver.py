@@ -1,9 +1,9 @@
 """Find PostgreSQL's JDBC driver, which Spark's JDBC writer needs.
 
 These places are searched in order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's ``jars`` directory, the
-directory of Debian's package, the user's cache. If the driver is in none, Ivy, which comes with Spark, resolves it into
-the cache. Ivy gets :data:`RESOLVE_SECONDS`, and a failure is remembered for an hour, so that a machine without access
-to the repository isn't held up. If that fails, too, :func:`find_driver` returns None, and callers use COPY.
+directory of Debian's package, the user's cache. If the driver is in none, Ivy, which comes with Spark, downloads it
+into the cache. Ivy gets :data:`RESOLVE_SECONDS`, and a failure is remembered for an hour, so that a machine without
+access to the repository doesn't wait each time. If Ivy fails, :func:`find_driver` returns None, and callers use COPY.
 """
 
 from __future__ import annotations

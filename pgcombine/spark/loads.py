@@ -1,8 +1,8 @@
 """A load: rows that Spark writes in parallel, and that become updates of a queue all at once, or not at all.
 
 The rules are in SQL (``begin_load``, ``end_load`` and related functions). This module calls them in tasks, and in the
-program that runs the Spark job. :meth:`Load.end` waits for a server that is away for a while. A load that can't be
-completed raises :class:`LoadError`.
+program that runs the Spark job. :meth:`Load.end` waits for a server that is temporarily unreachable. A load that can't
+be completed raises :class:`LoadError`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pgcombine.runtime.spans import span
 log = logging.getLogger("pgcombine.spark")
 
 NAME = "pgcombine spark"  # application_name
-_TIMEOUT = 120.0  # seconds for which the end of a load waits for a server that is away
-_LEAVE_SECONDS = 3.0  # seconds for which the tasks of a failed load are waited for
+_TIMEOUT = 120.0  # seconds for which the end of a load waits for an unreachable server
+_LEAVE_SECONDS = 3.0  # seconds for which the end of a failed load waits for its tasks
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Load:
     ) -> Outcome:
         """Apply the rows of the ``attempts`` (None: of each part's first one), unless the run was applied before.
 
-        If the connection is lost, also during the commit, this tries again for two minutes: the server knows whether
+        If the connection is lost, even during the commit, this tries again for two minutes: the server knows whether
         the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for
         rows that the queue refuses.
         """
@@ -140,8 +140,8 @@ class Load:
     def give_up(self) -> None:
         """Remove the rest of the load. Errors are ignored.
 
-        Tasks may still write, or a caller's transaction that applied the load may be open. After three seconds of that,
-        the load is left to workers.
+        If after three seconds tasks still write, or a caller's transaction that applied the load is still open, workers
+        remove the load later.
         """
         with (
             suppress(psycopg.Error, PgCombineError),
@@ -156,7 +156,7 @@ class Load:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the load alive during the block, however long no row is written: workers remove dead loads."""
+        """Keep the load alive during the block, even if no row is written for long. Workers remove dead loads."""
         with closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection:
             connection.execute("select pgcombine_internal.hold_load(%s)", (self.load,))
             yield
@@ -180,6 +180,6 @@ def _refused(queue: str) -> Iterator[None]:
 
 
 def _is_away(state: RetryCallState) -> bool:
-    """Whether a call failed because the server is away for now, or because the connection was lost."""
+    """Whether a call failed because the server is temporarily unreachable, or because the connection was lost."""
     error = state.outcome.exception() if state.outcome else None
     return isinstance(error, (ConnectError, psycopg.OperationalError))

@@ -22,8 +22,8 @@ _MODES = ("staged", "initialize", "prepare")
 class Options:
     """The parsed options.
 
-    ``columns`` and ``where`` restrict reading. If they are empty, all is read. ``load`` is set in the mode ``prepare``:
-    the load to write, without applying it. In other modes each job has its own load.
+    ``columns`` and ``where`` restrict reading. If they are empty, everything is read. In the mode ``prepare``, ``load``
+    is the load to write without applying it. In other modes each job has a separate load.
     """
 
     queue: str

@@ -1,9 +1,9 @@
 """The reading side of ``format("pgcombine")``. Each task reads one partition of the combined values, in one snapshot.
 
-Pending updates aren't included; if there are some, a line on the driver's stderr says so. The columns are all, or those
-of the option ``columns``, or those of ``.schema(…)``. The option ``where`` is a condition in SQL, which the server
-applies. Conditions of ``df.where`` are applied by Spark alone: the filters that Spark 4 passes to a Python source stick
-to the frame of their first use, and to all other frames made of it. If a column's Spark type can't hold a value
+Pending updates aren't included. If there are some, a line on the driver's stderr says so. The frame has all columns, or
+those of the option ``columns`` or of ``.schema(…)``. The option ``where`` is a condition in SQL, which the server
+applies. Only Spark applies conditions of ``df.where``: the filters that Spark 4 passes to a Python source would stay
+with the frame of their first use, and with all other frames made from it. If a column's Spark type can't hold a value
 (infinity, a date before Christ, decimals beyond ``decimal(38,18)``), :class:`QueueError` is raised. ``.schema(…)`` with
 ``string`` for the column reads it as text.
 """
@@ -106,7 +106,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         """Read the rows of one part, in portions.
 
         Raises QueueError for a value that the column's Spark type can't hold, and if the queue was rebucketed or
-        dropped since :meth:`partitions` was called. Spark calls that once a frame.
+        dropped since :meth:`partitions` was called. Spark calls :meth:`partitions` once per frame.
         """
         with brief():
             yield from self._batches(partition)

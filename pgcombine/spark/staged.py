@@ -52,7 +52,7 @@ class Staged:
         return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
 
     def commit(self) -> Outcome:
-        """Enqueue the rows in a transaction of their own.
+        """Enqueue the rows in a separate transaction.
 
         If the connection is lost, this tries again for two minutes.
         """
@@ -165,8 +165,8 @@ def _sorted_out(
 ) -> tuple[str | None, bool, dict[str, object]]:
     """Return the run id, whether to pre-aggregate, and the remaining options, which are for the sink.
 
-    Options of the format must not get lost among those of Spark's JDBC writer, which silently ignores unknown ones.
-    Raises ConfigError for an option that is impossible here.
+    Options of the format must not be passed to Spark's JDBC writer, which silently ignores unknown options. Raises
+    ConfigError for an option that can't be used here.
     """
     left: dict[str, object] = {}
     for name, value in options.items():

@@ -127,7 +127,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop the session, also if an interrupted call left Java unreachable. Java then ends with this process."""
+    """Stop the session. If an interrupted call left Java unreachable, don't warn: Java ends with this process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown Spark JVM process"
         spark.stop()
@@ -136,7 +136,7 @@ def _stop(spark: SparkSession) -> None:
 def _search_path() -> dict[str, str]:
     """Return the environment variables with which Spark's Python processes import the same modules as this program.
 
-    Without them these processes look first in the working directory, which may have other modules of the same names.
+    Without them these processes search the working directory first, which may have other modules of the same names.
     """
     own = [] if sys.flags.safe_path else [os.path.abspath(sys.path[0])]
     given = os.environ.get("PYTHONPATH")

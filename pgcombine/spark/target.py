@@ -67,7 +67,7 @@ class Target:
             socket = not info.host or info.host.startswith(("/", "@"))
             name = info.host
             if parameters.get("hostaddr") and parameters.get("sslmode") != "verify-full":
-                name = parameters["hostaddr"]  # it is given because the name can't be resolved
+                name = parameters["hostaddr"]  # it was given, so perhaps the name can't be resolved
             host = f"[{name}]" if ":" in name else name
             url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{quote(info.dbname, safe='')}"
             return cls(conninfo, url, properties)
@@ -89,7 +89,7 @@ def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
 def _resolved(dsn: str, parameters: Mapping[str, str], info: ConnectionInfo) -> str:
     """Return a connection string with all the parameters found here.
 
-    Where tasks run, there may be no service file, no password file and another environment.
+    The machines on which tasks run may lack the service file and the password file, and have another environment.
     """
     given = conninfo_to_dict(dsn)
     found = {name: value for name, value in parameters.items() if name in given or name not in _AUTOMATIC}

@@ -1,8 +1,9 @@
 """The writing side of ``format("pgcombine")``.
 
-Tasks COPY Arrow batches, and the driver applies them in one transaction. Rows are written exactly once, whatever fails
-and is run again. Each attempt at a part is a transaction of its own. Only attempts that Spark reported as successful
-are applied, under a run id that is applied once. A batch of a stream has the run id ``stream:<query>:<batch>``.
+Tasks COPY Arrow batches, and the driver applies them in one transaction. Rows are written exactly once, even if tasks
+or jobs fail and are run again. Each attempt at a part is a separate transaction. Only attempts that Spark reported as
+successful are applied, under a run id that is applied once. A batch of a stream has the run id
+``stream:<query>:<batch>``.
 """
 
 from __future__ import annotations

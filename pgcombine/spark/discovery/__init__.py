@@ -1,8 +1,8 @@
 """``format("pgcombine")``, in a place where Spark finds it: the wheel also installs this as ``pyspark_pgcombine``.
 
 Spark imports all packages whose names begin with ``pyspark_``, and finds none if the import of one fails. So this
-package imports nothing but PySpark until it is used. Spark doesn't see an editable install. There,
-``pgcombine.spark.register(spark)`` makes the format known. The call does no harm elsewhere.
+package imports nothing but PySpark until it is used. Spark doesn't find an editable install. In that case
+``pgcombine.spark.register(spark)`` registers the format. With other installs the call does no harm.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 def _import_installed() -> None:
     """Import the pgcombine that was installed together with this module.
 
-    Spark's Python processes look first in the directory in which Spark was started. If it has sources of pgcombine, as
+    Spark's Python processes search the directory in which Spark was started first. If it has sources of pgcombine, as
     in a checkout, these may be of another version, and lack the SQL files.
     """
     site = Path(__file__).parents[1]
@@ -86,7 +86,7 @@ def _import_installed() -> None:
 
 
 def _portable(one: Any) -> Any:
-    """Make the reader or writer picklable, so that tasks load it by this module, before they import pgcombine."""
+    """Make the reader or writer picklable so that tasks load it through this module, before they import pgcombine."""
     copyreg.pickle(type(one), _packed)
     return one
 
