@@ -1,6 +1,6 @@
 """Figures of freshness: the time from the commit of an update to the commit of its value, as a client measures it.
 
-A probe enqueues keys of its own, one update in each transaction. An observer notifies when the pass commits. Freshness
+A probe enqueues separate keys, one update in each transaction. An observer notifies when the pass commits. Freshness
 is the time from the probe's commit to the notification.
 """
 

@@ -135,7 +135,7 @@ def _replay(dsn: str, told: Any) -> None:
 
 
 def _replayed(dsn: str, writes: int) -> float:
-    """Run a replayer in a process of its own. Returns the seconds that it takes."""
+    """Run a replayer in a separate process. Returns its duration in seconds."""
     context = multiprocessing.get_context("spawn")
     told = context.SimpleQueue()
     process = context.Process(target=_replay, args=(dsn, told))
@@ -159,7 +159,7 @@ def _copied(dsn: str, page: list[tuple[str, int]], updates: int) -> float:
 
 
 def _bytes(dsn: str, table: str) -> float:
-    """Return the average size of the rows of a table, with its indexes and what dead rows left."""
+    """Return the average size in bytes of a table's rows, including its indexes and the space of dead rows."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         relation = sql.Identifier("pgcombine", table)
         query = sql.SQL("select pg_total_relation_size({})::float / count(*) from {}")

@@ -79,12 +79,12 @@ def start(
         command += ["--max-tries", "1"]
     if log is not None:
         command += ["-l", "--log-prefix", str(log)]
-    # Plans are made once, as for a statement with arrays of keys as parameters. The look-up of a run of keys would
-    # otherwise be planned each time.
+    # A generic plan is made once, as it is for a statement with arrays of keys as parameters. Otherwise the server would
+    # plan the look-up of a run of keys each time.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
     address = conninfo_to_dict(dsn)
     if password := address.pop("password", None):
-        environment["PGPASSWORD"] = str(password)  # everybody on the machine can read a program's arguments
+        environment["PGPASSWORD"] = str(password)  # other users of the machine can read a program's arguments
     command.append(make_conninfo("", **address))
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 

@@ -1,8 +1,8 @@
 """Compare phrasecount with a plain Spark batch job that makes the same counts, in one run on one machine.
 
-Each measured program is a process of its own. Its memory is the highest sum of resident memory over its process tree
-(Python, Java, Python workers; not the PostgreSQL server), sampled. The database is a throw-away one on the given
-server. Different counts raise PgCombineError.
+Each measured program is a separate process. Its memory is the highest sampled sum of resident memory over its process
+tree (Python, Java, Python workers; not the PostgreSQL server). The database is a throw-away one on the given server.
+Different counts raise PgCombineError.
 """
 
 from __future__ import annotations

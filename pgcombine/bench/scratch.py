@@ -63,7 +63,7 @@ class Scratch:
         self.connection.execute("vacuum analyze bench.zipf")
 
     def fresh(self, buckets: int | None = None) -> None:
-        """Empty the tables and create the queue anew. By default it has the settings' number of buckets."""
+        """Empty the tables, and drop and create the queue. By default it has the settings' number of buckets."""
         connection = self.connection
         connection.execute("truncate bench.total, bench.slot, bench.bare")
         if connection.execute("select from pgcombine.queue where queue = %s", (QUEUE,)).fetchone() is not None:

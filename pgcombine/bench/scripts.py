@@ -13,7 +13,7 @@ SLOTS = 16
 
 
 def enqueue(source: str) -> str:
-    """Append a row an update to the queue."""
+    """Append one row per update to the queue."""
     return f"insert into pgcombine.bench_updates (word, n) select word, 1 {source};\n"
 
 

@@ -1,7 +1,7 @@
 """The driver's memory while Spark writes.
 
 The tasks send the rows to the server, so the driver's memory doesn't grow with the number of rows. Each measured
-program is a process of its own, with its tasks in another one (``local-cluster``). The memory is the highest sum of
+program is a separate process, with its tasks in another process (``local-cluster``). The memory is the highest sum of
 resident memory over the driver's processes (Python, Java and those that commit), sampled. A program that fails raises
 PgCombineError.
 """

@@ -77,7 +77,7 @@ def queue(
     finally:
         with connect(resolve_dsn(dsn)) as connection:
             log = reclaiming(connection)
-        _print(vars(settings) | {"log": log}, results, as_json)  # also the results from before an error
+        _print(vars(settings) | {"log": log}, results, as_json)  # after an error, too: the results so far
 
 
 def _print(settings: dict[str, object], results: list[Result], as_json: bool) -> None:

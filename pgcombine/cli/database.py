@@ -53,7 +53,7 @@ def upgrade(
     if as_sql:
         if as_json:
             raise typer.BadParameter("not with --sql, which prints SQL", param_hint="--json")
-        typer.echo(schema.upgrade_sql(start).encode(), nl=False)  # UTF-8, whatever the terminal has
+        typer.echo(schema.upgrade_sql(start).encode(), nl=False)  # UTF-8, regardless of the terminal's encoding
         return
     database = _database(dsn)
     try:
@@ -61,7 +61,7 @@ def upgrade(
         state = "current"
     except SchemaError:
         state = "upgraded"
-    # also where it is current: each queue's own functions and views are made anew
+    # even if the schema is current, each queue's functions and views are made again
     revision = schema.upgrade(database, warn=print_warning)
     if state == "current" and not as_json:
         typer.echo(f"already at revision {revision}")

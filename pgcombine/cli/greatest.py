@@ -1,4 +1,4 @@
-"""The keys with the greatest values, for ``pgcombine top``, once or again and again."""
+"""The keys with the greatest values, for ``pgcombine top``, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
 
 
 class Watched:
-    """The polls of ``top --watch``: with the change of each key's value a second since the poll before."""
+    """The polls of ``top --watch``. Each shows how much each key's value changed per second since the last poll."""
 
     def __init__(self, name: str, by: str | None, limit: int) -> None:
         self._name, self._by, self._limit = name, by, limit

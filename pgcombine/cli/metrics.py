@@ -1,4 +1,4 @@
-"""The options of commands that run all day for ``/metrics``, ``/healthz`` and ``/readyz``."""
+"""The options for ``/metrics``, ``/healthz`` and ``/readyz`` of commands that run until they are stopped."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def print_warning(text: str) -> None:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a line. Its control characters are escaped, since it may have texts from elsewhere."""
+    """Print a line. Its control characters are escaped, since it may contain texts from outside."""
     typer.echo(printable(text), err=err)
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the user's own, from the programs in a Python wheel.
+"""A private PostgreSQL server for the user, run from the programs in a Python wheel.
 
 Most callers need only :func:`ensure`: it starts the server of a home directory if it doesn't run, and returns its URI.
 All failures raise :class:`~pgcombine.errors.ConfigError`.

@@ -1,11 +1,13 @@
 """The account that PostgreSQL's programs run as.
 
-PostgreSQL refuses to run as root. So root runs it as an unprivileged account, and gives that account the data
-directory, also one that an earlier version made for root. The account may be unable to reach the data directory by its
-path, so it uses its working directory instead. It may be unable to reach the programs, so it gets a copy. Where root
-can become no other account, and for users without a name, the server runs in a user namespace in which the user has
-another number. That changes no rights: a superuser of the server has root's rights to files then, and a warning says
-so. If neither works, :class:`ConfigError` names the reasons.
+PostgreSQL refuses to run as root. So root runs the server as an unprivileged account, and makes that account the owner
+of the data directory, even of one that an earlier version made for root. The account may be unable to reach the data
+directory by its path, so the directory is the programs' working directory. The account may also be unable to reach the
+programs, so it gets a copy.
+
+If root can't become another account, or if the user has no name, the server runs in a user namespace in which the user
+has another number. The namespace doesn't change rights to files: for root, a superuser of the server has root's rights
+to files, and a warning says this. If neither works, :class:`ConfigError` names the reasons.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class Account:
     def give(self, path: Path) -> None:
         """Change the owner of ``path`` and all below it to this account, unless the account is this process's own.
 
-        A process of the account that swaps a directory for a link meanwhile gains nothing: names are looked up in the
-        directories that were opened.
+        A process of the account can't redirect the change with a link in place of a directory: names are resolved
+        relative to directories that are already open.
         """
         if self.uid is None or self.gid is None:
             return
@@ -66,8 +68,8 @@ class Account:
 def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
     """Return the account for the data directory ``data``, and the programs that it can run.
 
-    ``data`` exists, and is empty or a server's. If root owns it, another account gets it.
-    Raises ConfigError if it belongs to another user, or if no account works.
+    ``data`` exists, and is empty or has a server's data. If root owns it, another account becomes the owner. Raises
+    ConfigError if it belongs to another user, or if no account works.
     """
     owner = data.stat()
     if os.geteuid() != 0:
@@ -84,7 +86,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             f"PostgreSQL can't run as user {os.geteuid()}, which has no name here; "
             "add the user to /etc/passwd, or give a server of your own with PGCOMBINE_DSN"
         )
-    if owner.st_uid != 0:  # created by an ordinary user, or given to one earlier
+    if owner.st_uid != 0:  # an ordinary user created it, or root gave it to one earlier
         return _other(data, programs, owner.st_uid, owner.st_gid)
     reasons = []
     for record in _unprivileged():
@@ -103,7 +105,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
 
 
 def _mapped(data: Path, programs: Programs) -> Account | None:
-    """Return this user under another number, or None if that doesn't work here."""
+    """Return an account that is this user under another number, or None if user namespaces don't work here."""
     for record in _unprivileged():
         mapped = Account(prefix=("unshare", "--user", f"--map-user={record.pw_uid}", "--"))
         if not _refusal(mapped, programs.path("postgres"), data):
@@ -149,7 +151,7 @@ def _reachable(account: Account, programs: Programs) -> Programs:
 
 
 def _refusal(account: Account, program: str, data: Path | None = None) -> str | None:
-    """Return why ``program`` doesn't run as ``account``, or can't write to ``data``. None: it does and can."""
+    """Return why ``account`` can't run ``program`` or write to ``data``, or None if it can do both."""
     command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", program]
     if data:
         command.append(account.directory(data))
@@ -175,7 +177,7 @@ def _refusal(account: Account, program: str, data: Path | None = None) -> str | 
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:
-    """Return the existing accounts among those that may run PostgreSQL. No person uses these accounts."""
+    """Return those of the accounts considered for PostgreSQL that exist. No person uses these accounts."""
     records = []
     for name in ("postgres", "nobody", "daemon"):
         try:

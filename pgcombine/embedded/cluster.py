@@ -1,8 +1,8 @@
-"""The directory of a server. It is created wholly or not at all, and it can be read again later.
+"""The directory of a server. It is created completely or not at all, and it can be read again later.
 
 ``postgres/`` in the home has ``data/`` (PostgreSQL's own), ``password`` (the superuser's), ``owner-password`` (of the
-role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). It is created under another name
-and renamed, so an existing directory is complete. Failures raise ConfigError, or OSError for the files.
+role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). The directory is created under
+another name and then renamed, so an existing one is complete. Failures raise ConfigError, or OSError for the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INITDB_TIMEOUT = 300  # seconds; it usually takes one
 
 @dataclass(frozen=True)
 class Cluster:
-    """A server's directory, which may not exist yet."""
+    """A server's directory. It need not exist yet."""
 
     directory: Path
 
@@ -95,7 +95,7 @@ class Cluster:
             ) from None
 
     def owner_password(self) -> str | None:
-        """Return the owner's password, or None until its owner has the database."""
+        """Return the password of the database's owner, or None while the superuser owns the database."""
         try:
             return (self.directory / "owner-password").read_text().strip()
         except FileNotFoundError:
@@ -118,7 +118,7 @@ class Cluster:
     def size(self) -> int:
         """Return the bytes of the files in the data directory.
 
-        It is 0 if there are none or this user may not list them.
+        It is 0 if there are no files, or if this user can't list them.
         """
         total = 0
         for directory, _, files in os.walk(self.data):
@@ -132,10 +132,10 @@ class Cluster:
     def clean(self) -> None:
         """Remove the unfinished directories of programs that were killed."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
-            shutil.rmtree(left, ignore_errors=True)  # initdb may still write there; then the next start removes it
+            shutil.rmtree(left, ignore_errors=True)  # if initdb still writes there, the next start removes it
 
     def remove(self) -> None:
-        """Remove the directory if it exists. If this is killed, :meth:`clean` removes the rest."""
+        """Remove the directory if it exists. If the program is killed meanwhile, :meth:`clean` removes the rest."""
         if self.directory.exists():
             gone = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
             self.directory.rename(gone / self.directory.name)
@@ -215,7 +215,7 @@ def environment() -> dict[str, str]:
 
 
 def failure(log: str) -> str | None:
-    """Return the first line of a log that says why PostgreSQL failed, without its time. None: no line does."""
+    """Return the first line of a log that says why PostgreSQL failed, without its time, or None if no line does."""
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
         for line in log.splitlines():
             if mark in line:

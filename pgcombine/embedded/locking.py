@@ -1,8 +1,8 @@
-"""Locks between programs. A lock ends with its program, however that ends.
+"""Locks between programs. A lock ends with its program, even if the program is killed.
 
-Both kinds are ``flock`` locks on a file of the home directory. So they hold across containers that share it, and a
-killed program leaves no lock behind. The server and each of its processes inherit the *alive* lock. So it is free if,
-and only if, none of them is left, whatever a pid file says. A lock that isn't free in time raises OperationalError.
+Both kinds are ``flock`` locks on a file of the home directory. So they also exclude programs in other containers that
+share the directory. The server and each of its processes inherit the *alive* lock. So the lock is free if, and only if,
+none of these processes is left, regardless of the pid file. A lock that isn't free in time raises OperationalError.
 """
 
 from __future__ import annotations

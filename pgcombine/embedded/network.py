@@ -38,7 +38,7 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Return a free port of 127.0.0.1. Another program may take it at any time."""
+    """Return a free port of 127.0.0.1. Another program can take the port at any time."""
     for port in random.SystemRandom().sample(PORTS, 100):
         if port_is_free(port):
             return port
@@ -50,7 +50,7 @@ def free_port() -> int:
 def answers(port: int) -> bool:
     """Whether a PostgreSQL server answers on ``port`` of 127.0.0.1.
 
-    A connection alone proves nothing: the system still accepts connections for a server that is just being killed.
+    A connection alone proves nothing: the system still accepts connections for a server that is being killed.
     """
     try:
         with socket.create_connection((HOST, port), timeout=5) as sock:
@@ -63,8 +63,8 @@ def answers(port: int) -> bool:
 def socket_directory(preferred: Path, account: Account) -> Path | None:
     """Return a directory that only the account can use and that takes a Unix socket. Old sockets in it are removed.
 
-    It is ``preferred`` if its path is short enough and ``account`` can use it. Otherwise it is a temporary directory,
-    whose name is always the same for ``preferred``. Returns None if neither works.
+    This is ``preferred`` if its path is short enough and ``account`` can use it. Otherwise it is a temporary directory,
+    whose name depends only on ``preferred``. Returns None if neither works.
     """
     digest = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
     places = [Path(temporary, f"pgcombine-{digest}") for temporary in (tempfile.gettempdir(), "/tmp")]

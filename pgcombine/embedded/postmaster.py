@@ -1,6 +1,6 @@
 """The process of a server: its state, its start and its end, and its log.
 
-The pid file and the *alive* lock tell of the process. Failures raise ConfigError, or OSError for the files.
+The pid file and the *alive* lock show whether the process exists. Failures raise ConfigError, or OSError for the files.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pgcombine.errors import ConfigError
 
 START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
 STOP_TIMEOUT = 120.0
-GRACE = 1.0  # seconds in which the processes of a killed server may end by themselves
-ELSEWHERE = 10.0  # seconds after which a server without a process here must run elsewhere
+GRACE = 1.0  # seconds for which a killed server's other processes get the chance to end
+ELSEWHERE = 10.0  # seconds after which a live server without a process here is taken to run elsewhere
 ATTEMPTS = 5
 LOG_BYTES = 8 * 1024 * 1024
 
 
 class Postmaster:
-    """The first process of the server of ``cluster``, which may not exist yet."""
+    """The first process of the server of ``cluster``. Neither of them need exist yet."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -39,21 +39,22 @@ class Postmaster:
         self.older_log = self._home / "server.log.1"
 
     def is_alive(self) -> bool:
-        """Whether a process of the server exists, also one that starts or stops."""
+        """Whether a process of the server exists, even while the server starts or stops."""
         if locking.held(self._cluster.alive):
             return True
         found = PidFile.read(self._cluster.data)  # a user may have started the server with pg_ctl
         return found is not None and processes.works_in(found.pid, self._cluster.data)
 
     def ready(self) -> PidFile | None:
-        """Return the pid file if the server takes connections."""
+        """Return the pid file if the server accepts connections, else None."""
         found = PidFile.read(self._cluster.data) if self.is_alive() else None
         return found if found and found.ready and found.port and network.answers(found.port) else None
 
     def settled(self) -> bool:
-        """Wait until the server is ready (returns True) or none is there (returns False).
+        """Wait until the server is ready or no process of it exists. Returns whether the server is ready.
 
-        Processes that a killed server left are killed after a moment. Raises ConfigError if neither happens in time.
+        Processes that a killed server left are killed after GRACE seconds. Raises ConfigError if neither happens in
+        time.
         """
         data = self._cluster.data
         orphaned_since: float | None = None
@@ -76,7 +77,7 @@ class Postmaster:
         return False
 
     def start(self, programs: Programs, settings: Mapping[str, str]) -> None:
-        """Start the server, which doesn't run, at a free port. Raises ConfigError with PostgreSQL's reason."""
+        """Start the server on a free port. It must not run yet. Raises ConfigError with PostgreSQL's reason."""
         account, programs = accounts.choose(self._cluster.data, programs)
         port = self._cluster.port()
         why: str | None = None
@@ -119,7 +120,7 @@ class Postmaster:
                 sockets.rmdir()
 
     def trim_log(self) -> None:
-        """Keep the log below a limit. Its end is moved to ``server.log.1``, in place of the former one."""
+        """Truncate the log if it exceeds a limit. Its end replaces ``server.log.1``."""
         try:
             if self.log.stat().st_size > LOG_BYTES:
                 # The server appends to the open file, so it may be truncated while the server runs.
@@ -129,13 +130,13 @@ class Postmaster:
                     self.older_log.chmod(0o600)
                     self.older_log.write_bytes(log.read(LOG_BYTES))
                 os.truncate(self.log, 0)
-        except OSError:  # there is no log yet, or this user may not write it; the start doesn't depend on it
+        except OSError:  # there is no log yet, or this user can't write it; a start must not fail because of that
             return
 
     def _while_alive(self, timeout: float, late: str) -> Iterator[PidFile | None]:
-        """Yield the pid file, again and again, until no process is left. Raises ConfigError after ``timeout`` seconds.
+        """Yield the pid file repeatedly until no process is left. Raises ConfigError after ``timeout`` seconds.
 
-        ``late`` is the end of its message.
+        ``late`` is the end of the error's message.
         """
         deadline = time.monotonic() + timeout
         while self.is_alive():

@@ -1,9 +1,9 @@
 """The processes of a data directory, and PostgreSQL's pid file in it.
 
-A killed server leaves its pid file, and another process may have its number by then. So a process belongs to the
-directory only if it is PostgreSQL and its working directory is there. A program can't read the working directory of
-another account's process, even as root in most containers. In that case a marker in the process's command line
-identifies it. Without psutil, ConfigError is raised.
+A killed server leaves its pid file, and later another process may get the same pid. So a process belongs to the
+directory only if it is a PostgreSQL process and the directory is its working directory. A program can't read the
+working directory of another account's process; in most containers even root can't. In that case a marker in the
+process's command line identifies the process. Without psutil, ConfigError is raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgcombine.errors import ConfigError
 
 @dataclass(frozen=True)
 class PidFile:
-    """The content of ``postmaster.pid``. A starting server writes it bit by bit, so parts may be missing."""
+    """The content of ``postmaster.pid``. A starting server writes it in several steps, so parts may be missing."""
 
     pid: int
     port: int | None = None
@@ -48,7 +48,7 @@ class PidFile:
 
 
 def mark(data: Path) -> str:
-    """Return a name for the data directory. Its server shows it in the command line of each of its processes."""
+    """Return a name for the data directory. The command line of each process of its server contains this name."""
     return f"pgcombine-{hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:16]}"
 
 

@@ -83,8 +83,8 @@ def _version(directory: Path) -> int:
 def copy(programs: Programs, parent: Path) -> Programs:
     """Return a copy of ``programs`` below ``parent`` that every account can run. It is created once, and then reused.
 
-    ``parent`` may be open to all users, such as the temporary directory. So a copy that another user could change is
-    refused with ConfigError. Raises OSError if the copy can't be written.
+    Other users may be able to write to ``parent``, such as the temporary directory. So a copy that another user could
+    change is refused with ConfigError. Raises OSError if the copy can't be written.
     """
     package = programs.directory.parent
     libraries = [name.name for place in _libraries(package) for name in place.iterdir()]
@@ -103,7 +103,7 @@ def copy(programs: Programs, parent: Path) -> Programs:
             staging.rename(target)
         except OSError:
             shutil.rmtree(staging, ignore_errors=True)
-            if not target.exists():  # otherwise another program was faster
+            if not target.exists():  # otherwise another program has created it meanwhile
                 raise
     found = target.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:

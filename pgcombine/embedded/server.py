@@ -1,8 +1,8 @@
 """The embedded server of a home: start, find, stop, remove.
 
 Any number of programs may start and stop the server of a home at once. A lock makes them take turns, and all of them
-get the same server. The server runs on when the program that started it ends. A server or a starting program that was
-killed doesn't keep the next one from starting. Failures raise :class:`ConfigError`.
+get the same server. The server runs on when the program that started it ends. After the server or a program that was
+starting it was killed, the next start works. Failures raise :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class EmbeddedServer:
                 return there
 
     def disk_use(self) -> int | None:
-        """Return the bytes of the data, also of damaged data. None: there are no data."""
+        """Return the size of the data in bytes, or None if there are no data. Damaged data count, too."""
         return self._cluster.size() if self._cluster.exists else None
 
     def status(self) -> ServerStatus:
@@ -144,9 +144,9 @@ class EmbeddedServer:
     def dsn(self) -> str:
         """Return the server's URI with the password of the database's owner, whether it runs or not.
 
-        The owner is an ordinary role. So observers, which run with its rights, have no superuser's rights. Until the
-        owner has the database, the URI is the superuser's. Raises ConfigError if the server never
-        ran.
+        The owner is an ordinary role. So observers, which run with the owner's rights, don't have a superuser's rights.
+        While the superuser owns the database, the URI is the superuser's. Raises ConfigError if the server has never
+        run.
         """
         with self._usable_home():
             password = self._cluster.owner_password()
@@ -190,9 +190,9 @@ class EmbeddedServer:
     def _set_owner(self) -> None:
         """Give the superuser's databases to the ordinary role.
 
-        This is done once: at the first start, or later for older data. If it fails (for example because a session holds
-        locks), the superuser stays the owner. A later start tries again. The role sees others' sessions, so that
-        segments of the log can be truncated.
+        This happens once: at the first start, or at a later start for older data. If it fails (for example because a
+        session holds locks), the superuser stays the owner, and a later start tries again. The role gets the right to
+        see the sessions of others, so that workers can truncate segments of the log.
         """
         dsn = self.superuser_dsn()
         if self._cluster.owner_password() is not None:

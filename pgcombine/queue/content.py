@@ -25,8 +25,8 @@ _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violat
 def roles(queue: str) -> Steps[Rows]:
     """Return name, role (``key`` or ``value``) and type of each of the queue's columns, keys first.
 
-    The type of a column over a domain is the domain's base type. Types have no length and no precision, so a cast to
-    them neither cuts nor rounds nor refuses a value.
+    The type of a column over a domain is the domain's base type. The types have no length and no precision, so a cast
+    to them doesn't truncate, round or refuse a value.
     """
     found = yield Statement(
         "select c.name, c.role, format_type(pgcombine_internal.base_type(c.type::regtype), -1) "
@@ -42,7 +42,7 @@ def roles(queue: str) -> Steps[Rows]:
 def groups(
     rows: Iterable[Row], columns: list[str], queue: str
 ) -> Iterator[tuple[tuple[str, ...], Iterator[Sequence[Any]]]]:
-    """Group neighbouring rows that give the same columns. Yields these columns, and the rows in their order."""
+    """Group consecutive rows that give the same columns. Yields the columns and the rows of each group, in order."""
 
     def names_of(numbered: tuple[int, Row]) -> tuple[str, ...]:
         number, row = numbered
@@ -70,10 +70,10 @@ class Counted(Iterator[Sequence[Any]]):
 
 
 def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
-    """Return the number of the COPY's row that the error is about, and details, such as the row's column.
+    """Return the number of the COPY's row that caused the error, and details, such as the row's column.
 
-    The number is None if it isn't known. ``read`` is the number of rows read so far. The server's error names the row
-    in its context, in the server's language. If the driver can't write a value, the row is the last one that was read.
+    The number is None if it isn't known. ``read`` is the number of rows read so far. The server names the row in the
+    error's context, in the server's language. If the driver can't write a value, the row is the last one read.
     """
     if isinstance(error, UnicodeError) or (isinstance(error, psycopg.Error) and error.diag.sqlstate is None):
         return read, ""
@@ -176,7 +176,7 @@ def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composabl
 
 
 def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
-    """Return a function that makes a key and a value of a row of all columns."""
+    """Return a function that splits a row of all columns into a key and a value."""
     types = [type_ for _, role, type_ in found if role == "key"]
 
     def pair(row: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -217,7 +217,7 @@ def _among(
 
 
 def _frozen(part: Any, type_: str) -> Any:
-    """Convert a key column that a Python dict can't have in its keys: an array to a tuple, a JSON value to its text."""
+    """Convert a part of a key to a hashable value: an array to a tuple, a JSON value to its text."""
     if type_ == "jsonb":
         return json.dumps(part, ensure_ascii=False)
     return tuple(_frozen(one, type_) for one in part) if isinstance(part, list) else part

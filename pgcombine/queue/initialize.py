@@ -1,7 +1,7 @@
 """The initial load, as steps in the caller's transaction. It writes values directly, past updates and observers.
 
-Either all rows are loaded or none: if a row is refused or raises, the loaded values are taken back, and the caller's
-transaction can go on. A key that comes twice, or that has a value already, raises
+Either all rows are loaded or none. If a row is refused or raises, the values loaded so far are removed, and the
+caller's transaction can go on. A key that comes twice, or that has a value already, raises
 :class:`~pgcombine.errors.InvalidUpdateError`, which names the key.
 """
 
@@ -19,7 +19,7 @@ from pgcombine.queue.rows import Row
 
 
 def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
-    """Load values. Returns how many stay: rows for which ``delete_when`` holds are no values.
+    """Load values. Returns their number, without the rows for which ``delete_when`` holds.
 
     Raises QueueNotEmptyError if the queue has values or pending updates, unless ``force`` is given.
     """

@@ -1,8 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second where it is exact. It is 0 when nothing is
-pending.
-``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
+``lag_seconds`` is the age of the oldest pending update. Where it is exact, it is exact to about a second. It is 0 when
+nothing is pending. ``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ def status(connection: Connection, *, exact: bool = False, fresh: bool = False) 
     Its fields are ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
     times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
-    ``since`` and ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate of the time
-    ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest also in
-    paused queues. With ``fresh`` no estimate is older than the call.
+    ``since`` and ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate made at
+    ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest update
+    even in paused queues. With ``fresh`` no estimate is older than the call.
     """
     if fresh:
         with connection.transaction():

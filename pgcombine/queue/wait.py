@@ -43,7 +43,7 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
             connection.execute(_CALL, (queue, timeout), prepare=False)
     finally:
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            connection.close()  # interrupted before psycopg read the answer: the connection is of no use now
+            connection.close()  # interrupted before psycopg read the answer, so the connection can't be used any more
         elif not connection.closed:
             connection.autocommit = before
     return None

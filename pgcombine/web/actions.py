@@ -1,7 +1,7 @@
-"""What readers may do if the page was started with ``--allow-actions``, and signing in and out.
+"""The actions that readers can take if the page was started with ``--allow-actions``; signing in and out.
 
-An action is a form of one of this process's pages. The guard has seen that it comes from the same site. The database
-decides what the page's role may do.
+An action is a form on one of this process's pages. The guard has checked that the request comes from the same site. The
+database checks the rights of the page's role.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Work = Callable[[Connection, Mapping[str, str]], str]
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises HTTPException if it isn't one, or is too large."""
+    """Return the fields of a form. Raises HTTPException if the body isn't a form, or is too large."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "This isn't a form.")
@@ -44,7 +44,7 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 async def own_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises HTTPException also if it isn't of a page of this process."""
+    """Return the fields of a form. Also raises HTTPException if the form isn't from a page of this process."""
     fields = await form_of(request)
     if not site_of(request).keys.is_form(fields.get("form_key", "")):
         raise HTTPException(403, "The form is of an earlier run of the page. Go back, reload the page and try again.")
@@ -52,7 +52,7 @@ async def own_form(request: Request) -> dict[str, str]:
 
 
 async def _act(request: Request, what: str, target: str, work: Work) -> Response:
-    """Do something in one transaction, and go to ``target``, which shows the outcome that ``work`` returns."""
+    """Run ``work`` in one transaction, and redirect to ``target``, which shows the outcome that ``work`` returns."""
     site = site_of(request)
     fields = await own_form(request)
     if not site.actions:
@@ -113,14 +113,14 @@ async def release(request: Request, *, drops: bool) -> Response:
 
 
 async def examine(request: Request) -> Response:
-    """Look for what is wrong again."""
+    """Run the doctor's checks again."""
     await own_form(request)
     site_of(request).checkup.result(anew=True)
     return RedirectResponse("/doctor", 303)
 
 
 async def sign_in(request: Request) -> Response:
-    """Show the form, or take the token and give the browser a cookie."""
+    """Show the form, or check the token and give the browser a cookie."""
     keys = site_of(request).keys
     if not keys.needed:
         return RedirectResponse("/", 303)
@@ -141,7 +141,7 @@ async def sign_in(request: Request) -> Response:
 
 
 async def sign_out(request: Request) -> Response:
-    """Take the cookie back."""
+    """Delete the browser's cookie."""
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(site_of(request).keys.cookie, httponly=True, samesite="lax")
     return answer

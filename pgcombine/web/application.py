@@ -43,7 +43,7 @@ log = logging.getLogger("pgcombine.web")
 
 
 class _Name(StringConvertor):
-    """A queue or an export. Nothing else reaches the database."""
+    """A queue's or an export's name. Other names don't reach the database."""
 
     regex = "[a-z_][a-z0-9_]{0,62}"
 
@@ -83,7 +83,8 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route(f"{EXPORT}/resume", partial(actions.call, name="resume_export"), methods=post),
             Mount("/static", StaticFiles(directory=str(resources.files("pgcombine.web") / "static"))),
         ],
-        # Compressed answers tell their length. So no page that repeats what a request says carries a form's key.
+        # The length of a compressed answer shows whether texts in it are equal. So no page that repeats a part of the
+        # request contains a form's key.
         middleware=[Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)],
         exception_handlers={
             HTTPException: _http_error,
@@ -97,7 +98,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
 
 
 def trouble(request: Request, status: int, title: str, text: str, advice: str = "") -> Response:
-    """Return a page that says what is wrong, and what to do. A browser tries again if it may be over soon."""
+    """Return a page that says what is wrong, and what to do. For a temporary problem the browser tries again."""
     again = status == 503 and request.method == "GET"
     return page(request, "trouble.html", status, title=title, text=text, advice=advice, again=again)
 
@@ -142,5 +143,5 @@ def _database_error(request: Request, error: Exception) -> Response:
 
 
 def _defect(request: Request, error: Exception) -> Response:
-    """The traceback goes to the log: the error is raised again after the answer."""
+    """Answer after an unexpected error. The error is raised again after the answer, so its traceback is logged."""
     return trouble(request, 500, "This is a defect of the page", "The log of pgcombine web has the details.")

@@ -1,7 +1,7 @@
 """Charts as coordinates: the templates draw them as SVG.
 
-A series is a sequence of (time, value), ascending by time, which is in seconds since 1970. No line crosses a time of
-more than ``gap`` seconds without a value.
+A series is a sequence of (time, value) in ascending order. A time is in seconds since 1970. A line is interrupted where
+more than ``gap`` seconds have no value.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 Series = Sequence[tuple[float, float]]
 
-LOWEST = 2.0  # the highest value of an axis is at least this: small values stay low
+LOWEST = 2.0  # an axis ends at least here, so that small values are drawn low
 LEVELS = 5
-STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times at an axis
+STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times on an axis
 MOST_TIMES = 6
 
 
 class Format(NamedTuple):
-    """The size of a drawing, its margins, and the number of parts of the time. Each part has one point at most."""
+    """The size of a drawing, its margins, and the number of intervals of time. Each interval has one point at most."""
 
     width: int
     height: int
@@ -47,8 +47,8 @@ class Tick(NamedTuple):
 class Chart:
     """A drawing. ``line`` and ``area`` are the data of SVG paths, empty if there is nothing to draw.
 
-    ``last`` and ``peak`` are values, ``peak_at`` is the time of the highest one; None: there is none. ``across`` and
-    ``up`` are the marks of the axes.
+    ``last`` and ``peak`` are the last and the highest value, and ``peak_at`` is the time of the highest one. They are
+    None if there is no value. ``across`` and ``up`` are the ticks of the axes.
     """
 
     format: Format
@@ -63,7 +63,7 @@ class Chart:
 
 
 def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
-    """Return the drawing of a series between two times. A point is the highest value of a part of the time."""
+    """Return the drawing of a series between two times. A point is the highest value in an interval of time."""
     inside = [point for point in series if begin <= point[0] <= end]
     highest = max(inside, key=lambda point: point[1], default=None)
     full = rounded_up(highest[1] if highest else 0.0)
@@ -96,7 +96,7 @@ def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format 
 
 
 def _peaks(series: Series, begin: float, part: float) -> Series:
-    """Return the highest point of each part of the time."""
+    """Return the highest point in each interval of time. ``part`` is the length of an interval in seconds."""
     found: dict[int, tuple[float, float]] = {}
     for point in series:
         number = int((point[0] - begin) / part)
@@ -118,7 +118,7 @@ def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
 
 
 def rounded_up(value: float) -> float:
-    """Return 1, 2, 5 or 10 times a power of ten that isn't below the value, and not below LOWEST."""
+    """Return the next of 1, 2, 5 or 10 times a power of ten that is at least the value and at least LOWEST."""
     if value <= LOWEST:
         return LOWEST
     power = 10.0 ** math.floor(math.log10(value))
@@ -126,14 +126,14 @@ def rounded_up(value: float) -> float:
 
 
 def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:
-    """Return round times between the ends, none so near to an end that its text would be cut."""
+    """Return round times between the ends, except for those so near to an end that their text would be cut."""
     step = next((one for one in STEPS if (end - begin) / one <= MOST_TIMES), 86400)
     first = math.ceil((begin + step / 3) / step) * step
     return [Tick(across(at), at) for at in range(first, int(end - step / 3) + 1, step)]
 
 
 def level(value: float, highest: float) -> int:
-    """Return how strong the colour of a cell is: 0 for nothing, else 1 to LEVELS by its share of the highest value."""
+    """Return the intensity of a cell's colour: 0 for nothing, else 1 to LEVELS by its share of the highest value."""
     if value <= 0 or highest <= 0:
         return 0
     return max(1, min(LEVELS, math.ceil(value / highest * LEVELS)))

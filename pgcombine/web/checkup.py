@@ -1,4 +1,4 @@
-"""The doctor's findings for the page: made in the background, kept for a while, made again on request."""
+"""The doctor's findings for the page. A background thread makes them at intervals and on request."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
 GOOD_FOR = 300.0  # seconds
-YOUNGEST = 5.0  # seconds in which a request for new ones is left out
+YOUNGEST = 5.0  # seconds for which a request for new findings is ignored
 
 log = logging.getLogger("pgcombine.web")
 
 
 @dataclass(frozen=True)
 class Result:
-    """The findings, worst first, and when they were made."""
+    """The findings, worst first, and the time at which they were made."""
 
     findings: Sequence[Finding]
     at: datetime
-    states: frozenset[str] = frozenset()  # what the page showed when it was asked for
+    states: frozenset[str] = frozenset()  # the alarms and paused queues on the page when the result was requested
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -48,9 +48,9 @@ class Checkup:
     def result(self, states: frozenset[str] | None = None, *, anew: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
-        A new one is made if the last one is minutes old, if ``anew`` asks for it, or if ``states`` differ from those at
-        the last poll. ``states`` names what the page shows now: alarms and paused queues. None means that it isn't
-        known.
+        A new one is made if the last one is older than GOOD_FOR, if ``anew`` is True, or if ``states`` differs from the
+        last poll. ``states`` names the alarms and the paused queues that the page shows now. None means that they
+        aren't known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()

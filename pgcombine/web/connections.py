@@ -1,8 +1,9 @@
-"""Connections that send no whole request end soon, and never keep others out.
+"""Limits for connections that don't send a complete request, so that they can't block other clients.
 
-uvicorn waits for the rest of a request for ever, and counts such connections against its limit. Here a request has
-:data:`REQUEST_SECONDS` to arrive, and its answer :data:`ANSWER_SECONDS` to be read. Of the connections that wait, a
-client has at most :data:`MOST_OF_CLIENT`, and all together :data:`MOST`. One more ends the oldest.
+uvicorn waits without limit for the rest of a request, and counts such connections against its limit. Here a request
+must arrive within :data:`REQUEST_SECONDS`, and its answer must be read within :data:`ANSWER_SECONDS`. Of the
+connections that wait, a client has at most :data:`MOST_OF_CLIENT`, and all clients together :data:`MOST`. One
+connection more closes the oldest one.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ MOST = 200
 
 
 def protocol() -> type[H11Protocol]:
-    """Return a server's protocol. It knows all connections of that server."""
-    waiting: dict[H11Protocol, str] = {}  # the client, in the order in which they began to wait
+    """Return a protocol class for one server. The class knows all connections of that server."""
+    waiting: dict[H11Protocol, str] = {}  # the client by connection; who waits longest comes first
 
     def make_room(client: str) -> None:
         mine = [one for one, its in waiting.items() if its == client]
@@ -49,7 +50,7 @@ def protocol() -> type[H11Protocol]:
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            if self._is_asked():  # the next request was there already
+            if self._is_asked():  # the next request had arrived already
                 self._until(ANSWER_SECONDS)
             elif self not in waiting:
                 self._wait()

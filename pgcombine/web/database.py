@@ -1,8 +1,8 @@
 """The page's connections: a few, opened when they are needed, each used for one short transaction at a time.
 
-A connection that was lost while nobody used it is replaced. If the database can't be reached
-:class:`~pgcombine.errors.PgCombineError` is raised at once. A statement that takes too long ends with
-psycopg.errors.QueryCanceled. A server that says nothing is given up a second later, with psycopg.OperationalError.
+A connection that was lost while nobody used it is replaced. If the database can't be reached,
+:class:`~pgcombine.errors.PgCombineError` is raised at once. A statement that takes too long raises
+psycopg.errors.QueryCanceled. If the server doesn't answer at all, psycopg.OperationalError is raised a second later.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pgcombine.errors import ConnectError
 
 CONNECTIONS = 4
 SECONDS = 5.0  # for a statement, and for a free connection
-IDLE_SECONDS = 2.0  # for a connection that was idle to show that it is still there
-CONNECT_SECONDS = 5  # unless the connection string has a time of its own
+IDLE_SECONDS = 2.0  # for the answer on a connection that was idle
+CONNECT_SECONDS = 5  # unless the connection string sets a timeout
 
 BUSY = "all connections of the page are in use (wait a moment: the database answers slowly)"
 
@@ -67,7 +67,7 @@ class Database:
             self._free.release()
 
     def _taken(self) -> DeadlineConnection | None:
-        """Return an idle connection that still answers, or None. If one doesn't, the others aren't asked."""
+        """Return an idle connection that still answers, or None. If one doesn't answer, the others aren't tried."""
         with self._lock:
             if not self._idle:
                 return None
@@ -93,7 +93,7 @@ class Database:
         connection.close()
 
     def close(self) -> None:
-        """Close all connections; those in use when they are put back."""
+        """Close all idle connections, and those in use when they are put back."""
         with self._lock:
             self._closed = True
         self._close_idle()

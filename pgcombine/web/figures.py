@@ -1,6 +1,6 @@
-"""What the pages show beside the figures of :mod:`pgcombine.web.history`: read by the monitoring views.
+"""The parts of the pages beside the figures of :mod:`pgcombine.web.history`, read from the monitoring views.
 
-What the role may not see, and what takes too long, is a :class:`Part` with a sentence instead of rows.
+If the role lacks the right to read a part, or reading it takes too long, the :class:`Part` has a sentence, not rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def part(connection: Connection, name: str, *parameters: Any) -> Part:
 
 
 def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -> Part:
-    """Return the rows, or the sentence for an error after which the transaction goes on."""
+    """Return the rows. After an expected error, return the sentence for it; the transaction goes on."""
     try:
         with connection.transaction():
             return Part(read())
@@ -54,12 +54,12 @@ def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -
 
 
 def snapshots(connection: Connection, older_than: float) -> Part:
-    """Return the holders of snapshots that are older than so many seconds, as the doctor finds them."""
+    """Return the holders of snapshots that are older than ``older_than`` seconds, as the doctor finds them."""
     return _guarded(connection, lambda: old_snapshots(connection, older_than))
 
 
 def workers(connection: Connection) -> Part:
-    """Return the workers that are connected."""
+    """Return the connected workers."""
     return _guarded(connection, lambda: status.workers(connection))
 
 

@@ -1,13 +1,13 @@
-"""What every request has to pass, and what every answer carries.
+"""The checks of every request, and the headers of every answer.
 
-- The request's host is an address, ``localhost`` or a name that was given, so that a foreign name that resolves to this
-  machine (DNS rebinding) reaches nothing.
-- Other sites may link to the page. They may not load parts of it, and may not post to it.
-- With a token, only the sign-in page, its style and ``/healthz`` are open. A browser signs in with a form and keeps a
-  cookie; a program sends ``Authorization: Bearer …``, and may only read.
-- Not too many are answered at once. ``/healthz`` always is.
+- The request's host must be an address, ``localhost`` or a name that was given. So a request by a foreign name that
+  resolves to this machine (DNS rebinding) is refused.
+- Other sites can link to the page. They must not load parts of it, and must not post to it.
+- With a token, only the sign-in page, its style and ``/healthz`` are open. A browser signs in with a form and stores a
+  cookie. A program sends ``Authorization: Bearer …``, and can only read.
+- The number of requests that are answered at once is limited, except for ``/healthz``.
 
-A request that doesn't pass is answered with one sentence.
+A request that fails a check is answered with one sentence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 class Keys:
-    """The secrets of this process: the token that readers need, if any, and what the page's own forms carry."""
+    """The secrets of this process: the token that readers need, if any, and the key in the page's own forms."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
@@ -59,11 +59,11 @@ class Keys:
         return self._token is not None and hmac.compare_digest(self._token.encode(), token.encode())
 
     def session(self) -> str:
-        """Return the cookie of a browser that has signed in. It ends with this process."""
+        """Return the cookie for a browser that has signed in. It is valid until this process ends."""
         return hmac.new(self._secret, (self._token or "").encode(), hashlib.sha256).hexdigest()
 
     def knows(self, headers: Headers, method: str) -> bool:
-        """Whether a request may be answered."""
+        """Whether a request has the token or the cookie, if one is needed."""
         if self._token is None:
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -73,7 +73,7 @@ class Keys:
         return hmac.compare_digest(cookie.encode(), self.session().encode())
 
     def is_form(self, given: str) -> bool:
-        """Whether a form is one of this process's pages."""
+        """Whether ``given`` is the key of this process's forms."""
         return hmac.compare_digest(given.encode(), self.form.encode())
 
 
@@ -102,7 +102,7 @@ class Guard:
 
         refused = self._refused(scope["method"], path, Headers(scope=scope))
         if refused is None and scope["method"] == "POST":
-            form = await _form(receive)  # a request counts once it is whole: half ones keep nobody out
+            form = await _form(receive)  # a request counts once it is complete, so incomplete ones don't block others
             if form is None:
                 return
             receive = _again(form, receive)
@@ -151,7 +151,7 @@ class Guard:
 
 
 async def _form(receive: Receive) -> bytes | None:
-    """Return the body of a request, cut behind LARGEST bytes; None if the client has gone."""
+    """Return the body of a request, cut after LARGEST bytes, or None if the client has disconnected."""
     body, more = b"", True
     while more and len(body) <= LARGEST:
         message = await receive()
@@ -163,7 +163,7 @@ async def _form(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return what receives a body that was read, and then what follows it."""
+    """Return a function that receives ``body``, which was read already, and then what follows."""
     left = [body]
 
     async def received() -> Message:
@@ -173,7 +173,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def foreign(method: str, headers: Headers) -> bool:
-    """Whether another site makes a browser send a request that isn't just a link to the page."""
+    """Whether another site made a browser send the request, and the request is more than following a link."""
     site = headers.get("sec-fetch-site")
     if method == "POST":
         origin = headers.get("origin")

@@ -1,8 +1,8 @@
-"""The figures of the queues over time, kept in memory while the page runs.
+"""The figures of the queues over time, in memory while the page runs.
 
-One poll serves all readers: :meth:`History.poll` reads ``pgcombine.queue_stat`` at most once a second, however many
-pages are open. A thread looks every few seconds, so charts have no gaps while nobody reads. The lag and the backlog
-before the page's start aren't known. The throughput is, by ``pgcombine.minute_stat``.
+One poll serves all readers: :meth:`History.poll` reads ``pgcombine.queue_stat`` at most once a second, no matter how
+many pages are open. A thread polls every few seconds, so charts have no gaps while nobody reads. The lag and the
+backlog are known only since the page's start. The earlier throughput is in ``pgcombine.minute_stat``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.web.database import BUSY, BusyError, Database
 
 EVERY = 5.0  # seconds between two polls while nobody reads
-YOUNGEST = 1.0  # seconds in which a poll, or its failure, is good for all readers
+YOUNGEST = 1.0  # seconds for which the result of a poll, or its failure, serves all readers
 KEPT = 720  # points: an hour
-MINUTES_EVERY = 30.0  # seconds between two polls at the sums of minutes
+MINUTES_EVERY = 30.0  # seconds between two polls of the sums by minute
 
 log = logging.getLogger("pgcombine.web")
 
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class History:
-    """The latest figures of the queues, and those before. Methods raise what :meth:`Database.run` raises."""
+    """The latest and the earlier figures of the queues. Methods raise what :meth:`Database.run` raises."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class History:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait for the lock, but not for long. While the last poll has failed, nobody waits for the next one."""
+        """Hold the lock. The wait for it is short; if the last poll failed, there is no wait for the next one."""
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
             raise BusyError(BUSY) if error is None else error.with_traceback(None)
@@ -90,7 +90,7 @@ class History:
             del self._points[gone]
 
     def points(self, queue: str) -> Sequence[Point]:
-        """Return what is kept of a queue, oldest first."""
+        """Return the points of a queue, oldest first."""
         with self._turn():
             return [*self._points[queue]] if queue in self._points else []
 
@@ -105,9 +105,9 @@ class History:
             return self._minutes
 
     def run(self, stop: threading.Event) -> None:
-        """Look every few seconds until ``stop`` is set. The database may be away meanwhile: that is logged once.
+        """Poll every few seconds until ``stop`` is set. While the database is unreachable, this is logged once.
 
-        Raises SchemaError if the schema was this program's, and then isn't any more.
+        Raises SchemaError if the schema was of this program's version before, but isn't any more.
         """
         away = right = False
         while not stop.is_set():

@@ -1,7 +1,7 @@
-"""The charts of queues, from what :mod:`pgcombine.web.history` keeps.
+"""The charts of queues, from the points in :mod:`pgcombine.web.history`.
 
 The lag and the backlog are known since the start of the page, for an hour at most. The throughput is by the minute, as
-workers have added it up. Its last point is the minute in progress.
+summed up by workers. Its last point is the minute in progress.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgcombine.web.history import EVERY, History
 HOUR = 3600.0
 SHORTEST = 300.0  # seconds that a chart covers at least
 GAP = 3 * EVERY
-LATE = 150.0  # seconds after which a minute has been added up
+LATE = 150.0  # seconds after which workers have summed up a minute
 MINUTE_GAP = LATE + 90
 LONGEST = 3 * HOUR  # of throughput
 
@@ -90,7 +90,7 @@ class Lines:
 
 
 def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> float:
-    """Return when a chart of throughput begins: with the first of the minutes, but not more than ``longest`` ago."""
+    """Return the time at which a chart of throughput begins: the first minute, but at most ``longest`` seconds ago."""
     first = min((minute["minute"].timestamp() for minute in minutes), default=now)
     return now - max(SHORTEST, min(longest, now - first))
 
@@ -114,6 +114,6 @@ def per_second(
 
 
 def _fill(points: list[tuple[float, float]], until: float) -> None:
-    """Append zeros, a minute apart, for the time until the next point."""
+    """Append a zero for each minute until the next point."""
     while points and until - points[-1][0] > 90:
         points.append((points[-1][0] + 60, 0.0))

@@ -27,7 +27,7 @@ from pgcombine.web.texts import FILTERS, counted
 
 REFRESH = 5  # seconds between two polls of an open page
 BEHIND = 60.0  # seconds of lag from which a queue counts as behind
-WAITING = 10.0  # seconds of lag from which it isn't well
+WAITING = 10.0  # seconds of lag from which a queue isn't well
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # cells of a heat map
 REFUSED = 50  # entries that destinations have refused
@@ -95,7 +95,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def _done(request: Request) -> str:
-    """Return what the action did that led to this page. Nothing of the address is shown but a number."""
+    """Return the text about the action that led to this page. Of the address, it shows only a number."""
     text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
     known = count.isascii() and count.isdigit() and len(count) < 19
@@ -103,7 +103,7 @@ def _done(request: Request) -> str:
 
 
 def identified(site: Site, connection: Connection) -> None:
-    """Note the names of database and role for all pages."""
+    """Store the names of database and role for all pages."""
     if not site.names:
         site.names = figures.identity(connection)
 
@@ -153,7 +153,7 @@ def overview(request: Request) -> Response:
 
 
 def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
-    """Return what the overview shows beside the queues' figures, and a name for each alarm on it."""
+    """Return the other parts of the overview, beside the queues' figures, and a name for each alarm on the page."""
 
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)

@@ -1,6 +1,6 @@
-"""The page's server: it listens where it safely may, and runs until it is stopped.
+"""The page's server: it listens, and runs until it is stopped.
 
-On an address that others reach, and under further names, it wants a token, and refuses to start without one.
+If other machines can reach its address, or if further names are given, it refuses to start without a token.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def listening(host: str, port: int) -> socket.socket:
         raise ConfigError(
             f"the page can't be served on port {port} of {host} ({error.strerror}; choose another one with --port)"
         ) from error
-    # connections inherit it: an answer in two parts would wait for the client's acknowledgement of the first
+    # connections inherit it; without it, the second part of an answer would wait for the acknowledgement of the first
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
@@ -80,7 +80,7 @@ def serve(
     actions: bool = False,
     seconds: float = SECONDS,
 ) -> None:
-    """Serve the page on a listening socket until ``stop`` is set. The database may be away meanwhile.
+    """Serve the page on a listening socket until ``stop`` is set. The database may be unreachable meanwhile.
 
     ``token``, ``hosts`` and ``actions`` are as the options of the command. ``seconds`` is the limit of a statement.
     Raises SchemaError if another program has upgraded the schema meanwhile.

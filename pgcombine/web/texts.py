@@ -1,7 +1,7 @@
-"""Figures and texts as people read them: the filters of the templates.
+"""The templates' filters: they make figures and texts readable.
 
-Keys and errors come from whoever writes to the database. Their control characters are escaped, they are cut to a length
-that a page can show, and the templates escape what HTML would read as markup. A figure that isn't there is a dash.
+Other programs write keys and errors to the database. So their control characters are escaped, and they are cut to a
+length that a page can show. The templates escape HTML's markup. A figure that is missing is shown as a dash.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def age(value: datetime | None) -> str:
 
 
 def shown(value: Any, longest: int = LONGEST) -> str:
-    """Return a text from elsewhere in one line without control characters, cut to ``longest`` characters."""
+    """Return a text from outside in one line without control characters, cut to ``longest`` characters."""
     if value is None:
         return "null"
     text = str(value)
