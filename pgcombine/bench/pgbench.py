@@ -79,8 +79,8 @@ def start(
         command += ["--max-tries", "1"]
     if log is not None:
         command += ["-l", "--log-prefix", str(log)]
-    # A generic plan is made once, as it is for a statement with arrays of keys as parameters. Otherwise the server would
-    # plan the look-up of a run of keys each time.
+    # A generic plan is made once, as for a statement with arrays of keys as parameters. Otherwise the server would plan
+    # the look-up of a run of keys each time.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
     address = conninfo_to_dict(dsn)
     if password := address.pop("password", None):

@@ -202,7 +202,7 @@ def _called(file: str) -> str:
 
 
 def _note_what_lacks(connection: Connection, name: str) -> None:
-    """Print which updates no combined value contains yet."""
+    """Print which updates no combined value contains."""
     with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
         for stat in dicts(connection, query("queue_stat"), (name,)):
             count = stat["pending"]

@@ -1,7 +1,7 @@
 """All checks, in order: :func:`examine` returns their findings, and fails in no case that a database can cause.
 
-A check that the role may not make is a finding, and so is a database that can't be reached. Each check runs in a
-transaction of its own with a time limit.
+If the role lacks the right to make a check, or the database can't be reached, that is a finding. Each check runs in a
+separate transaction with a time limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def examine(
 ) -> list[Finding]:
     """Return the findings of all checks.
 
-    ``queues`` are the names of the queues to look at; none means all that the role may see. ``rights`` are what the
+    ``queues`` are the names of the queues to examine; none means all that the role may see. ``rights`` are what the
     role is to do, such as ``work``: lacking one is an error. Without a schema the checks that need it are left out.
     """
     findings: list[Finding] = []

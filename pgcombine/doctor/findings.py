@@ -91,7 +91,7 @@ class Limits:
 class Context:
     """A database as its checks see it.
 
-    ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to look at; none
+    ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to examine; none
     means all. ``rights`` are what the role is to have; none means that it is asked which it has. ``clock`` returns the
     client's time in seconds since 1970.
     """

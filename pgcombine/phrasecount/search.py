@@ -36,7 +36,7 @@ class Search:
     there: str | None = None
 
     def keep(self) -> None:
-        """Create the export if it doesn't exist. If ``there`` is another destination than before, create it anew.
+        """Create the export if it doesn't exist. If ``there`` is another destination than before, create it again.
 
         Raises QueueError if another export has that name, or if the destination has another queue's search table.
         Raises psycopg.OperationalError if the destination doesn't answer.
