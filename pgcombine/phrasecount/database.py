@@ -55,7 +55,7 @@ def ensure_schema(connection: Connection) -> None:
     """Make the schema ``phrasecount``, or bring it up to date, in a separate transaction.
 
     Raises SchemaError if the schema belongs to a role whose code the current role shouldn't run, or if the current role
-    may not make it.
+    lacks the right to make it.
     """
     statements, comment = _definition()
     try:
