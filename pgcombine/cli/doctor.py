@@ -60,6 +60,7 @@ def doctor(
             if finding.advice:
                 echo(f"{'':8}→ {finding.advice}")
         counts = Counter(finding.level for finding in findings)
-        typer.echo(", ".join(f"{counts[level]} {level.value}" for level in reversed(Level)))
+        nouns = (counted(counts[level], level.value) for level in (Level.error, Level.warning))
+        typer.echo(", ".join([*nouns, f"{counts[Level.info]} info", f"{counts[Level.ok]} ok"]))
     if count := sum(finding.level is Level.error for finding in findings):
         fail(f"{counted(count, 'error')} found")

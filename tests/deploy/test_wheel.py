@@ -244,7 +244,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["initialize", "wc", "-"], 0, "2"),
     (["enqueue", "wc", "-"], 0, "2 updates"),
     (["status"], 0, "wc"),
-    (["doctor", "wc"], 0, "0 wrong"),
+    (["doctor", "wc"], 0, "0 errors"),
     (["docs"], 0, "reference/commands"),
     (["docs", "rights"], 0, "# Rights"),
     (["queue", "pause", "wc"], 0, "paused"),

@@ -81,7 +81,7 @@ def test_command(conn: psycopg.Connection, dsn: str) -> None:
     fine = run_cli("doctor", "--dsn", dsn)
     assert (fine.returncode, fine.stderr) == (0, "")
     assert re.search(r"^ok +version: PostgreSQL \d\d", fine.stdout, re.MULTILINE)
-    assert fine.stdout.splitlines()[-1].startswith("0 error, ")
+    assert fine.stdout.splitlines()[-1].startswith("0 errors, ")
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     bad = run_cli("doctor", "wc", "--role-for", "work", "--json", "--dsn", dsn)
     assert (bad.returncode, bad.stderr) == (1, "pgcombine: 1 error found\n")
