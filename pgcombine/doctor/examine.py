@@ -1,4 +1,4 @@
-"""All checks, in order: :func:`examine` returns their findings, and fails in no case that a database can cause.
+"""All checks, in order: :func:`examine` returns their findings. Whatever is wrong with the database, it raises nothing.
 
 If the role lacks the right to make a check, or the database can't be reached, that is a finding. Each check runs in a
 separate transaction with a time limit.

@@ -30,7 +30,7 @@ LOG_BYTES = 8 * 1024 * 1024
 
 
 class Postmaster:
-    """The first process of the server of ``cluster``. Neither of them need exist yet."""
+    """The postmaster, the first process of ``cluster``'s server. The process and the data need not exist yet."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -75,8 +75,8 @@ class Pages:
     def _deliver(self, writes: int) -> list[Hint]:
         """Deliver a page of up to ``writes`` hints. If one of them doesn't fit, deliver each alone.
 
-        If the queue's definition at the coordinator has changed since the hints were written, the server isn't the
-        cause of a mismatch, and the hints are quarantined.
+        If the server refuses a page because of the queue's definition, and the hints were written for another
+        definition than the coordinator has now, the server isn't the cause, and the hints are quarantined.
         """
         page: list[Hint] = []
         try:

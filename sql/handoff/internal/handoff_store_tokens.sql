@@ -2,15 +2,17 @@
 --     shape, placed, replicas]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the given tokens; handoff_apply explains the status.
---   coordinator   the server whose hints these are. If it is registered, the function records one of the tokens that
---                 the coordinator must have: for readers of the queue (handoff_status) and, if the caller may replay,
---                 as a token to remember (handoff_last). The coordinator is paused if it lacks that token
+--   coordinator   the server whose hints these are. If it is registered here, the function records the greatest token
+--                 of those writes that the coordinator holds itself. Readers of the queue (handoff_status) check that
+--                 the coordinator has it. If the caller may replay, the token is remembered (handoff_last), and a
+--                 coordinator that lacks it is paused
 --   coordinators  the id of each write's coordinator; null: the write needn't be retained. The others are retained with
 --                 their payloads, so that this server can deliver them if their coordinators are lost. The replayer
 --                 deletes a retained write once all its servers have the token.
 --                 At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained,
---                 and not_retained_at is set. A write that came in part isn't retained either. If all writes are
---                 retained, readers rely on them, and one token of the coordinator a second is recorded
+--                 and not_retained_at is set. A write whose payload here isn't the whole write (its digest differs)
+--                 isn't retained either. If all writes are retained, at most one token of the coordinator a second is
+--                 recorded, since readers can ask for the retained writes
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
 --   slots         of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.

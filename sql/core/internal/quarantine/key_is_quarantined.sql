@@ -1,5 +1,6 @@
 -- pgcombine_internal.key_is_quarantined(queue) → text
--- Returns the condition under which a row has the key of pgcombine_quarantined, a row of <queue>_quarantine_keys.
+-- Returns a condition in SQL: a row has the same key as pgcombine_quarantined. The caller's query gives this alias to
+-- <queue>_quarantine_keys.
 create or replace function pgcombine_internal.key_is_quarantined(queue text)
 returns text
 language sql stable
