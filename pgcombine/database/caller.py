@@ -1,4 +1,7 @@
-"""Methods and iterators made of steps, for a caller's own transaction (:mod:`pgcombine.database.steps`)."""
+"""Methods and iterators for a caller's own transaction, made of generators of statements.
+
+:mod:`pgcombine.database.steps` describes these generators.
+"""
 
 from __future__ import annotations
 

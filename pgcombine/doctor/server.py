@@ -202,7 +202,7 @@ def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
-    # root's embedded server knows its files as its working directory (see embedded/account.py)
+    # root's embedded server has the data_directory /proc/self/cwd (see embedded/account.py): take the session's
     session = f"/proc/{context.connection.info.backend_pid}/"
     directory = (context.settings.get("data_directory") or "").replace("/proc/self/", session)
     if not directory or not _served_from(Path(directory), context):

@@ -119,7 +119,7 @@ def read(
         {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # as coordinators, these servers have lost hints, too
+    if forgetful:  # they have lost hints, too: count again, as if these coordinators hadn't answered
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()

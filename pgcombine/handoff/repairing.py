@@ -2,7 +2,8 @@
 
 If a server is lost, its hints are lost. But every server retains the payload of a write until all have the write
 (:mod:`pgcombine.handoff.retained`). So a server that has a write can forward it to a server that lacks it. The repair
-compares each pair of servers by tokens, and applies missing writes as hints are applied: exactly once. Writers go on.
+compares each pair of servers by the tokens of their writes, and applies missing writes as hints are applied:
+exactly once. Writers go on.
 
 A server may have refused updates of a write. If their coordinator is lost, the repair tries again to append them.
 Otherwise ``replicas quarantine retry`` at the coordinator does that.

@@ -26,7 +26,7 @@ def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
 
 
 def ranges(spark: SparkSession, last: int) -> list[tuple[int, int]]:
-    """Split the numbers 1 to ``last`` into ranges (first, last), as many as :func:`slices` makes slices."""
+    """Split the numbers 1 to ``last`` into as many ranges as :func:`slices` makes of ``last`` items: (first, last)."""
     count = _slices(spark, last)
     return [(last * part // count + 1, last * (part + 1) // count) for part in range(count)]
 

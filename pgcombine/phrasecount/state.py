@@ -21,7 +21,8 @@ from pgcombine.phrasecount.database import Connection, connect, ensure_schema, q
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
-# A role that may only read or insert can't take this lock. Neither a run's statements nor autovacuum waits for it.
+# Runs take turns by this lock. A role that may only read or insert can't take it. A run's statements don't conflict
+# with it, and autovacuum skips a table that it can't lock.
 _LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 

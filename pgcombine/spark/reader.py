@@ -141,7 +141,8 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         try:
             with translated(queue=self.queue):
                 return cursor.fetchmany(_BATCH_ROWS)
-        except psycopg.DataError as error:  # from psycopg itself: Python's dates lack the same years as Spark's type
+        except psycopg.DataError as error:
+            # psycopg raises it for dates that Python can't represent. Spark's types lack the same years
             raise QueueError(
                 f'queue "{self.queue}" holds a value out of Spark\'s range: {error}{_AS_TEXT}', queue=self.queue
             ) from error

@@ -6,13 +6,14 @@
 -- Refuses inserts into a copied database (see own_cluster), whose stored ids another database assigned. If the database
 -- isn't a copy, the session stores the file number of the table cluster_identity in a variable, and skips this check
 -- while the number stays the same: the identity can't change within the file (see refuse_cluster_identity). A role that
--- sets the variable itself loses at most its own updates, since post_restore removes each row in a copied database.
+-- sets the variable itself can insert into a copied database. At most these updates are lost, since post_restore
+-- appends again those that it finds pending, and truncates the log.
 -- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
 -- alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this table has
--- work. So no writer commits unnoticed after that last poll. Any role can take the lock. Meanwhile inserts notify
--- although no worker listens, or workers nap instead of listening (see take_idle_lock), and updates are combined a few
--- tenths of a second later.
+-- work. So no writer commits unnoticed after that last poll. Any role can take the lock. While it does, inserts
+-- notify although no worker listens, or workers nap instead of listening (see take_idle_lock), and updates are combined
+-- a few tenths of a second later.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()
 returns trigger
