@@ -22,8 +22,8 @@ _TYPES = {"combine": "process", "deliver": "send", "load": "send"}
 def span(operation: str, destination: str, partition: int | None = None) -> Iterator[Callable[[int], None]]:
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
-    ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue or the export, and ``partition``
-    is the bucket. For an exception of the block, the span has the SQLSTATE or the class, but not the text, which may
+    ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue, or where entries go, and
+    ``partition`` is the bucket. For an exception of the block, the span has the SQLSTATE or the class, but not the text, which may
     contain keys. The exception is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:

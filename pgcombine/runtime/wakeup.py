@@ -1,6 +1,6 @@
 """The sleep of an idle worker, and the notifications that end it.
 
-Enqueues make work for workers, and passes make work for export workers. Such a transaction notifies only while a
+Enqueues make work for workers, and passes make work for deliveries. Such a transaction notifies only while a
 session holds the *idle lock* of the table into which the work is inserted. A worker takes the lock before it polls a
 last time and sleeps. A worker with little work in one queue keeps the idle locks of the others. So writers to these
 queues notify while the worker runs passes. The trigger function ``wake`` explains why no commit goes unnoticed.

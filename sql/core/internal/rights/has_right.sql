@@ -12,7 +12,7 @@
 --          explain     work or operate, or monitor and read: see why they fail, since errors name keys and values
 --          use         any of these, or select on <queue>_updates: see how much is pending
 --          any other   delete on the relation that right_kind.proof names. Components add such rights; subject is
---                      what they are about, such as an export
+--                      what they are about
 -- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
 create or replace function pgcombine_internal.has_right(subject text, "right" text, role name default current_user)
 returns boolean
