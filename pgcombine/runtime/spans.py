@@ -23,8 +23,8 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
     ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue, or where entries go, and
-    ``partition`` is the bucket. For an exception of the block, the span has the SQLSTATE or the class, but not the text, which may
-    contain keys. The exception is raised again.
+    ``partition`` is the bucket. For an exception of the block, the span has the SQLSTATE or the class, but not its
+    text, which may contain keys. The exception is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
         yield lambda number: None
