@@ -1,4 +1,4 @@
-"""One database a module for tests that need a single connection: to empty it costs less than a copy."""
+"""Databases for tests of SQL. The tests of a module share a database: emptying it is faster than copying a new one."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from support.servers import Server
 
 @pytest.fixture(scope="module")
 def emptied(server: Server) -> Iterator[Emptied]:
-    """A database that is as new for each test."""
+    """A migrated database, which the fixture ``tx`` empties after each test."""
     with ExitStack() as stack:
         yield Emptied(lambda: stack.enter_context(server.migrated()))
 
 
 @pytest.fixture
 def module_dsn(emptied: Emptied) -> str:
-    """The URI of a database for tests that leave nothing behind."""
+    """The URI of the module's database."""
     return emptied.dsn
 
 
 @pytest.fixture
 def auto(module_dsn: str) -> Iterator[psycopg.Connection]:
-    """An autocommit connection to ``module_dsn``: for what is refused, and so leaves nothing."""
+    """An autocommit connection for tests that change nothing, such as refused calls: the database isn't emptied."""
     with psycopg.connect(module_dsn, autocommit=True) as conn:
         yield conn
 
 
 @pytest.fixture
 def tx(emptied: Emptied) -> Iterator[psycopg.Connection]:
-    """An autocommit connection to a database that is emptied afterwards: a pass takes what was committed before it."""
+    """An autocommit connection to a database that is emptied after the test.
+
+    It commits each statement, because a pass combines only committed updates.
+    """
     with psycopg.connect(emptied.dsn, autocommit=True) as conn:
         yield conn
     emptied.empty()

@@ -1,4 +1,4 @@
-"""The SQL files: one object a file, named as the file, with a header; applied in a fixed order."""
+"""The SQL files: each has one object, which has the file's name, and a header. They are applied in a fixed order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CREATES = re.compile(
 )
 
 
-def test_every_file_is_applied_in_order() -> None:
+def test_files_are_applied_in_order() -> None:
     applied = list(FILES)
     components = ["core", "export", "handoff", "spark", "rollup"]
     assert applied[-5:] == [f"{component}/grants.sql" for component in components]
@@ -32,13 +32,13 @@ def test_every_file_is_applied_in_order() -> None:
     assert there == set(applied) | {path for path in there if path.startswith(("queries/", "phrasecount/"))}
 
 
-# the example application has a schema of its own
+# the example application, phrasecount, has its own schema
 APPLICATION = [f"phrasecount/{path.name}" for path in (ROOT / "phrasecount").glob("*.sql") if path.stem != "schema"]
 OBJECTS = [path for path in FILES if path.count("/") > 1] + APPLICATION
 
 
 @pytest.mark.parametrize("path", OBJECTS)
-def test_one_object_a_file_with_a_header(path: str) -> None:
+def test_file_has_one_object_and_a_header(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     made = CREATES.findall(text)
     named = {(schema, name) for _, schema, name in made if name == Path(path).stem}
@@ -49,26 +49,26 @@ def test_one_object_a_file_with_a_header(path: str) -> None:
     assert schema == (component if component == "phrasecount" else own)
     steps = [f"{name}_step"] if any(kind == "aggregate" for kind, *_ in made) else []
     assert {name for *_, name in made} <= {name, *steps}, f"{path} makes {made}"
-    assert re.match(rf"-- (call )?{schema}\.{name}\b", text), "the header names the object"
+    assert re.match(rf"-- (call )?{schema}\.{name}\b", text), "the header doesn't name the object"
 
 
 def header(path: str) -> str:
-    """The comment that a file begins with."""
+    """The comment at the beginning of a file."""
     return "".join(itertools.takewhile(lambda line: line.startswith("--"), FILES[path].splitlines(keepends=True)))
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if re.search(r"errcode = '", FILES[path])])
-def test_the_header_names_the_errors(path: str) -> None:
+def test_header_names_the_errors(path: str) -> None:
     raised = set(re.findall(r"errcode = '(\w+)'", FILES[path]))
     assert raised - set(re.findall(r"\b\w{5}\b", header(path))) == set()
     own = {state for state in raised if state.startswith("PC")}
     for state in own:
         assert from_sqlstate(state, "message", "hint") is not None, f"{state} has no class in pgcombine.errors"
     for statement in re.findall(r"raise exception .*?;\n", FILES[path], re.DOTALL):
-        assert "hint = " in statement or "errcode = 'PC" not in statement, f"what to do about it: {statement}"
+        assert "hint = " in statement or "errcode = 'PC" not in statement, f"the error has no hint: {statement}"
 
 
-def test_the_digest_tells_every_change_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digest_changes_only_with_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def digest(files: list[tuple[str, str]]) -> str:
         monkeypatch.setattr(sqlfiles, "repeatables", lambda: files)
         return sqlfiles.digest.__wrapped__()
@@ -96,7 +96,7 @@ def test_lines_have_at_most_120_columns() -> None:
     assert long == []
 
 
-def test_a_query_that_is_not_there() -> None:
+def test_unknown_query_raises() -> None:
     assert "select" in sqlfiles.query("status")
     with pytest.raises(FileNotFoundError):
         sqlfiles.query("nonsense")

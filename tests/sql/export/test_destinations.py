@@ -1,4 +1,4 @@
-"""The state of destinations: one failure or several, who may try again, and that success writes nothing."""
+"""The state of destinations: when one is down, when a deliverer may try again, and that a success writes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def delivered(conn: psycopg.Connection, ticket: int | None = None) -> str:
     return one(conn, "select pgcombine_internal.report_destination('server', 'x', %s)", ticket)
 
 
-def test_it_goes_down_after_failures_in_a_row_and_up_again(conn: psycopg.Connection) -> None:
+def test_destination_is_down_after_several_failures_and_up_after_a_success(conn: psycopg.Connection) -> None:
     add(conn, AT_ONCE + ", down_after => 3")
     seen = []
     for _ in range(4):
@@ -64,34 +64,34 @@ def test_back_off_doubles_up_to_its_bound(conn: psycopg.Connection) -> None:
     assert attempt(conn) is None
 
 
-def test_one_failure_of_several_attempts_counts_once(conn: psycopg.Connection) -> None:
+def test_failures_of_concurrent_attempts_count_once(conn: psycopg.Connection) -> None:
     add(conn)
     tickets = [attempt(conn) for _ in range(5)]
     for ticket in tickets:
         failed(conn, ticket)
     assert state(conn) == ("suspect", 1)
-    assert delivered(conn, tickets[0]) == "suspect"  # it began before the failure
+    assert delivered(conn, tickets[0]) == "suspect"  # this attempt began before the failure
     assert delivered(conn, attempt(conn)) == "up"
 
 
-def test_one_deliverer_probes(conn: psycopg.Connection) -> None:
+def test_one_deliverer_at_a_time_tries_again(conn: psycopg.Connection) -> None:
     add(conn)
     failed(conn)
     with another(conn) as rival:
         with rival.transaction():
             assert attempt(rival) is not None
-            assert attempt(conn) is None  # and doesn't wait
+            assert attempt(conn) is None  # it returns at once, although the rival holds the row's lock
         assert attempt(conn) is None
         assert attempt(rival) is None
-    # the prober died: when its time is up, the next one has its turn
+    # the rival reports nothing: at retry_at another deliverer may try
     conn.execute("update pgcombine.destination_state set retry_at = clock_timestamp()")
     ticket = attempt(conn)
     assert ticket is not None
-    assert failed(conn, ticket - 1) == "suspect"  # the dead one's late report
+    assert failed(conn, ticket - 1) == "suspect"  # a late report of the rival
     assert state(conn) == ("suspect", 1)
 
 
-def test_success_is_not_written_while_it_is_up(conn: psycopg.Connection) -> None:
+def test_success_is_not_written_while_the_destination_is_up(conn: psycopg.Connection) -> None:
     add(conn)
     assert delivered(conn, attempt(conn)) == "up"
     before = one(conn, "select xmin::text from pgcombine.destination_state")
@@ -101,7 +101,7 @@ def test_success_is_not_written_while_it_is_up(conn: psycopg.Connection) -> None
     assert one(conn, "select last_success from pgcombine.destination") is not None
 
 
-def test_pause_and_resume(conn: psycopg.Connection) -> None:
+def test_paused_destination_allows_no_attempt(conn: psycopg.Connection) -> None:
     add(conn)
     ticket = attempt(conn)
     conn.execute("select pgcombine_internal.pause_destination('server', 'x', 'other columns')")
@@ -119,7 +119,9 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
     failed(conn)
     add(conn, "down_after => 1")
     assert state(conn) == ("suspect", 1)
-    conn.execute("select pgcombine_internal.add_destination('export', 'x')")  # another kind is another destination
+    conn.execute(
+        "select pgcombine_internal.add_destination('export', 'x')"
+    )  # a destination of another kind may have the same name
     assert one(conn, "select count(*) from pgcombine.destination") == 2
 
 
@@ -135,7 +137,7 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
         ("add_destination('server', 'x', down_after => 0)", "23514"),
     ],
 )
-def test_what_is_refused(auto: psycopg.Connection, call: str, sqlstate: str) -> None:
+def test_invalid_calls_are_refused(auto: psycopg.Connection, call: str, sqlstate: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
         auto.execute(f"select pgcombine_internal.{call}")
     assert caught.value.sqlstate == sqlstate
@@ -158,5 +160,5 @@ def test_what_is_refused(auto: psycopg.Connection, call: str, sqlstate: str) -> 
         ("https://host/a:b@c", False),
     ],
 )
-def test_addresses_with_a_secret(auto: psycopg.Connection, target: str, secret: bool) -> None:
+def test_secret_in_an_address_is_recognized(auto: psycopg.Connection, target: str, secret: bool) -> None:
     assert one(auto, "select pgcombine_internal.holds_secret(%s)", target) is secret

@@ -1,4 +1,4 @@
-"""Export queues in SQL: what they hold, who may have a bucket, what is refused."""
+"""Exports in SQL: their entries, the locks of their buckets, and the definitions that are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgcombine.database.sqlfiles import query
 
 
 def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[object, ...]]:
-    """The pending entries without their sequence, in its order."""
+    """The pending entries in the order of their sequence, without the sequence."""
     table = psycopg.sql.Identifier("pgcombine", f"{export}_exports")
     found = conn.execute(psycopg.sql.SQL("select * from {} order by seq").format(table)).fetchall()
     return [row[:-1] for row in found]
@@ -28,7 +28,7 @@ def test_every_change_is_an_entry(conn: psycopg.Connection) -> None:
     assert one(conn, "select lag_seconds >= 0 from pgcombine.export_status") is True
 
 
-def test_several_columns_and_several_exports(conn: psycopg.Connection) -> None:
+def test_exports_of_a_queue_have_all_its_columns(conn: psycopg.Connection) -> None:
     make_queue(
         conn, "plain", key=["a int", '"B %" date'], value=["n int max", '"v %" text[] array_union'], delete_when=None
     )
@@ -44,7 +44,7 @@ def test_several_columns_and_several_exports(conn: psycopg.Connection) -> None:
     assert entries(conn) == []
 
 
-def test_values_that_are_there_are_exported_if_asked(conn: psycopg.Connection) -> None:
+def test_existing_values_are_exported_on_request(conn: psycopg.Connection) -> None:
     make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     combine_all(conn)
@@ -54,8 +54,8 @@ def test_values_that_are_there_are_exported_if_asked(conn: psycopg.Connection) -
     assert sorted(entries(conn, "full")) == [("a", None, 1), ("b", None, 2)]
 
 
-def test_a_pass_with_an_older_snapshot_is_run_again(conn: psycopg.Connection, dsn: str) -> None:
-    """It would leave out the observer that the export has just added."""
+def test_pass_with_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
+    """A pass with a snapshot from before create_export doesn't see the new observer, so it would miss the changes."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn, autocommit=True) as pass_:
@@ -87,10 +87,10 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
     assert rows(conn, "search_exports") == []
 
 
-def test_a_bucket_is_claimed_by_one(conn: psycopg.Connection, dsn: str) -> None:
+def test_one_session_at_a_time_locks_a_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn, buckets=1)
-    assert one(conn, "select pgcombine_internal.claim_export('search')") is None  # nothing waits
+    assert one(conn, "select pgcombine_internal.claim_export('search')") is None  # no entries are pending
     add(conn, {"a": 1})
     combine_all(conn)
     with psycopg.connect(dsn) as rival:
@@ -99,7 +99,7 @@ def test_a_bucket_is_claimed_by_one(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select pgcombine_internal.claim_export('search')") == 0
 
 
-def test_dropping(conn: psycopg.Connection) -> None:
+def test_drop_export_needs_force_for_pending_entries(conn: psycopg.Connection) -> None:
     make_queue(conn)
     make_export(conn)
     add(conn, {"a": 1})
@@ -117,8 +117,8 @@ def test_dropping(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_large_queue('wc'%s)"])
-def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) -> None:
-    """Refused, with what to do; by force its exports go with it, and what waited in them."""
+def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection, drop: str) -> None:
+    """The hint says how to drop its exports first. With force, the drop also removes the exports and their entries."""
     make_queue(conn)
     before = one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace")
     make_export(conn)
@@ -129,7 +129,7 @@ def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) 
         conn.execute((drop % "").encode())
     assert caught.value.sqlstate == "PC005"
     assert "pgcombine export run archive --drain; pgcombine export drop archive" in str(caught.value.diag.message_hint)
-    assert len(entries(conn)) == len(entries(conn, "archive")) == 1  # nothing has happened
+    assert len(entries(conn)) == len(entries(conn, "archive")) == 1  # the refused drop has changed nothing
     with pytest.raises(psycopg.Error) as caught:
         conn.execute("delete from pgcombine.queue")
     assert caught.value.sqlstate == psycopg.errors.ForeignKeyViolation.sqlstate
@@ -140,7 +140,7 @@ def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) 
     assert one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace") == before
 
 
-def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connection) -> None:
+def test_locks_to_drop_counts_tables_of_exports(conn: psycopg.Connection) -> None:
     make_queue(conn)
     make_export(conn, buckets=100)
     expected = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
@@ -160,7 +160,7 @@ def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connect
         ({"export": "taken"}, "PC002"),
         ({"exporter": "pigeon"}, "PC003"),
         ({"exporter": "files"}, "PC003"),
-        ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),  # it would be ignored
+        ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),  # files would ignore target_table
         ({"exporter": "postgres", "target": "host=a password=b"}, "PC003"),
         ({"exporter": "webhook", "target": "https://me:secret@host/"}, "PC003"),
         ({"exporter": "webhook", "target": "https://secret@host/"}, "PC003"),
@@ -174,7 +174,7 @@ def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connect
         ({"queue": "sequence"}, "PC003"),
     ],
 )
-def test_what_is_refused(conn: psycopg.Connection, options: dict[str, object], sqlstate: str) -> None:
+def test_invalid_definitions_are_refused(conn: psycopg.Connection, options: dict[str, object], sqlstate: str) -> None:
     make_queue(conn)
     make_queue(conn, "sequence", key=["seq bigint"])
     make_export(conn, export="taken")
@@ -187,7 +187,7 @@ def test_what_is_refused(conn: psycopg.Connection, options: dict[str, object], s
 @pytest.mark.parametrize(
     "target", ["https://host/hook?tenant=5&author=me", "http://[::1]:80/a@b?zipcode=1", "https://host/token"]
 )
-def test_web_addresses_without_a_secret(conn: psycopg.Connection, target: str) -> None:
+def test_web_addresses_without_a_secret_are_accepted(conn: psycopg.Connection, target: str) -> None:
     make_queue(conn)
     make_export(conn, exporter="webhook", target=target)
     assert one(conn, "select target from pgcombine.export") == target
@@ -200,14 +200,14 @@ def test_web_addresses_without_a_secret(conn: psycopg.Connection, target: str) -
         *("pause_export('x')", "resume_export('x')", "export_release('x', null, true)", "export_backlog('x')"),
     ],
 )
-def test_unknown_exports(conn: psycopg.Connection, call: str) -> None:
+def test_unknown_exports_are_refused(conn: psycopg.Connection, call: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
         conn.execute(called(call))
     assert caught.value.sqlstate == "PC021"
 
 
-def test_a_flush_reaches_the_disk(conn: psycopg.Connection) -> None:
-    """After it everything that was committed before is durable, whatever was asked of the commit."""
+def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:
+    """After the flush, all earlier commits are durable, even those with synchronous_commit = off."""
     make_queue(conn)
     conn.execute("set synchronous_commit = off")
     add(conn, {"a": 1})

@@ -1,4 +1,4 @@
-"""The functions of hinted handoff one by one; several servers are in tests/handoff."""
+"""The SQL functions of hinted handoff, each tested on a single server. tests/handoff has the tests with several."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pgcombine.handoff.replicated import new_token
 PAYLOAD = """{"{fluo,\\"sp ark\\",x}","{1,2,3}"}"""
 
 
-def test_a_token_tells_its_time(tx: psycopg.Connection) -> None:
-    # the example of RFC 9562, appendix A.6
+def test_token_contains_its_time(tx: psycopg.Connection) -> None:
+    # the UUID is the example in RFC 9562, appendix A.6
     told = one(tx, "select pgcombine_internal.handoff_time('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
     assert told == datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
     assert one(tx, "select pgcombine_internal.handoff_time(%s)", uuid4()) is None
@@ -44,12 +44,12 @@ PARTITIONS = (
 
 
 def token_of(tx: psycopg.Connection, age: str) -> UUID:
-    """A token made so long ago, by the server's clock."""
+    """A token whose time is ``age`` before the server's clock."""
     moment = one(tx, "select (extract(epoch from now() - %s::interval) * 1000)::bigint", age)
     return UUID(int=moment << 80 | 0x7 << 76 | 0x2 << 62 | secrets.randbits(62))
 
 
-def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> None:
+def test_only_recent_tokens_create_partitions(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     claim = "select status from pgcombine_internal.handoff_store_tokens('wc', %s, %s, '{null}')"
@@ -65,13 +65,13 @@ def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> No
     assert len(one(tx, PARTITIONS)) in (2, 3)
 
 
-def test_empty_partitions_of_days_to_come_are_dropped(tx: psycopg.Connection) -> None:
-    """Such as a clock leaves that was ahead; what has tokens stays, since they tell writes apart."""
+def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> None:
+    """A clock that was ahead leaves empty partitions. A partition with tokens stays: they detect duplicate writes."""
     make_queue(tx)
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     tx.execute("select pgcombine_internal.handoff_clean_up()")
     near = one(tx, PARTITIONS)
-    assert len(near) == 3  # today's, and ahead of those who write
+    assert len(near) == 3  # one for today, and two for the next days
     used = token_of(tx, "-10 days")
     tx.execute("select pgcombine_internal.handoff_partition(%s)", (used,))
     tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))
@@ -87,7 +87,7 @@ def test_empty_partitions_of_days_to_come_are_dropped(tx: psycopg.Connection) ->
 
 
 def test_placement_is_stable(tx: psycopg.Connection) -> None:
-    """The documented rule, computed by hand; a server that goes moves only what it had."""
+    """Slots are placed by the documented rule. If a server leaves, only the slots that it had move."""
     from hashlib import md5
 
     def placed(slot: int, servers: str, replicas: int) -> list[str]:
@@ -120,7 +120,7 @@ def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     assert one(tx, local, PAYLOAD, all_slots) is None
 
 
-def test_part_of_a_payload(tx: psycopg.Connection) -> None:
+def test_subset_selects_updates_of_a_payload(tx: psycopg.Connection) -> None:
     make_queue(tx)
     content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_subset(%s, %s))"
     assert one(tx, content, PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
@@ -139,7 +139,7 @@ def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> Non
 
 
 @pytest.mark.parametrize("name", ["number", "c", "t", "u", "slot"])
-def test_keys_of_any_name_have_slots(tx: psycopg.Connection, name: str) -> None:
+def test_key_columns_may_have_any_name(tx: psycopg.Connection, name: str) -> None:
     make_queue(tx, key=[f"{name} text"])
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     holders = tx.execute(
@@ -148,8 +148,8 @@ def test_keys_of_any_name_have_slots(tx: psycopg.Connection, name: str) -> None:
     assert [number for number, _ in holders] == [1, 2]
 
 
-def test_the_slot_of_an_enum_is_that_of_its_label(tx: psycopg.Connection) -> None:
-    """PostgreSQL hashes the OID, which is another one on each server."""
+def test_slot_of_an_enum_depends_on_its_label(tx: psycopg.Connection) -> None:
+    """Slots use the hash of the label. PostgreSQL's hash of an enum uses the OID, which differs between servers."""
     keys = one(tx, "select array['{a,b,c}', array['{a}', '{a,b}', '{}']::text, '{1,2,3}']::text")
     placed, copied = [], []
     for queue, labels in (("one", "'a', 'b', 'c'"), ("two", "'b', 'c', 'a'")):
@@ -168,7 +168,7 @@ def test_the_slot_of_an_enum_is_that_of_its_label(tx: psycopg.Connection) -> Non
     assert copied[0] == copied[1]
 
 
-def test_what_does_not_fit_is_found(tx: psycopg.Connection) -> None:
+def test_unfit_updates_are_found(tx: psycopg.Connection) -> None:
     make_queue(tx)
     words = ["x" * 3000 if i == 77 else f"w{i}" for i in range(100)]
     numbers = ["much" if i == 3 else "1" for i in range(100)]
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_found(tx: psycopg.Connection) -> None:
     assert rows(tx, "wc_pending") == []
 
 
-def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
+def test_shape_depends_on_the_columns(tx: psycopg.Connection) -> None:
     make_queue(tx)
     shape = one(tx, "select pgcombine_internal.handoff_shape('wc')")
     make_queue(tx, "same", buckets=2, delete_when=None)
@@ -204,7 +204,7 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
         ("handoff_discard('x', 'y')", "PC045", "not registered"),
     ],
 )
-def test_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:
+def test_invalid_calls_are_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message) as refused:
         tx.execute(f"select pgcombine_internal.{call}")
     assert refused.value.sqlstate == state
@@ -228,8 +228,8 @@ def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
         tx.execute("select pgcombine_internal.handoff_register('a', 'host=a')")
 
 
-def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
-    """Each slot that the server holds comes from the first source that does; what none holds is told."""
+def test_rebuild_copies_each_slot_from_the_first_source(tx: psycopg.Connection) -> None:
+    """A server copies each of its slots from the first source that has the slot. Slots without a source have null."""
     sources = query("handoff_sources").encode()
     assert tx.execute(sources, ("a", ["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
     assert tx.execute(sources, ("a", None, None, ["c", "b"])).fetchall() == [("c", None)]
@@ -249,7 +249,7 @@ def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
     assert sorted(lacking[None]) == [s for s, names in placed.items() if "a" in names and "b" not in names]
 
 
-def test_a_mark_takes_the_name_of_a_rebuild_off(tx: psycopg.Connection) -> None:
+def test_new_need_of_repair_invalidates_a_running_rebuild(tx: psycopg.Connection) -> None:
     tx.execute("select pgcombine_internal.handoff_register('b', 'host=b')")
     repair = uuid4()
     tx.execute("select pgcombine_internal.handoff_require_repair('b', 'first')")

@@ -1,4 +1,4 @@
-"""The load protocol in SQL, without Spark: what is staged counts once, whoever dies when."""
+"""The SQL functions of Spark's loads: staged rows count exactly once, even if a task or the driver dies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def begin(conn: psycopg.Connection, load: UUID, run: str = "r", kind: str = "sta
 
 
 def stage(conn: psycopg.Connection, table: str, rows: Rows, part: int | None = None) -> str:
-    """One attempt at a part: the id it counts by."""
+    """Stage the rows of one attempt at a Spark partition, and return the attempt's transaction id."""
     with conn.transaction():
         for word, n in rows:
             insert = sql.SQL("insert into {} (word, n, pgcombine_part) values (%s, %s, %s)")
@@ -50,7 +50,7 @@ def end(
 
 
 def left(conn: psycopg.Connection) -> int:
-    """How many stages and loads there are."""
+    """The number of staging tables and of rows about loads."""
     return one(
         conn,
         r"select (select count(*) from pg_class where relname ~ '^spark_stage_\d+$')"
@@ -68,7 +68,7 @@ def test_named_attempts_count(conn: psycopg.Connection) -> None:
     table = begin(conn, load)
     assert begin(conn, load) == table
     first = stage(conn, table, [("a", 1), ("b", 2)])
-    stage(conn, table, [("a", 1), ("b", 2)])  # another attempt, of which nobody knows
+    stage(conn, table, [("a", 1), ("b", 2)])  # an attempt that end_load isn't told
     second = stage(conn, table, [("a", 5)])
     assert backlog(conn) == 0
     assert end(conn, load, attempts=[first, second], expected=3) == (3, True)
@@ -88,8 +88,8 @@ def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 6, "b": 2}
 
 
-def test_load_that_is_prepared_ends_with_other_statements(conn: psycopg.Connection, other: psycopg.Connection) -> None:
-    """Only what succeeded counts, whoever ends it; its end is part of the caller's transaction."""
+def test_prepared_load_ends_in_the_callers_transaction(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+    """Only the prepared attempts count. The updates commit or roll back with the transaction that calls end_load."""
     make_queue(conn)
     prepare = "select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], %s)"
     for end_it in (False, True):
@@ -124,7 +124,10 @@ def test_run_counts_once(conn: psycopg.Connection) -> None:
     one_load, two = uuid4(), uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)]) for load in (one_load, two)]
     assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, True)
-    assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, False)  # its answer was lost
+    assert end(conn, one_load, attempts=attempts[:1], expected=1) == (
+        1,
+        False,
+    )  # repeated, as if the answer had been lost
     assert end(conn, two, attempts=attempts[1:], expected=1) == (1, False)
     assert begin(conn, uuid4()) is None
     assert left(conn) == 0
@@ -133,7 +136,7 @@ def test_run_counts_once(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 1}
 
 
-def test_run_ids_are_the_queues_own(conn: psycopg.Connection) -> None:
+def test_queues_may_have_equal_run_ids(conn: psycopg.Connection) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue)
         load = uuid4()
@@ -141,7 +144,7 @@ def test_run_ids_are_the_queues_own(conn: psycopg.Connection) -> None:
         assert end(conn, load, queue=queue) == (1, True)
 
 
-def test_two_who_end_one_run_at_once(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+def test_one_of_two_loads_of_a_run_counts(conn: psycopg.Connection, other: psycopg.Connection) -> None:
     make_queue(conn)
     loads = [uuid4(), uuid4()]
     for load in loads:
@@ -155,7 +158,7 @@ def test_two_who_end_one_run_at_once(conn: psycopg.Connection, other: psycopg.Co
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
-def test_batches_of_a_stream_are_in_order(conn: psycopg.Connection) -> None:
+def test_earlier_batches_of_a_stream_are_ignored(conn: psycopg.Connection) -> None:
     make_queue(conn)
     for batch, applied in ((0, True), (1, True), (1, False), (0, False), (2, True)):
         load = uuid4()
@@ -194,7 +197,7 @@ def test_lost_rows_are_noticed(conn: psycopg.Connection) -> None:
     assert end(conn, load, attempts=[attempt], expected=1) == (1, True)
 
 
-def test_given_up_load_is_refused_and_nothing_applied_is_undone(conn: psycopg.Connection) -> None:
+def test_abandoned_load_is_refused_but_an_applied_one_stays(conn: psycopg.Connection) -> None:
     make_queue(conn)
     load = uuid4()
     stage(conn, begin(conn, load), [("a", 1)], 0)
@@ -227,7 +230,7 @@ def test_stage_that_is_written_is_dropped_later(conn: psycopg.Connection, other:
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
-def test_janitor_leaves_loads_alone_that_go_on(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+def test_clean_up_keeps_active_loads(conn: psycopg.Connection, other: psycopg.Connection) -> None:
     make_queue(conn)
     held, fresh, orphan = uuid4(), uuid4(), uuid4()
     for load in (held, fresh, orphan):
@@ -243,7 +246,7 @@ def test_janitor_leaves_loads_alone_that_go_on(conn: psycopg.Connection, other: 
     assert left(conn) == 0
 
 
-def test_writer_keeps_the_janitor_away(conn: psycopg.Connection) -> None:
+def test_begun_load_is_not_cleaned_up(conn: psycopg.Connection) -> None:
     make_queue(conn)
     load = uuid4()
     table = begin(conn, load)
@@ -260,7 +263,7 @@ def test_stage_of_a_dropped_queue_is_removed(conn: psycopg.Connection) -> None:
     assert left(conn) == 0
 
 
-def test_fold_is_the_queues_own(conn: psycopg.Connection) -> None:
+def test_fold_uses_the_queues_combiners(conn: psycopg.Connection) -> None:
     make_queue(
         conn,
         value=["n bigint sum", "most int max", "at timestamptz max", "what text last(at)", "tags text[] array_union"],
@@ -298,7 +301,7 @@ def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) ->
         end(conn, load, "again")
 
 
-def test_what_is_wrong_is_said_before_anything_is_written(conn: psycopg.Connection) -> None:
+def test_invalid_load_is_refused_before_it_begins(conn: psycopg.Connection) -> None:
     make_queue(conn)
     for arguments, state in ((("r", "other"), "PC003"), (("", "stage"), "PC003"), (("r", "stage", "none"), "PC001")):
         with pytest.raises(psycopg.Error) as error:
@@ -307,7 +310,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(conn: psycopg.Connecti
     assert left(conn) == 0
 
 
-def test_privilege_to_insert_is_what_it_takes(conn: psycopg.Connection) -> None:
+def test_load_needs_the_privilege_to_insert(conn: psycopg.Connection) -> None:
     make_queue(conn)
     role = f"loader_{uuid4().hex[:8]}"
     conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))

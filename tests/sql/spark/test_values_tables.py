@@ -1,4 +1,4 @@
-"""``values_tables``: readers of single partitions get all values, or an error, whatever rebuckets come between."""
+"""``values_tables``: readers of single partitions get all values, or an error if a rebucket has moved them."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def refused(read: Read, conn: psycopg.Connection, part: Part) -> None:
 
 
 def by_predicate(conn: psycopg.Connection, part: Part) -> dict[str, int]:
-    """As Spark's JDBC reader does it: one relation, and a predicate that names the partition."""
+    """Read one partition as Spark's JDBC reader does: from ``wc_values``, with a predicate that names the partition."""
     statement = sql.SQL("select word, n from pgcombine.wc_values where tableoid = to_regclass({}) and {}")
     return dict(conn.execute(statement.format(part[0], sql.SQL(part[1]))).fetchall())
 
 
 @pytest.mark.parametrize("read", [by_table, by_predicate])
-def test_partitions_are_all_values(filled: psycopg.Connection, read: Read) -> None:
+def test_partitions_have_all_values(filled: psycopg.Connection, read: Read) -> None:
     parts = planned(filled)
     assert len(parts) == 4
     found = [item for part in parts for item in read(filled, part).items()]
@@ -66,7 +66,7 @@ def test_partitions_are_all_values(filled: psycopg.Connection, read: Read) -> No
 
 @REBUCKETS
 def test_every_read_notices_a_rebucket(filled: psycopg.Connection, rebuckets: tuple[int, ...]) -> None:
-    """Also after other reads of the same plan."""
+    """A read after a rebucket raises, even if an earlier read of the same plan succeeded."""
     parts = planned(filled)
     assert 0 < len(by_table(filled, parts[0])) < len(WORDS)
     rebucket(filled, rebuckets)
@@ -90,7 +90,7 @@ def test_a_read_of_an_empty_table_notices_a_rebucket(conn: psycopg.Connection) -
 
 
 def test_a_read_that_begins_during_a_rebucket_notices_it(filled: psycopg.Connection, dsn: str) -> None:
-    """It waits for the lock of the old table, and is given the new one."""
+    """The read waits for the rebucket's lock and then finds the new table under the old name."""
     part = planned(filled)[0]
     with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as reader:
         rebucket(other, [16])
@@ -100,7 +100,7 @@ def test_a_read_that_begins_during_a_rebucket_notices_it(filled: psycopg.Connect
 
 
 def test_a_read_in_an_old_snapshot_notices_a_rebucket(filled: psycopg.Connection, dsn: str) -> None:
-    """The new tables are empty in it."""
+    """In a snapshot from before the rebucket, the new tables look empty, so the read must raise."""
     part = planned(filled)[0]
     with psycopg.connect(dsn) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -123,7 +123,7 @@ def test_a_prepared_read_notices_a_rebucket(filled: psycopg.Connection) -> None:
 def test_a_reader_without_rights_on_partitions_gets_all_values(
     filled: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]
 ) -> None:
-    """PostgreSQL's own routing, which it is told, holds in any layout, also if only some of the reads come later."""
+    """Such a reader reads wc_values with a hash condition, which stays valid after a rebucket."""
     with Roles(filled, dsn) as roles:
         reader = roles.login("select on pgcombine.wc_values")
         parts = planned(reader)

@@ -1,4 +1,4 @@
-"""pgcombine.combine: what a pass makes of updates, which bucket it takes, and what it tells."""
+"""pgcombine.combine: the values that a pass writes, the bucket that it chooses, and the row that it returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def combine(conn: psycopg.Connection, bucket: int | None = 0, queue: str = "wc")
     return conn.execute(statement, (queue, bucket)).fetchall()
 
 
-def test_the_example_of_four_transactions(conn: psycopg.Connection) -> None:
+def test_passes_combine_four_transactions(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"fluo": 1})
     add(conn, {"fluo": 1})
@@ -55,8 +55,8 @@ def test_a_pass_without_updates_runs_no_observer(tx: psycopg.Connection) -> None
     assert one(tx, "select sum(changes) from public.counts") == 1
 
 
-def test_no_noise(tx: psycopg.Connection) -> None:
-    """What cancels out changes nothing, be the key there or not."""
+def test_updates_that_cancel_out_change_nothing(tx: psycopg.Connection) -> None:
+    """Updates that cancel out change nothing, whether the key has a value or not."""
     make_queue(tx, buckets=1)
     add(tx, [("absent", 1), ("absent", -1)])
     assert combine(tx) == [(0, 2, 1, 0, False)]
@@ -69,7 +69,7 @@ def test_no_noise(tx: psycopg.Connection) -> None:
     assert one(tx, "select (ctid, xmin, cmin)::text from pgcombine.wc_values where word = 'there'") == before
 
 
-def test_a_key_goes_and_comes_back(tx: psycopg.Connection) -> None:
+def test_deleted_key_returns(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=1)
     for n, left, changes in ((3, {"a": 3}, 1), (-3, {}, 1), (0, {}, 0), (2, {"a": 2}, 1)):
         add(tx, {"a": n})
@@ -77,14 +77,14 @@ def test_a_key_goes_and_comes_back(tx: psycopg.Connection) -> None:
         assert values(tx) == left
 
 
-def test_without_delete_when_a_zero_stays(tx: psycopg.Connection) -> None:
+def test_zero_stays_without_delete_when(tx: psycopg.Connection) -> None:
     make_queue(tx, delete_when=None)
     add(tx, [("a", 1), ("a", -1), ("b", 2)])
     combine_all(tx)
     assert values(tx) == current(tx) == {"a": 0, "b": 2}
 
 
-def test_a_delete_when_that_is_unknown_keeps_the_key(tx: psycopg.Connection) -> None:
+def test_delete_when_that_is_null_keeps_the_key(tx: psycopg.Connection) -> None:
     make_queue(tx, value=["top int max"], delete_when="top > 5")
     enqueue(tx, [{"word": "a"}, {"word": "b", "top": 6}, {"word": "c", "top": 5}])
     assert current(tx) == {"a": None, "c": 5}
@@ -101,7 +101,7 @@ def test_two_updates_of_a_key_in_one_transaction_both_count(tx: psycopg.Connecti
     assert values(tx) == {"a": 4}
 
 
-def test_several_keys_and_values(tx: psycopg.Connection) -> None:
+def test_pass_combines_several_key_and_value_columns(tx: psycopg.Connection) -> None:
     make_queue(
         tx,
         key=["word text", "day date"],
@@ -159,7 +159,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("key_type", each_nth(2, TYPES))
-def test_key_types(tx: psycopg.Connection, key_type: str) -> None:
+def test_pass_combines_keys_of_each_type(tx: psycopg.Connection, key_type: str) -> None:
     one_key, other = TYPES[key_type]
     make_queue(tx, key=[f"k {key_type}"], buckets=3)
     insert = "insert into pgcombine.wc_updates (k, n) values (%s::KEY, %s)".replace("KEY", key_type)
@@ -172,7 +172,7 @@ def test_key_types(tx: psycopg.Connection, key_type: str) -> None:
     assert one(tx, "select count(*) from pgcombine.wc_values") == 2
 
 
-def test_an_enum_key(tx: psycopg.Connection) -> None:
+def test_enum_may_be_a_key(tx: psycopg.Connection) -> None:
     tx.execute("create type public.mood as enum ('sad', 'happy')")
     make_queue(tx, key=["m mood"], value=["n bigint sum", "best mood max"], delete_when=None)
     enqueue(tx, [{"m": "happy", "n": 1, "best": "sad"}, {"m": "happy", "n": 1, "best": "happy"}, {"m": "sad", "n": 1}])
@@ -214,8 +214,10 @@ def test_equal_numerics_are_one_key(tx: psycopg.Connection) -> None:
         ],
     ),
 )
-def test_value_types(tx: psycopg.Connection, value_type: str, updates: tuple[str, ...], combined: str | None) -> None:
-    """The result is the same whether a pass takes all updates or each of them."""
+def test_pass_combines_values_of_each_type(
+    tx: psycopg.Connection, value_type: str, updates: tuple[str, ...], combined: str | None
+) -> None:
+    """The value is the same whether one pass combines all updates or each update has its own pass."""
     make_queue(tx, "once", value=[f"v {value_type}"], delete_when=None, buckets=1)
     make_queue(tx, "each", value=[f"v {value_type}"], delete_when=None, buckets=1)
     for update in updates:
@@ -228,7 +230,7 @@ def test_value_types(tx: psycopg.Connection, value_type: str, updates: tuple[str
     assert combined is None or result == combined
 
 
-def test_a_busy_bucket_gives_no_row_and_the_next_one_is_taken(conn: psycopg.Connection, dsn: str) -> None:
+def test_combine_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     first, second = word_in(conn, 0), word_in(conn, 1)
     add(conn, {first: 1, second: 1})
@@ -241,17 +243,17 @@ def test_a_busy_bucket_gives_no_row_and_the_next_one_is_taken(conn: psycopg.Conn
     assert combine(conn, 0) == [(0, 1, 1, 1, False)]
 
 
-def test_no_row_if_all_buckets_with_work_are_busy(conn: psycopg.Connection, dsn: str) -> None:
+def test_combine_returns_no_row_if_all_buckets_are_busy(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     add(conn, {word_in(conn, 0): 1, word_in(conn, 1): 1})
     with psycopg.connect(dsn) as rival:
-        # the claims alone: an unclaimed pass would go through
+        # lock the buckets' rows, as passes do: a pass that ignored the locks would return a row
         rival.execute("select from pgcombine.bucket where queue = 'wc' for update")
         assert combine(conn, None) == []
     assert one(conn, "select pgcombine.backlog('wc')") == 2
 
 
-def test_no_bucket_given_takes_only_those_with_work(tx: psycopg.Connection) -> None:
+def test_combine_without_a_bucket_chooses_one_with_updates(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=16)
     assert combine(tx, None) == []
     word = word_in(tx, 11)
@@ -272,7 +274,7 @@ def test_a_pass_takes_its_bucket_only(tx: psycopg.Connection) -> None:
 @pytest.mark.parametrize(
     ("function", "bucket"), [("combine", "-1"), ("combine", "4"), *(("combine_sql", b) for b in ("-1", "4", "null"))]
 )
-def test_unknown_bucket(tx: psycopg.Connection, function: str, bucket: str) -> None:
+def test_unknown_bucket_is_refused(tx: psycopg.Connection, function: str, bucket: str) -> None:
     make_queue(tx)
     with pytest.raises(psycopg.Error, match=rf'(?s)queue "wc" has no bucket {bucket}.*0 to 3') as refused:
         tx.execute(f"select pgcombine.{function}('wc', {bucket})")
@@ -280,13 +282,13 @@ def test_unknown_bucket(tx: psycopg.Connection, function: str, bucket: str) -> N
 
 
 @pytest.mark.parametrize("call", ["combine('wc')", "combine('wc', 0)", "combine_sql('wc', 0)", "backlog('wc')"])
-def test_unknown_queue(tx: psycopg.Connection, call: str) -> None:
+def test_unknown_queue_is_refused(tx: psycopg.Connection, call: str) -> None:
     with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
         tx.execute(f"select pgcombine.{call}")
     assert refused.value.sqlstate == "PC001"
 
 
-def test_combine_sql_is_what_runs(tx: psycopg.Connection) -> None:
+def test_combine_sql_shows_the_statement_that_runs(tx: psycopg.Connection) -> None:
     make_queue(tx, key=['"100%" text'], value=['"it\'s" bigint sum'], delete_when='"it\'s" % 10 = 0', buckets=1)
     enqueue(tx, [{"100%": "a", "it's": 1}, {"100%": "a", "it's": 2}, {"100%": "b", "it's": 10}])
     statement = one(tx, "select pgcombine.combine_sql('wc', 0)")
@@ -295,7 +297,7 @@ def test_combine_sql_is_what_runs(tx: psycopg.Connection) -> None:
     combine(tx)
     assert values(tx) == {"a": 3}
     assert one(tx, "select statement from pg_prepared_statements where name ~ '^pgcombine'").endswith(statement)
-    assert statement == one(tx, "select pgcombine.combine_sql('wc', 0)"), "whatever is pending"
+    assert statement == one(tx, "select pgcombine.combine_sql('wc', 0)"), "the text doesn't depend on the updates"
 
 
 def test_overflow_loses_nothing(tx: psycopg.Connection) -> None:
@@ -312,7 +314,7 @@ def test_overflow_loses_nothing(tx: psycopg.Connection) -> None:
     assert values(tx) == {"a": 2**63 - 5, "b": 2}
 
 
-def test_a_large_bucket(tx: psycopg.Connection) -> None:
+def test_pass_combines_a_large_bucket(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     tx.execute("insert into pgcombine.wc_updates select 'w' || i % 1000, i from generate_series(1, 20000) i")
     combine_all(tx)

@@ -1,4 +1,4 @@
-"""Errors of users' own mistakes: psql shows few lines of CONTEXT after the message and the hint."""
+"""Errors that users' mistakes cause have at most five lines of CONTEXT, which psql shows below the hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pgcombine.create_queue: what it makes, and what it refuses with which words."""
+"""pgcombine.create_queue: the objects that it creates, and the definitions that it refuses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
-def test_refused(auto: psycopg.Connection, arguments: dict[str, object], message: str) -> None:
+def test_invalid_definitions_are_refused(auto: psycopg.Connection, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(psycopg.Error, match=f"(?s){message}") as refused:
         make_queue(auto, **arguments)
     assert refused.value.sqlstate == "PC003"
@@ -99,7 +99,7 @@ def test_refused(auto: psycopg.Connection, arguments: dict[str, object], message
     assert (one(auto, left), rows(auto, "queue"), rows(auto, "bucket")) == (0, [], [])
 
 
-def test_a_queue_is_two_partitioned_tables_and_two_views(tx: psycopg.Connection) -> None:
+def test_queue_has_two_partitioned_tables_and_two_views(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=3)
     kinds = tx.execute(
         "select relname, relkind::text from pg_class where relnamespace = 'pgcombine'::regnamespace"
@@ -116,7 +116,7 @@ def test_a_queue_is_two_partitioned_tables_and_two_views(tx: psycopg.Connection)
     assert [row[:2] for row in rows(tx, "bucket")] == [("wc", 0), ("wc", 1), ("wc", 2)]
 
 
-def test_a_queue_that_exists(tx: psycopg.Connection) -> None:
+def test_existing_queue_is_refused(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"fluo": 1})
     with pytest.raises(psycopg.Error, match='queue "wc" exists') as refused, tx.transaction():
@@ -127,7 +127,7 @@ def test_a_queue_that_exists(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("name", ["wc_updates", "wc_values", "wc_pending", "wc_current"])
-def test_a_relation_in_the_way(auto: psycopg.Connection, name: str) -> None:
+def test_existing_relation_is_not_replaced(auto: psycopg.Connection, name: str) -> None:
     with auto.transaction(force_rollback=True):
         auto.execute(f"create table pgcombine.{name} ()")
         with pytest.raises(psycopg.Error, match=r'queue "wc" can\'t be made: a relation named') as refused:
@@ -135,8 +135,8 @@ def test_a_relation_in_the_way(auto: psycopg.Connection, name: str) -> None:
         assert refused.value.sqlstate == "PC002"
 
 
-def test_a_function_in_the_way(auto: psycopg.Connection) -> None:
-    """A queue's function would be an overload of pgcombine's own."""
+def test_existing_function_is_not_overloaded(auto: psycopg.Connection) -> None:
+    """The function of the queue "own" would be an overload of a function that exists in the schema pgcombine."""
     with auto.transaction(force_rollback=True):
         auto.execute("create function pgcombine.own_enqueue() returns void language sql as 'select'")
         with pytest.raises(psycopg.Error, match=r"a function pgcombine\.own_enqueue exists") as refused:
@@ -144,7 +144,7 @@ def test_a_function_in_the_way(auto: psycopg.Connection) -> None:
         assert refused.value.sqlstate == "PC002"
 
 
-def test_the_longest_name_and_the_longest_columns(tx: psycopg.Connection) -> None:
+def test_longest_names_are_accepted(tx: psycopg.Connection) -> None:
     name, key, value = "q" * 40, "k" * 59, "v" * 59
     make_queue(tx, name, key=[f"{key} text"], value=[f"{value} bigint sum"], delete_when=f"{value} = 0")
     enqueue(tx, [{key: "a", value: 2}, {key: "b", value: 0}], name)
@@ -152,7 +152,7 @@ def test_the_longest_name_and_the_longest_columns(tx: psycopg.Connection) -> Non
     assert values(tx, name) == {"a": 2}
 
 
-def test_names_that_begin_alike(tx: psycopg.Connection) -> None:
+def test_queue_names_may_begin_alike(tx: psycopg.Connection) -> None:
     for name in ("a", "a_updates", "a_updates_updates", "a_b0000", "a_values_b0000"):
         make_queue(tx, name, buckets=1)
     for number, name in enumerate(("a", "a_updates", "a_b0000"), 1):
@@ -192,7 +192,7 @@ COLUMNS = [
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_odd_column_names(tx: psycopg.Connection, name: str) -> None:
+def test_column_names_may_need_quotes(tx: psycopg.Connection, name: str) -> None:
     def quoted(name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
 
@@ -213,7 +213,7 @@ def test_odd_column_names(tx: psycopg.Connection, name: str) -> None:
     assert values(tx) == {}
 
 
-def test_unquoted_names_fold_as_everywhere_in_sql(tx: psycopg.Connection) -> None:
+def test_unquoted_names_fold_to_lower_case(tx: psycopg.Connection) -> None:
     make_queue(
         tx, key=["Word text", '"Word" text'], value=["N\tbigint\tSUM", '"N"\n numeric(10,2)  Max'], delete_when="N = 0"
     )
@@ -238,7 +238,7 @@ def test_types_of_other_schemas_work_whatever_the_search_path(tx: psycopg.Connec
     assert values(tx) == {"a": "high"}
 
 
-def test_many_buckets_warn(tx: psycopg.Connection) -> None:
+def test_create_queue_warns_of_many_buckets(tx: psycopg.Connection) -> None:
     notices: list[str] = []
     tx.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     make_queue(tx, buckets=128)
@@ -247,7 +247,7 @@ def test_many_buckets_warn(tx: psycopg.Connection) -> None:
     assert notices == ['queue "more": 129 buckets are 645 tables; statements on all of them take as many locks']
 
 
-def test_rolled_back_with_the_transaction(conn: psycopg.Connection) -> None:
+def test_rollback_removes_the_queue(conn: psycopg.Connection) -> None:
     with conn.transaction(force_rollback=True):
         make_queue(conn)
         add(conn, {"a": 1})
@@ -256,8 +256,8 @@ def test_rolled_back_with_the_transaction(conn: psycopg.Connection) -> None:
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
-def test_without_notify_updates_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
-    """Also in a session that listens, where PostgreSQL refuses it after an UNLISTEN, such as that of caller()."""
+def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
+    """PREPARE TRANSACTION fails after NOTIFY, LISTEN or UNLISTEN. An enqueue with notify => false runs none of them."""
     make_queue(conn, notify=False, max_backlog=10)
     conn.execute("listen other")
     conn.execute("begin")
@@ -271,7 +271,7 @@ def test_without_notify_updates_can_be_prepared(conn: psycopg.Connection, server
 
 @pytest.mark.parametrize("name", ["$function$", "$$", "$body$", "it's \\", '%1$s "x" %I', "-- */", "select\n;"])
 def test_a_column_may_have_any_name(conn: psycopg.Connection, name: str) -> None:
-    """Whatever it would mean in the functions and statements that are made for the queue."""
+    """Column names that look like dollar quotes, formats or comments don't break the queue's generated functions."""
     quoted = '"' + name.replace('"', '""') + '"'
     for buckets in (1, 2):
         queue = f"q{buckets}"
@@ -294,8 +294,8 @@ def test_a_column_may_have_any_name(conn: psycopg.Connection, name: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
-def test_a_domain_keeps_out_what_a_sum_would_never_lose_again(conn: psycopg.Connection, kind: str) -> None:
-    """The check that core/combiners.sql offers, however an update comes."""
+def test_domain_keeps_nan_and_infinity_out_of_a_sum(conn: psycopg.Connection, kind: str) -> None:
+    """Each way to enqueue refuses NaN and infinities in a column whose domain excludes them."""
     conn.execute(f"create domain public.finite as {kind} check (value not in ('NaN', 'Infinity', '-Infinity'))")
     make_queue(conn, value=["n public.finite sum"], delete_when=None, buckets=1)
     for number in ("NaN", "Infinity", "-Infinity"):
@@ -316,7 +316,7 @@ def test_a_domain_keeps_out_what_a_sum_would_never_lose_again(conn: psycopg.Conn
 
 
 def test_a_sum_keeps_nan(tx: psycopg.Connection) -> None:
-    """As documented: a NaN stays, an infinity becomes one when its opposite comes; a null counts as nothing."""
+    """Infinity plus -Infinity is NaN, a sum that is NaN stays NaN, and null changes nothing."""
     make_queue(tx, value=["n numeric sum"], delete_when="n = 0", buckets=1)
     for number in ("1", "Infinity", None, "-Infinity", "-1"):
         tx.execute("insert into pgcombine.wc_updates values ('a', %s::numeric)", (number,))
@@ -324,7 +324,7 @@ def test_a_sum_keeps_nan(tx: psycopg.Connection) -> None:
     assert one(tx, "select n::text from pgcombine.wc_values") == "NaN"
 
 
-def test_sum_of_a_domain(tx: psycopg.Connection) -> None:
+def test_sum_accepts_a_domain(tx: psycopg.Connection) -> None:
     tx.execute("create domain amount as numeric(10, 2)")
     make_queue(tx, value=["n amount sum"])
     enqueue(tx, [{"word": "a", "n": 1.25}, {"word": "a", "n": 2}])
@@ -333,8 +333,8 @@ def test_sum_of_a_domain(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("server", names()[-1:], indirect=True)
-def test_the_most_buckets_there_can_be(auto: psycopg.Connection) -> None:
-    """On the server whose lock table is the smaller: the locks could run out."""
+def test_queue_may_have_1024_buckets(auto: psycopg.Connection) -> None:
+    """1,024 buckets fit the default lock table. The last of the test servers has the smallest one."""
     make_queue(auto, buckets=1024)
     try:
         word = word_in(auto, 1023)
@@ -393,7 +393,7 @@ def test_if_not_exists_names_the_difference(conn: psycopg.Connection, change: st
     assert conn.execute("select queue from pgcombine.queue").fetchall() == [("wc",)]
 
 
-def test_if_not_exists_beside_each_other(conn: psycopg.Connection, dsn: str) -> None:
+def test_concurrent_calls_with_if_not_exists_create_one_queue(conn: psycopg.Connection, dsn: str) -> None:
     def create() -> None:
         with psycopg.connect(dsn, autocommit=True) as mine:
             mine.execute(f"select pgcombine.create_queue('wc', {SAME} if_not_exists => true)".encode())

@@ -1,4 +1,4 @@
-"""pgcombine.drain: all updates are combined by one call, which commits between passes."""
+"""pgcombine.drain: one call combines all updates of a queue and commits after each pass."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_drain_needs_a_queue(conn: psycopg.Connection, queue: str | None) -> Non
     assert refused.value.sqlstate == "PC001"
 
 
-def test_drain_runs_alone(conn: psycopg.Connection) -> None:
+def test_drain_is_refused_in_a_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn)
     with pytest.raises(psycopg.Error, match="drain can't run in a transaction") as refused, conn.transaction():
         conn.execute("call pgcombine.drain('wc')")
     assert refused.value.sqlstate == "PC003"
 
 
-def test_drain_says_that_a_queue_is_paused(conn: psycopg.Connection) -> None:
+def test_drain_is_refused_if_the_queue_is_paused(conn: psycopg.Connection) -> None:
     make_queue(conn)
     conn.execute("select pgcombine.pause('wc')")
     assert one(conn, "call pgcombine.drain('wc')") == 0
@@ -73,7 +73,9 @@ def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connectio
         with pytest.raises(psycopg.errors.CheckViolation, match="small"):
             conn.execute("call pgcombine.drain('wc')")
         assert one(conn, "select attempts from pgcombine.failure") == attempt
-    assert one(conn, "select count(distinct bucket) from pgcombine_internal.busy('wc')") == 1, "only one bucket is left"
+    assert one(conn, "select count(distinct bucket) from pgcombine_internal.busy('wc')") == 1, (
+        "only the failing bucket has updates"
+    )
     conn.execute("call pgcombine.drain('wc')")
     assert [word for (word,) in conn.execute("select key ->> 'word' from pgcombine.quarantine")] == [poison]
     assert values(conn)[good] == 1
@@ -82,8 +84,8 @@ def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connectio
 
 
 @pytest.mark.parametrize("sqlstate", ["42501", "PC001", "PC003", "P0004"])
-def test_drain_takes_an_observers_error_for_a_failure(conn: psycopg.Connection, sqlstate: str) -> None:
-    """However an error is called that is about another queue, or another table."""
+def test_drain_records_an_observers_error_as_a_failure(conn: psycopg.Connection, sqlstate: str) -> None:
+    """drain counts an observer's error as a failed pass, even if its SQLSTATE is one that drain itself raises."""
     make_queue(conn, buckets=2, quarantine_after=2)
     conn.execute(
         "create function refuse(word text) returns text language plpgsql as $$"
@@ -99,8 +101,8 @@ def test_drain_takes_an_observers_error_for_a_failure(conn: psycopg.Connection, 
     assert len(values(conn)) == 20
 
 
-def test_drain_leaves_nothing_for_workers(conn: psycopg.Connection) -> None:
-    """A crash resets the statistics, and may leave a failure whose updates another pass has combined."""
+def test_no_bucket_is_due_after_drain(conn: psycopg.Connection) -> None:
+    """drain also counts updates again after a reset of the statistics, and clears an old failure without updates."""
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = null")
@@ -113,7 +115,7 @@ def test_drain_leaves_nothing_for_workers(conn: psycopg.Connection) -> None:
     assert one(conn, due) == 0
 
 
-def test_drain_leaves_a_claimed_bucket(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     words = [word_in(conn, bucket) for bucket in range(2)]
     add(conn, dict.fromkeys(words, 1))
@@ -124,7 +126,7 @@ def test_drain_leaves_a_claimed_bucket(conn: psycopg.Connection, dsn: str) -> No
     assert values(conn) == {words[1]: 1}
 
 
-def test_drains_beside_writers_and_passes(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_loses_nothing_beside_writers_and_passes(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=3, pass_limit=50)
     stop = threading.Event()
 

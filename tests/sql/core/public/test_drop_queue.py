@@ -1,4 +1,4 @@
-"""pgcombine.drop_queue: nothing is left, and nothing pending is lost unasked."""
+"""pgcombine.drop_queue removes all objects of a queue, and refuses to drop pending updates without force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.queues import add, combine_all, make_queue, one, rows, values
 from support.sessions import in_background, waits
 
 
-def test_nothing_is_left(tx: psycopg.Connection) -> None:
+def test_drop_leaves_nothing(tx: psycopg.Connection) -> None:
     relations = """
         select (select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace)
              + (select count(*) from pg_proc where pronamespace::regnamespace::text ~ '^pgcombine')
@@ -27,7 +27,7 @@ def test_nothing_is_left(tx: psycopg.Connection) -> None:
     assert values(tx) == {}
 
 
-def test_refused_while_updates_are_pending(tx: psycopg.Connection) -> None:
+def test_drop_is_refused_while_updates_are_pending(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1, "b": 1})
     message = r'(?s)queue "wc" has 2 pending updates.*drain it first'
@@ -38,7 +38,7 @@ def test_refused_while_updates_are_pending(tx: psycopg.Connection) -> None:
     assert values(tx) == {"a": 1, "b": 1}
 
 
-def test_forced(tx: psycopg.Connection) -> None:
+def test_force_drops_pending_updates(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1})
     tx.execute("select pgcombine.drop_queue('wc', force => true)")
@@ -46,7 +46,7 @@ def test_forced(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_an_older_snapshot_does_not_hide_what_is_pending(conn: psycopg.Connection, dsn: str, level: str) -> None:
+def test_drop_needs_a_current_snapshot(conn: psycopg.Connection, dsn: str, level: str) -> None:
     make_queue(conn)
     with psycopg.connect(dsn, autocommit=True) as other:
         other.execute(f"begin isolation level {level}")
@@ -64,7 +64,7 @@ def test_an_older_snapshot_does_not_hide_what_is_pending(conn: psycopg.Connectio
     assert rows(conn, "queue") == []
 
 
-def test_what_is_committed_while_it_waits_counts(conn: psycopg.Connection, dsn: str) -> None:
+def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn, autocommit=True) as dropper:
         add(writer, {"a": 1})
@@ -82,7 +82,7 @@ def test_what_is_committed_while_it_waits_counts(conn: psycopg.Connection, dsn: 
 
 @pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_large_queue('wc')"])
 def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, how: str) -> None:
-    """Readers of <queue>_current, and others that read values first, then updates."""
+    """A transaction that has read values may read the views of pending updates while a drop waits for it."""
     make_queue(conn)
     with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as dropper:
         reader.execute("select * from pgcombine.wc_values")
@@ -94,13 +94,13 @@ def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str,
     assert rows(conn, "queue") == []
 
 
-def test_unknown_queue(tx: psycopg.Connection) -> None:
+def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
         tx.execute("select pgcombine.drop_queue('wc')")
     assert refused.value.sqlstate == "PC001"
 
 
-def test_views_of_a_user_are_not_dropped_along(tx: psycopg.Connection) -> None:
+def test_drop_keeps_views_of_users(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("create view report as select * from pgcombine.wc_values")
     with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="report"), tx.transaction():

@@ -1,4 +1,4 @@
-"""Enqueueing: pgcombine.enqueue, plain INSERT, COPY; defaults, and what is refused at once, not by a pass."""
+"""pgcombine.enqueue, INSERT and COPY: the default values, and the updates that they refuse before a pass reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.queues import add, bucket_of, combine_all, current, enqueue, make_q
 from pgcombine import CombineQueue
 
 
-def test_returns_how_many(tx: psycopg.Connection) -> None:
+def test_enqueue_returns_the_number_of_updates(tx: psycopg.Connection) -> None:
     make_queue(tx)
     assert enqueue(tx, [{"word": "a", "n": 1}, {"word": "a", "n": 2}, {"word": "b", "n": 3}]) == 3
     assert enqueue(tx, {"word": "b", "n": 4}) == 1
@@ -21,13 +21,13 @@ def test_returns_how_many(tx: psycopg.Connection) -> None:
     assert rows(tx, "wc_pending") == [("a", 1), ("a", 2), ("b", 3), ("b", 4)]
 
 
-def test_text_literals_pick_the_only_overload(tx: psycopg.Connection) -> None:
+def test_enqueue_accepts_a_text_literal(tx: psycopg.Connection) -> None:
     make_queue(tx)
     assert one(tx, """select pgcombine.enqueue('wc', '[{"word":"fluo","n":1}]')""") == 1
     assert current(tx) == {"fluo": 1}
 
 
-def test_insert_copy_and_the_function_are_the_same(tx: psycopg.Connection) -> None:
+def test_insert_copy_and_enqueue_have_the_same_effect(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
     with tx.cursor() as cursor, cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
@@ -38,7 +38,7 @@ def test_insert_copy_and_the_function_are_the_same(tx: psycopg.Connection) -> No
 
 
 def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connection) -> None:
-    """By PostgreSQL, at each way in. Each update by itself: their sum isn't what was rounded."""
+    """Each way to enqueue rounds each update to the type of the column. The sum is of rounded updates."""
     make_queue(tx, value=["n numeric(10,2) sum"])
     fine, many = Decimal("1.2345"), 40
     tx.execute("insert into pgcombine.wc_updates values ('insert', %s)", (fine,))
@@ -73,7 +73,7 @@ def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) 
         ([{"word": None, "n": 1}], "has no key"),
     ],
 )
-def test_refused(tx: psycopg.Connection, updates: object, message: str) -> None:
+def test_invalid_updates_are_refused(tx: psycopg.Connection, updates: object, message: str) -> None:
     make_queue(tx)
     with pytest.raises(psycopg.Error, match=message) as refused, tx.transaction():
         tx.execute("select pgcombine.enqueue('wc', %s)", (None if updates is None else Jsonb(updates),))
@@ -89,8 +89,8 @@ def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connectio
     assert rows(tx, "wc_pending") == []
 
 
-def test_a_call_takes_no_subtransaction(tx: psycopg.Connection) -> None:
-    """Beyond 64 of them in a transaction everybody's snapshots become slow."""
+def test_enqueue_starts_no_subtransaction(tx: psycopg.Connection) -> None:
+    """With more than 64 subtransactions in a transaction, all sessions' snapshots become slow."""
     make_queue(tx)
     with tx.transaction():
         tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
@@ -99,20 +99,20 @@ def test_a_call_takes_no_subtransaction(tx: psycopg.Connection) -> None:
     assert one(tx, "select count(distinct xmin::text) from pgcombine.wc_updates") == 1
 
 
-def test_all_or_nothing(tx: psycopg.Connection) -> None:
+def test_enqueue_writes_all_updates_or_none(tx: psycopg.Connection) -> None:
     make_queue(tx)
     with pytest.raises(psycopg.Error, match='invalid input syntax for type bigint: "x"'), tx.transaction():
         enqueue(tx, [{"word": "a", "n": 1}, {"word": "b", "n": "x"}])
     assert rows(tx, "wc_pending") == []
 
 
-def test_unknown_queue(tx: psycopg.Connection) -> None:
+def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
         enqueue(tx, [])
     assert refused.value.sqlstate == "PC001"
 
 
-def test_null_key_refused_by_insert(tx: psycopg.Connection) -> None:
+def test_insert_refuses_a_null_key(tx: psycopg.Connection) -> None:
     make_queue(tx, key=["word text", "day date"])
     with pytest.raises(psycopg.errors.NotNullViolation, match='"day"'):
         tx.execute("insert into pgcombine.wc_updates (word, n) values ('a', 1)")
@@ -135,7 +135,7 @@ def test_the_longest_key_fits_and_a_longer_one_is_refused(tx: psycopg.Connection
         sql.SQL(", ").join(sql.Placeholder() for _ in longest)
     )
     tx.execute(insert, longest)
-    for _ in range(2):  # random bytes don't compress, so this is what the index has to hold
+    for _ in range(2):
         tx.execute(insert, longest)
     combine_all(tx)
     assert one(tx, "select n from pgcombine.wc_values") == 3
@@ -182,16 +182,16 @@ def test_updates_and_values_of_a_key_are_in_the_same_bucket(tx: psycopg.Connecti
     ]
 
 
-def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str, role: str) -> None:
-    """Also while a worker sleeps, when enqueue looks which buckets it touched."""
+def test_privilege_to_insert_suffices_to_enqueue(tx: psycopg.Connection, module_dsn: str, role: str) -> None:
+    """The privilege to insert is enough, whether a worker is busy or listens for notifications."""
     make_queue(tx)
     tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
-    with psycopg.connect(module_dsn, autocommit=True) as sleeper:
+    with psycopg.connect(module_dsn, autocommit=True) as listener:
         for state in ("awake", "asleep"):
             if state == "asleep":
                 make_queue(tx, "other")
-                gate = one(tx, "select 'pgcombine.other_updates'::regclass::oid")
-                assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s)", gate) == "taken"
+                queue_id = one(tx, "select 'pgcombine.other_updates'::regclass::oid")
+                assert one(listener, "select pgcombine_internal.take_idle_lock(%s)", queue_id) == "taken"
                 tx.execute(f"grant insert on pgcombine.other_updates to {role}")
             tx.execute(f"set role {role}")
             queue = "wc" if state == "awake" else "other"

@@ -1,4 +1,4 @@
-"""pgcombine.expire, set_expiry and the option expire_when: which keys expire, and what observers see of it."""
+"""pgcombine.expire, set_expiry and the option expire_when: the keys that expire, and the changes that observers see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOURS = "bucket <= now() - interval '1 hour'"
 
 
 def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> str:
-    """A queue keyed by time, whose keys expire after an hour, and a table of its changes."""
+    """Create a queue whose keys are times and expire after an hour, and an observer that stores changes in history."""
     make_queue(conn, queue, key=["bucket timestamptz"], delete_when=None, **{"expire_when": HOURS} | options)
     conn.execute("create table if not exists history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
     conn.execute(
@@ -26,7 +26,7 @@ def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> s
 
 
 def put(conn: psycopg.Connection, hours: float, n: int = 1) -> None:
-    """Enqueue an update for the time some hours ago."""
+    """Enqueue an update whose key is the time so many hours ago."""
     conn.execute(
         "insert into pgcombine.wc_updates (bucket, n) "
         "values (date_bin('15 min', now(), '2000-01-01') - make_interval(mins => %s), %s)",
@@ -47,7 +47,7 @@ def counted(conn: psycopg.Connection, queue: str = "wc") -> list[int]:
 
 
 def expiring(conn: psycopg.Connection, **options: object) -> None:
-    """One key that has expired since (5), and one that hasn't (7), both combined."""
+    """Combine two keys and then set the condition. The key with the value 5 meets it; the key with 7 doesn't."""
     by_time(conn, expire_when=None, **options)
     put(conn, 3, 5)
     put(conn, 0, 7)
@@ -74,16 +74,16 @@ def test_a_late_update_for_an_expired_key_is_never_seen(conn: psycopg.Connection
     assert history(conn) == []
 
 
-def test_an_update_of_an_expired_value_is_combined_and_goes_with_it(conn: psycopg.Connection) -> None:
+def test_pass_over_an_update_removes_its_expired_key(conn: psycopg.Connection) -> None:
     expiring(conn)
     put(conn, 3, 1)
     assert list(current(conn).values()) == [7]
-    assert expire(conn) == 0, "its update is combined first"
+    assert expire(conn) == 0, "the pass over the update removes the key"
     assert counted(conn) == [7]
     assert history(conn)[-1] == (5, None)
 
 
-def test_silently_neither_observers_nor_late_updates_tell(conn: psycopg.Connection) -> None:
+def test_expire_silently_tells_observers_nothing(conn: psycopg.Connection) -> None:
     expiring(conn, expire_silently=True)
     conn.execute("select pgcombine.set_expiry('wc', %s, true)", (HOURS,))
     seen = history(conn)
@@ -94,7 +94,7 @@ def test_silently_neither_observers_nor_late_updates_tell(conn: psycopg.Connecti
     assert history(conn) == seen
 
 
-def test_null_is_kept(conn: psycopg.Connection) -> None:
+def test_key_stays_if_the_condition_is_null(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n bigint sum", "until timestamptz max"], delete_when=None, expire_when="until <= now()")
     conn.execute(
         "insert into pgcombine.wc_updates (word, n, until) "
@@ -105,7 +105,7 @@ def test_null_is_kept(conn: psycopg.Connection) -> None:
     assert [word for word, *_ in rows(conn, "wc_values")] == ["kept", "long"]
 
 
-def test_the_new_value_counts_not_the_old_one(conn: psycopg.Connection) -> None:
+def test_condition_applies_to_the_new_value(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n bigint sum", "seen timestamptz max"], delete_when=None)
     conn.execute("insert into pgcombine.wc_updates (word, n, seen) values ('a', 1, now() - interval '2 h')")
     combine_all(conn)
@@ -138,23 +138,23 @@ def test_a_paused_queue_is_left_alone(conn: psycopg.Connection) -> None:
     assert expire(conn) == 1
 
 
-def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
+def test_expire_removes_more_keys_than_one_pass(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 50000) g")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     assert expire(conn) == 25_000
     assert one(conn, "select count(*) from pgcombine.wc_values where n = 1") == 25_000
-    assert one(conn, "select coalesce(sum(updates), 0) from pgcombine.pass") == 0, "the journal is about updates"
+    assert one(conn, "select coalesce(sum(updates), 0) from pgcombine.pass") == 0, "the journal counts no expired keys"
 
 
-def test_buckets_that_share_a_table_expire_each_its_own_keys(conn: psycopg.Connection) -> None:
+def test_expire_works_for_buckets_that_share_a_partition(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=4, buckets_per_partition=4)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
     assert expire(conn) == 1000
 
 
-def test_a_condition_is_checked(conn: psycopg.Connection) -> None:
+def test_invalid_conditions_are_refused(conn: psycopg.Connection) -> None:
     make_queue(conn)
     for condition, why in {
         "nosuch > 1": "nosuch",
@@ -177,7 +177,7 @@ def test_a_condition_is_checked(conn: psycopg.Connection) -> None:
     assert one(conn, "select expire_when from pgcombine.queue") is None
 
 
-def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
+def test_expire_is_refused_in_a_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn)
     assert expire(conn) == 0
     with conn.transaction(), pytest.raises(psycopg.Error, match="in a transaction"):
@@ -186,7 +186,7 @@ def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
         conn.execute("call pgcombine.expire('nosuch')")
 
 
-def test_initialize_leaves_out_what_has_expired(conn: psycopg.Connection) -> None:
+def test_initialize_leaves_out_expired_keys(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, expire_when="n <= 0")
     with conn.transaction():
         assert CombineQueue("wc").initialize(conn, [("a", 0), ("b", 1)]) == 1
@@ -202,7 +202,7 @@ def test_a_copy_on_another_server_has_the_same_condition(conn: psycopg.Connectio
     assert found == [("(n <= 0)", True, "01:00:00")]
 
 
-def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
+def test_condition_may_contain_names_that_need_quotes(conn: psycopg.Connection) -> None:
     make_queue(
         conn,
         key=["a int", '"B %" date'],
@@ -222,8 +222,8 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
-@pytest.mark.slow  # it waits for five seconds
-def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str) -> None:
+@pytest.mark.slow  # expire waits five seconds for the bucket
+def test_expire_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
@@ -246,8 +246,8 @@ def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> No
     assert values(conn) == {"a": 1, "b": 0}
 
 
-def fail_step(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
-    """A worker's pass over pages fails, and one without them succeeds."""
+def fail_expiry(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
+    """A pass that removes expired keys fails; the next pass, which leaves them out, succeeds."""
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, %s, %s)", (sqlstate, error))
     conn.execute("select pgcombine.combine('wc', 0)")
     assert rows(conn, "failure") == []
@@ -259,7 +259,7 @@ def failed(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
 
 def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
-    conn.execute("alter table pgcombine.wc_values_b0000 set (fillfactor = 10)")  # a row a page
+    conn.execute("alter table pgcombine.wc_values_b0000 set (fillfactor = 10)")  # each page has one row
     write_values(
         conn, "insert into pgcombine.wc_values select rpad(g::text, 800, '.'), 20 from generate_series(1, 2500) g"
     )
@@ -277,7 +277,7 @@ def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Con
     assert failed(conn) == [(None, None, None)]
 
 
-def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
+def test_expire_ends_if_all_its_passes_fail(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     conn.execute("create table history (word text)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
@@ -288,10 +288,12 @@ def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
         expire(conn)
     assert failed(conn) == [(0, "42P01", 'relation "history" does not exist')] * 2
     assert conn.execute("select page from pgcombine.expiry").fetchall() == [(0,), (0,)]
-    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [], "after expire_every"
+    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [], (
+        "the next attempt is due after expire_every"
+    )
 
 
-def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: psycopg.Connection) -> None:
+def test_deferred_constraint_fails_one_bucket(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     conn.execute("create table history (word text unique deferrable initially deferred)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
@@ -305,7 +307,7 @@ def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: p
     assert [failure[1] for failure in failed(conn)] == ["23505", None]
 
 
-def test_a_failure_says_nothing_of_a_condition_that_was_set_since(conn: psycopg.Connection) -> None:
+def test_failure_does_not_delay_a_new_condition(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, expire_when="n <= 0")
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, '57014', 'timeout')")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")
@@ -314,16 +316,16 @@ def test_a_failure_says_nothing_of_a_condition_that_was_set_since(conn: psycopg.
     assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [("wc", 0)]
 
 
-def test_updates_at_fault_dont_put_off_the_pages(conn: psycopg.Connection) -> None:
+def test_failing_updates_do_not_delay_expiry(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, expire_when="n <= 0")
-    for _ in range(2):  # the second pass fails without pages, too
+    for _ in range(2):  # the second pass leaves expired keys out and fails, too
         conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
     conn.execute("select pgcombine.combine('wc', 0)")
     assert failed(conn) == [(None, None, None)]
     assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [("wc", 0)]
 
 
-def test_a_pass_that_left_updates_pending_looked_at_no_page(conn: psycopg.Connection) -> None:
+def test_pass_over_a_part_of_the_updates_removes_no_expired_key(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, expire_when="n <= 0", pass_limit=10)
     conn.execute("insert into pgcombine.wc_updates select g::text, 1 from generate_series(1, 20) g")
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
@@ -333,17 +335,17 @@ def test_a_pass_that_left_updates_pending_looked_at_no_page(conn: psycopg.Connec
     assert failed(conn) == [(None, None, None)]
 
 
-def test_failing_pages_that_are_gone_fail_no_longer(conn: psycopg.Connection) -> None:
+def test_failure_ends_if_its_pages_no_longer_exist(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1, expire_when="n <= 0")
     conn.execute("update pgcombine.expiry set page = 4096")
-    fail_step(conn, "57014", "timeout")
+    fail_expiry(conn, "57014", "timeout")
     assert failed(conn) == [(4096, "57014", "timeout")]
     expire(conn)
     assert failed(conn) == [(None, None, None)]
 
 
-def test_another_condition_forgets_failures(conn: psycopg.Connection) -> None:
+def test_new_condition_clears_failures(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, expire_when="n <= 0")
-    fail_step(conn, "57014", "timeout")
+    fail_expiry(conn, "57014", "timeout")
     conn.execute("select pgcombine.set_expiry('wc', null)")
     assert failed(conn) == [(None, None, None)]

@@ -1,4 +1,4 @@
-"""pgcombine.pause and resume: passes stop, enqueues go on."""
+"""pgcombine.pause stops passes over a queue, but not enqueues. pgcombine.resume starts passes again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from support.queues import add, combine_all, current, make_queue, one, values
 
 
-def test_paused_and_resumed(tx: psycopg.Connection) -> None:
+def test_paused_queue_is_combined_after_resume(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=1)
     make_queue(tx, "other", buckets=1)
     tx.execute("select pgcombine.pause('wc')")
@@ -25,13 +25,13 @@ def test_paused_and_resumed(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("function", ["pause", "resume"])
-def test_unknown_queue(tx: psycopg.Connection, function: str) -> None:
+def test_unknown_queue_is_refused(tx: psycopg.Connection, function: str) -> None:
     with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
         one(tx, f"select pgcombine.{function}('wc')")
     assert refused.value.sqlstate == "PC001"
 
 
-def test_resume_wakes_who_listens(conn: psycopg.Connection, dsn: str) -> None:
+def test_resume_notifies_listening_workers(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with psycopg.connect(dsn, autocommit=True) as listener:
         listener.execute('listen "pgcombine.wc"')

@@ -1,4 +1,4 @@
-"""``rebucket``: any number of buckets to any other beside writers, readers and workers; nothing is lost or doubled."""
+"""``rebucket`` changes the number of buckets beside writers, readers and workers, and loses or repeats no update."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def partitions(conn: psycopg.Connection) -> dict[str, int]:
 
 
 def passes(conn: psycopg.Connection) -> list[tuple[object, ...]]:
-    """One pass over each bucket that nobody has claimed."""
+    """Run a pass over each bucket that no other session has locked."""
     return conn.execute("select c.* from pgcombine.bucket b, pgcombine.combine('wc', b.bucket) c").fetchall()
 
 
-def test_any_number_to_any_other(wc: psycopg.Connection) -> None:
+def test_rebucket_keeps_all_updates_and_values(wc: psycopg.Connection) -> None:
     for step, (buckets, per_partition) in enumerate(
         [(7, 1), (1, 1), (16, 1), (16, 4), (12, 4), (12, 12), (3, 1), (3, 1)], 1
     ):
@@ -65,7 +65,7 @@ def test_any_number_to_any_other(wc: psycopg.Connection) -> None:
     assert left == []
 
 
-def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
+def test_rebucket_keeps_tables_indexes_and_privileges(wc: psycopg.Connection) -> None:
     wc.execute("drop role if exists pgcombine_test_reader")
     wc.execute("create role pgcombine_test_reader")
     try:
@@ -100,7 +100,7 @@ def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
 
 @pytest.mark.slow
 @embedded_only
-def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) -> None:
+def test_rebucket_loses_nothing_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) -> None:
     stop, reader_stop = threading.Event(), threading.Event()
     written: list[int] = []
     wrong: list[object] = []
@@ -156,8 +156,8 @@ def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) ->
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
-def test_enqueues_that_waited_for_it(wc: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """They don't write for the buckets of before: passes over the others would report keys half-combined."""
+def test_enqueue_that_waits_uses_the_new_buckets(wc: psycopg.Connection, dsn: str, isolation: str) -> None:
+    """An enqueue that waits for a rebucket routes its updates to the new buckets, so that no key is half-combined."""
     words = [(f"w{i}", 1) for i in range(KEYS)]
     arrays = ([word for word, _ in words], [n for _, n in words])
     with psycopg.connect(dsn) as changing, psycopg.connect(dsn, autocommit=True) as writer:
@@ -183,10 +183,10 @@ def test_enqueues_that_waited_for_it(wc: psycopg.Connection, dsn: str, isolation
 
 @pytest.mark.parametrize("before", [1, 4])
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
-def test_enqueues_to_one_bucket_that_waited_for_it(
+def test_waiting_enqueue_survives_a_change_from_or_to_one_bucket(
     wc: psycopg.Connection, dsn: str, before: int, isolation: str
 ) -> None:
-    """Rows that hold many updates are for one bucket only."""
+    """Enqueues that wait while the number of buckets changes from or to one lose no update."""
     queue = CombineQueue("q", key=["word text"], value=["n bigint sum"], buckets=before)
     queue.create(wc)
     words = [f"w{i}" for i in range(KEYS)]
@@ -209,14 +209,14 @@ def test_enqueues_to_one_bucket_that_waited_for_it(
     assert queue.verify(wc) == []
 
 
-def test_a_pass_with_an_older_snapshot_is_run_again(wc: psycopg.Connection, dsn: str) -> None:
+def test_pass_with_an_older_snapshot_fails_to_serialize(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
     with psycopg.connect(dsn) as older:
         older.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         for bucket, buckets in ((0, 2), (0, 7), (6, 3), (1, 3)):
             older.execute("select")
             WC.rebucket(wc, buckets, buckets_per_partition=1)
-            if (bucket, buckets) == (1, 3):  # nothing was changed
+            if (bucket, buckets) == (1, 3):  # the queue has had three buckets since before the snapshot
                 older.execute("select pgcombine.combine('wc', %s)", (bucket,))
             else:
                 with pytest.raises(psycopg.errors.SerializationFailure):
@@ -226,8 +226,8 @@ def test_a_pass_with_an_older_snapshot_is_run_again(wc: psycopg.Connection, dsn:
     assert WC.verify(wc) == []
 
 
-def test_what_was_enqueued_keeps_its_transaction(wc: psycopg.Connection, dsn: str) -> None:
-    """A transaction that was open when a pass looked, and one that is open while the buckets change."""
+def test_updates_keep_the_id_of_their_transaction(wc: psycopg.Connection, dsn: str) -> None:
+    """Copied updates keep their transaction's id, by which marks tell whether an update was combined."""
     ids = "select word, pgcombine_tx from pgcombine.wc_updates order by word"
     with psycopg.connect(dsn) as slow, psycopg.connect(dsn) as slower:
         slower.execute("select txid_current()")
@@ -250,7 +250,7 @@ def test_what_was_enqueued_keeps_its_transaction(wc: psycopg.Connection, dsn: st
     assert totals(wc, "wc_values") == (KEYS + 3, KEYS + 3)
 
 
-def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: str) -> None:
+def test_killed_rebucket_changes_nothing(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn, autocommit=True) as other:
         WC.enqueue(writer, [("open", 1)])
@@ -266,7 +266,7 @@ def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: s
         thread.start()
         asks = "select from pg_stat_activity where pid = %s and wait_event in ('relation', 'PgSleep')"
         eventually(lambda: wc.execute(asks, (pid,)).fetchall())
-        # enqueues go on while it can't have its lock
+        # an enqueue commits while the rebucket waits for its lock
         WC.enqueue(wc, [("while", 1)])
         wc.execute("select pg_terminate_backend(%s)", (pid,))
         thread.join()
@@ -280,7 +280,7 @@ def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: s
     assert totals(wc, "wc_values") == (KEYS + 2, KEYS + 2)
 
 
-def test_the_lock_is_not_to_be_had(wc: psycopg.Connection, dsn: str) -> None:
+def test_rebucket_gives_up_if_the_tables_stay_locked(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as writer:
         WC.enqueue(writer, [("open", 1)])
         with pytest.raises(WaitTimeoutError, match="in use"):
@@ -290,7 +290,7 @@ def test_the_lock_is_not_to_be_had(wc: psycopg.Connection, dsn: str) -> None:
     assert totals(wc) == (1, 1)
 
 
-def test_two_at_once(wc: psycopg.Connection, dsn: str) -> None:
+def test_concurrent_rebuckets_run_one_after_the_other(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
 
     def change(buckets: int) -> None:
@@ -307,8 +307,8 @@ def test_two_at_once(wc: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("claim", ["begin_initialize('wc', true)", "claim_buckets('wc')"])
-def test_no_pass_runs_beside_a_claim_that_waited(wc: psycopg.Connection, dsn: str, claim: str) -> None:
-    """What claims all buckets of the queue claims those that the rebucket has just made, too."""
+def test_no_pass_runs_beside_a_lock_that_waited(wc: psycopg.Connection, dsn: str, claim: str) -> None:
+    """A function that locks all buckets and waited for a rebucket also locks the buckets that the rebucket made."""
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         first.execute("select pgcombine.rebucket('wc', 16)")
@@ -320,8 +320,8 @@ def test_no_pass_runs_beside_a_claim_that_waited(wc: psycopg.Connection, dsn: st
     assert totals(wc) == totals(wc, "wc_values") == (KEYS, KEYS)
 
 
-def test_no_pass_runs_beside_the_second_of_two(wc: psycopg.Connection, dsn: str) -> None:
-    """An observer would be told its changes again: the second one has copied the updates before."""
+def test_no_pass_runs_beside_a_second_rebucket(wc: psycopg.Connection, dsn: str) -> None:
+    """A rebucket that waited for another one locks the new buckets. A pass beside it would show its changes twice."""
     wc.execute("create table seen (word text, was bigint, is_now bigint)")
     wc.execute("select pgcombine.add_observer('wc', 'seen', 'insert into seen select word, old_n, new_n from changes')")
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
@@ -331,7 +331,7 @@ def test_no_pass_runs_beside_the_second_of_two(wc: psycopg.Connection, dsn: str)
             waits(wc, second.info.backend_pid)
             first.commit()
             WC.enqueue(writer, [("open", 1)])
-            waits(wc, second.info.backend_pid)  # for the writer, before it exchanges the tables
+            waits(wc, second.info.backend_pid)  # the second rebucket waits for the writer
             assert passes(wc) == []
             writer.commit()
     passes(wc)
@@ -339,7 +339,7 @@ def test_no_pass_runs_beside_the_second_of_two(wc: psycopg.Connection, dsn: str)
     assert totals(wc) == totals(wc, "wc_values") == (KEYS + 1, KEYS + 1)
 
 
-def test_refused(wc: psycopg.Connection, dsn: str) -> None:
+def test_invalid_numbers_are_refused(wc: psycopg.Connection, dsn: str) -> None:
     for buckets in (0, 1025, None):
         with pytest.raises(InvalidDefinitionError, match="number of buckets"):
             WC.rebucket(wc, buckets)  # type: ignore[arg-type]
@@ -353,7 +353,7 @@ def test_refused(wc: psycopg.Connection, dsn: str) -> None:
             WC.rebucket(other, 6)
 
 
-def test_command(wc: psycopg.Connection, dsn: str) -> None:
+def test_command_rebuckets(wc: psycopg.Connection, dsn: str) -> None:
     done = run_cli("queue", "rebucket", "wc", 6, "--buckets-per-partition", 2, "--json", "--dsn", dsn)
     assert (done.returncode, done.stdout) == (0, '{"queue": "wc", "state": "rebucketed"}\n'), done.stderr
     assert set(partitions(wc).values()) == {3}

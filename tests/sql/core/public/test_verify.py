@@ -1,4 +1,4 @@
-"""``verify`` tells what isn't as it must be."""
+"""``verify`` lists damaged or missing objects and rows of a queue."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def wc(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 @pytest.mark.parametrize(("damage", "problem"), each_nth(2, DAMAGES))
-def test_damage_is_told(wc: psycopg.Connection, damage: str, problem: str) -> None:
+def test_verify_reports_damage(wc: psycopg.Connection, damage: str, problem: str) -> None:
     assert WC.verify(wc) == []
     wc.execute(damage)
     assert any(problem in told for told in WC.verify(wc)), WC.verify(wc)
 
 
-def test_keys_that_belong_elsewhere(wc: psycopg.Connection, dsn: str) -> None:
-    """Two partitions under each other's names and bounds: what a catalog that was tampered with may look like."""
+def test_verify_reports_keys_in_the_wrong_partition(wc: psycopg.Connection, dsn: str) -> None:
+    """The test swaps the names and bounds of two partitions in the catalog, so that all their keys are misplaced."""
     WC.initialize(wc, [(f"w{i}", 1) for i in range(20)])
     one, two = "pgcombine.wc_values_b0000", "pgcombine.wc_values_b0001"
     with wc.transaction():
@@ -145,7 +145,7 @@ def test_keys_that_belong_elsewhere(wc: psycopg.Connection, dsn: str) -> None:
     assert len([told for told in problems if "keys that belong elsewhere" in told]) == 2
 
 
-def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
+def test_verify_counts_quarantined_updates(wc: psycopg.Connection) -> None:
     words = ["bad", "worse"]
     for word in words:
         WC.enqueue(wc, [(word, 1)] * 2)
@@ -157,8 +157,8 @@ def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
     assert any("2 updates in pgcombine.wc_quarantine belong to another key" in told for told in WC.verify(wc))
 
 
-def test_what_was_made_and_read_again_is_the_same(wc: psycopg.Connection) -> None:
-    """As a restore does, after which PostgreSQL writes some conditions in another way."""
+def test_verify_accepts_restored_views(wc: psycopg.Connection) -> None:
+    """A restored view may differ in text from the generated one. verify compares both as PostgreSQL writes them."""
     queue = CombineQueue(
         "q",
         key=["d date", "s varchar(9)"],
@@ -178,20 +178,20 @@ def test_what_was_made_and_read_again_is_the_same(wc: psycopg.Connection) -> Non
             assert row is not None
             wc.execute(f"create or replace view pgcombine.{view} as {row[0]}")
         assert queue.verify(wc) == []
-    wc.execute("begin read only")  # where views can't be compared
+    wc.execute("begin read only")  # verify can't compare views here, and reports none
     assert queue.verify(wc) == []
     wc.execute("rollback")
     assert wc.execute("select from pg_class where relname = 'pgcombine_normal'").fetchall() == []
 
 
-def test_with_updates_pending_all_is_well(wc: psycopg.Connection) -> None:
+def test_verify_accepts_pending_updates(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(100)])
     assert WC.verify(wc) == []
     wc.execute("select pgcombine.combine('wc')")
     assert WC.verify(wc) == []
 
 
-def test_command(wc: psycopg.Connection, dsn: str) -> None:
+def test_command_reports_problems(wc: psycopg.Connection, dsn: str) -> None:
     well = run_cli("verify", "wc", "--json", "--dsn", dsn)
     assert (well.returncode, json.loads(well.stdout)) == (0, {"queue": "wc", "problems": []}), well.stderr
     wc.execute("delete from pgcombine.bucket where bucket = 2")

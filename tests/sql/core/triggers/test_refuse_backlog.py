@@ -1,4 +1,4 @@
-"""``max_backlog`` after the server's statistics began anew: what was pending before counts."""
+"""``max_backlog`` after a reset of the server's statistics: updates that were pending before still count."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def words(number: int) -> list[tuple[str, int]]:
 
 
 def fills_up(conn: psycopg.Connection) -> int:
-    """The number of statements of 100 updates until the queue is full."""
+    """Enqueue 100 updates at a time until the queue is full, and return the number of statements."""
     for number in range(50):
         conn.execute("select pg_stat_force_next_flush()")
         try:
@@ -41,7 +41,7 @@ def fills_up(conn: psycopg.Connection) -> int:
     ],
     ids=["of the database", "of the tables"],
 )
-def test_statistics_that_were_reset(conn: psycopg.Connection, dsn: str, reset: str) -> None:
+def test_reset_of_statistics_keeps_the_limit(conn: psycopg.Connection, dsn: str, reset: str) -> None:
     make_queue(conn, max_backlog=1000)
     for _ in range(3):
         add(conn, words(900))
@@ -59,29 +59,29 @@ def test_statistics_that_were_reset(conn: psycopg.Connection, dsn: str, reset: s
     assert fills_up(conn) == 10
 
 
-def test_statistics_that_never_counted(conn: psycopg.Connection) -> None:
-    """As those of a promoted standby, or of a copy of the database: they show less than the last pass has noted."""
+def test_statistics_that_begin_at_zero_keep_the_limit(conn: psycopg.Connection) -> None:
+    """On a promoted standby or a copy of the database, the statistics show fewer rows than the last pass recorded."""
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = 1000000")
     assert fills_up(conn) == 10
 
 
-def test_workers_pass_over_buckets_that_are_not_counted(conn: psycopg.Connection, dsn: str) -> None:
-    """Also if nothing is pending there; once, and not in queues without a limit."""
+def test_worker_counts_buckets_after_a_reset(conn: psycopg.Connection, dsn: str) -> None:
+    """After a reset, workers run a pass over each bucket of a queue with max_backlog, even without updates."""
     make_queue(conn, max_backlog=1000)
     make_queue(conn, "other")
     conn.execute("select pg_stat_reset()")
     assert one(conn, UNCOUNTED) == 4
     with workers(dsn, poll=0.02):
-        eventually(lambda: one(conn, UNCOUNTED) == 0, what="all are counted")
+        eventually(lambda: one(conn, UNCOUNTED) == 0, what="all buckets are counted")
         add(conn, {"a": 1}, "other")
-        eventually(lambda: rows(conn, "other_values") == [("a", 1)], what="the worker goes on")
+        eventually(lambda: rows(conn, "other_values") == [("a", 1)], what="the worker combines the other queue")
     passes = "select count(*) from pgcombine.pass where queue = %s and pass > 0"
     assert [one(conn, passes, queue) for queue in ("wc", "other")] == [4, 1]
 
 
-def test_slices_after_a_reset_leave_the_bucket_uncounted(conn: psycopg.Connection) -> None:
+def test_pass_over_a_hash_range_leaves_the_bucket_uncounted(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, max_backlog=1000)
     add(conn, words(900))
     conn.execute("select pg_stat_reset()")
@@ -97,7 +97,7 @@ def test_slices_after_a_reset_leave_the_bucket_uncounted(conn: psycopg.Connectio
 
 
 @pytest.mark.parametrize("end", ["immediate", pytest.param("fast", marks=pytest.mark.slow)])
-def test_a_server_that_starts_again(filled: Filled, tmp_path: Path, end: str) -> None:
+def test_restarted_server_keeps_the_limit(filled: Filled, tmp_path: Path, end: str) -> None:
     server = EmbeddedServer(filled(tmp_path / "home"))
     try:
         with psycopg.connect(server.start(), autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""``<queue>_values`` is written by passes, initial loads, rebuilds and ``rebucket``; others are refused."""
+"""A trigger refuses writes to ``<queue>_values`` except by passes, initial loads, rebuilds and ``rebucket``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("statement", MISTAKES)
-def test_a_mistake_of_the_owner(conn: psycopg.Connection, statement: str) -> None:
+def test_write_of_the_owner_is_refused(conn: psycopg.Connection, statement: str) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -33,7 +33,7 @@ def test_a_mistake_of_the_owner(conn: psycopg.Connection, statement: str) -> Non
     assert values(conn) == {"a": 1}
 
 
-def test_a_load_lets_through_its_own_transaction_alone(conn: psycopg.Connection) -> None:
+def test_load_may_write_only_in_its_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn)
     make_queue(conn, "other")
     with conn.transaction():
@@ -53,7 +53,7 @@ def test_a_load_lets_through_its_own_transaction_alone(conn: psycopg.Connection)
     assert values(conn) == {"a": 1}
 
 
-def test_a_load_that_fails_lets_nothing_through(conn: psycopg.Connection) -> None:
+def test_writes_are_refused_after_a_failed_load(conn: psycopg.Connection) -> None:
     WC.create(conn)
     with conn.transaction():
         with pytest.raises(ZeroDivisionError):
@@ -62,7 +62,7 @@ def test_a_load_that_fails_lets_nothing_through(conn: psycopg.Connection) -> Non
             conn.execute(MISTAKES[0].encode())
 
 
-def test_after_a_rebucket(conn: psycopg.Connection) -> None:
+def test_writes_are_refused_after_a_rebucket(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=2)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -74,8 +74,8 @@ def test_after_a_rebucket(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 2}
 
 
-def test_whoever_means_it(conn: psycopg.Connection) -> None:
-    """As support can do it: with the variable that a load sets."""
+def test_setting_allows_writes(conn: psycopg.Connection) -> None:
+    """A session that sets ``pgcombine.initialize_<queue>``, as a load does, may repair values manually."""
     make_queue(conn)
     write_values(conn, "insert into pgcombine.wc_values values ('a', 1)")
     assert values(conn) == {"a": 1}

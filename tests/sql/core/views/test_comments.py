@@ -23,7 +23,7 @@ ROUTINES = """
     order by 1"""
 
 
-def test_everything_has_a_comment(conn: psycopg.Connection) -> None:
+def test_all_objects_have_a_comment(conn: psycopg.Connection) -> None:
     make_queue(conn)
     make_queue(
         conn,
@@ -37,11 +37,11 @@ def test_everything_has_a_comment(conn: psycopg.Connection) -> None:
     for missing in (RELATIONS, COLUMNS, ROUTINES):
         assert [name for (name,) in conn.execute(missing)] == []
     conn.execute("create table pgcombine.bare (a integer)")
-    assert conn.execute(RELATIONS).fetchall() == [("bare",)], "the test would notice"
+    assert conn.execute(RELATIONS).fetchall() == [("bare",)], "the query misses a table without a comment"
     assert conn.execute(COLUMNS).fetchall() == [("bare.a",)]
 
 
-def test_comments_name_what_a_reader_needs(conn: psycopg.Connection) -> None:
+def test_comments_describe_types_and_combiners(conn: psycopg.Connection) -> None:
     make_queue(
         conn,
         "orders",

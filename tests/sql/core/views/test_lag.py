@@ -1,4 +1,4 @@
-"""Lag: the age of the oldest pending update, told by moments that cost the enqueues nothing."""
+"""Lag, the age of the oldest pending update. Recorded times date it, so that enqueues write no time."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def lag(conn: psycopg.Connection) -> float:
     return status.status(conn, exact=True)[0]["lag_seconds"]
 
 
-def test_nothing_pending(wc: psycopg.Connection) -> None:
+def test_lag_is_zero_without_pending_updates(wc: psycopg.Connection) -> None:
     assert lag(wc) == 0
 
 
-def test_the_age_counts_from_the_last_moment_before(wc: psycopg.Connection) -> None:
-    lag(wc)  # notes one
+def test_lag_counts_from_the_last_recorded_time(wc: psycopg.Connection) -> None:
+    lag(wc)  # records a time
     began = time.monotonic() - 1.0
     WC.enqueue(wc, [("fluo", 1)])
-    assert lag(wc) > 0, "also if nobody has noted any moment since"
+    assert lag(wc) > 0, "the lag counts from the last recorded time"
     seen = eventually(lambda: (lag(wc) > 1.5 and lag(wc)) or None)
     assert seen <= time.monotonic() - began + 0.5
     wc.execute("insert into pgcombine.wc_updates values ('younger', 1)")
-    assert lag(wc) >= seen  # the oldest counts
+    assert lag(wc) >= seen  # the lag is that of the oldest update
     wc.execute("select pgcombine.combine('wc', b) from generate_series(0, 1) b")
     assert lag(wc) == 0
 
 
 def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
-    """What was pending at the rebucket ages nothing but itself: the other buckets had no pass since."""
+    """Updates after a rebucket are young, although their buckets have had no pass since the old updates."""
     add(wc, {"old": 1})
     eventually(lambda: lag(wc) > 1.5)
     WC.rebucket(wc, 4)
@@ -58,8 +58,8 @@ def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
     assert lag(wc) <= time.monotonic() - began + 0.5
 
 
-def test_moments_of_the_past_date_it(wc: psycopg.Connection) -> None:
-    """An update from before a moment an hour ago is at least an hour old; one from after it is not."""
+def test_recorded_times_date_updates(wc: psycopg.Connection) -> None:
+    """An update before a recorded time an hour ago has a lag of an hour; a later update has less."""
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
     pass_time(wc, 3600)
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
@@ -69,7 +69,7 @@ def test_moments_of_the_past_date_it(wc: psycopg.Connection) -> None:
     assert lag(wc) < 60
 
 
-def test_slices_do_not_make_updates_young(conn: psycopg.Connection) -> None:
+def test_passes_over_hash_ranges_keep_the_lag(conn: psycopg.Connection) -> None:
     conn.execute(
         "select pgcombine.create_queue('wc', array['w text'], array['n int sum'], buckets => 1, pass_limit => 10)"
     )
@@ -85,7 +85,7 @@ def test_slices_do_not_make_updates_young(conn: psycopg.Connection) -> None:
     assert lag(conn) < 60
 
 
-def test_moments_are_thinned_out(wc: psycopg.Connection) -> None:
+def test_old_recorded_times_are_thinned_out(wc: psycopg.Connection) -> None:
     wc.execute("delete from pgcombine.tick")
     wc.execute(
         "insert into pgcombine.tick (at, next_id)"
@@ -101,20 +101,20 @@ def test_moments_are_thinned_out(wc: psycopg.Connection) -> None:
     assert gap < 0.01
 
 
-def test_a_moment_needs_a_writable_transaction(wc: psycopg.Connection, dsn: str) -> None:
+def test_lag_works_in_a_read_only_transaction(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn, options="-c default_transaction_read_only=on") as reader:
         assert lag(reader) == 0
 
 
-def test_command(wc: psycopg.Connection, dsn: str) -> None:
+def test_command_shows_the_lag(wc: psycopg.Connection, dsn: str) -> None:
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
     pass_time(wc, 3600)
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert json.loads(shown.stdout)["queues"][0]["lag_seconds"] == pytest.approx(3600, abs=60)
 
 
-def test_paused(wc: psycopg.Connection) -> None:
-    """The SQL of the page has the command's figures. Those who count give paused queues a lag, too."""
+def test_paused_queue_shows_no_lag(wc: psycopg.Connection) -> None:
+    """The SQL in operations.md shows no lag for a paused queue, as the command does. Exact counts show its lag."""
     add(wc, {"a": 1, "b": 1})
     pass_time(wc, 3600)
     WC.pause(wc)

@@ -1,4 +1,4 @@
-"""The views for monitoring: estimates and rates against what is known to be there, and who sees which rows."""
+"""The monitoring views: their estimates and rates compared with exact counts, and the rows that each role sees."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STATS = [
 ]
 
 
-def look(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
-    """The rows of a view, from no older look."""
+def view_rows(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
+    """The rows of a view."""
     return conn.cursor(row_factory=dict_row).execute(f"select * from pgcombine.{view} where {where}").fetchall()  # noqa: S608
 
 
 def fresh(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
     conn.execute("delete from pgcombine.sample")
-    return look(conn, view, where)
+    return view_rows(conn, view, where)
 
 
 def queue_stat(conn: psycopg.Connection, queue: str = "wc") -> dict[str, object]:
@@ -39,7 +39,7 @@ def fill(conn: psycopg.Connection, updates: int, queue: str = "wc") -> None:
     conn.execute(insert.format(sql.Identifier("pgcombine", f"{queue}_updates")), (updates,))
 
 
-def test_the_reference_has_every_column(tx: psycopg.Connection) -> None:
+def test_reference_lists_every_column(tx: psycopg.Connection) -> None:
     views = tx.execute(
         "select c.relname, array_agg(a.attname::text order by a.attnum)"
         " from pg_class c join pg_attribute a on a.attrelid = c.oid"
@@ -52,8 +52,8 @@ def test_the_reference_has_every_column(tx: psycopg.Connection) -> None:
     assert {name: re.findall(r"^- `(\w+)`: ", text, re.MULTILINE) for name, text in sections} == dict(views)
 
 
-def test_the_page_tells_which_views_cost_much(tx: psycopg.Connection) -> None:
-    """All others are in STATS, but for those that concern workers, destinations and rights."""
+def test_page_names_the_expensive_views(tx: psycopg.Connection) -> None:
+    """monitoring.md names each view that reads all rows: the views that are in neither STATS nor this test's list."""
     page = DOCS.joinpath("monitoring.md").read_text(encoding="utf-8")
     (named,) = re.findall(r"^- The views (.*) read each row", page, re.MULTILINE)
     names = "select relname from pg_class where relnamespace = 'pgcombine'::regnamespace and relkind = 'v'"
@@ -73,8 +73,8 @@ def test_a_small_backlog_is_exact(tx: psycopg.Connection) -> None:
     assert queue_stat(tx)["pending"] == 1
 
 
-def test_a_large_backlog_is_about_right(tx: psycopg.Connection) -> None:
-    """The bound is on all rows of the log, combined ones among them."""
+def test_large_backlog_is_estimated(tx: psycopg.Connection) -> None:
+    """The estimate's error is bounded by all rows of the log, including combined ones."""
     make_queue(tx, buckets=2)
     fill(tx, 60_000)
     assert queue_stat(tx)["pending"] == pytest.approx(60_000, abs=6_000)
@@ -88,7 +88,7 @@ def test_a_large_backlog_is_about_right(tx: psycopg.Connection) -> None:
     assert queue_stat(tx)["pending"] == pytest.approx(one(tx, "select pgcombine.backlog('wc')"), abs=4_000)
 
 
-def test_the_backlog_of_slices_and_of_shared_tables(tx: psycopg.Connection) -> None:
+def test_backlog_of_hash_ranges_and_shared_partitions_is_estimated(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=4, buckets_per_partition=2, pass_limit=5_000)
     fill(tx, 60_000)
     tx.execute("select pgcombine.combine('wc', 1)")
@@ -101,7 +101,7 @@ def test_the_backlog_of_slices_and_of_shared_tables(tx: psycopg.Connection) -> N
     assert queue_stat(tx)["pending"] == 0
 
 
-def test_lag_is_the_age_of_the_oldest(tx: psycopg.Connection) -> None:
+def test_lag_is_the_age_of_the_oldest_update(tx: psycopg.Connection) -> None:
     make_queue(tx)
     make_queue(tx, "other")
     assert queue_stat(tx)["lag_seconds"] == 0
@@ -120,21 +120,21 @@ def test_lag_is_the_age_of_the_oldest(tx: psycopg.Connection) -> None:
     assert queue_stat(tx)["lag_seconds"] == 0
 
 
-def test_a_look_dates_what_is_pending(tx: psycopg.Connection) -> None:
-    """Nobody else records times here; a kept sample ages like the updates, until a pass has ended."""
+def test_reading_the_view_dates_pending_updates(tx: psycopg.Connection) -> None:
+    """Reading queue_stat records a time. The lag of a stored sample grows with the updates' age until a pass ends."""
     make_queue(tx, buckets=1)
     add(tx, {"a": 1})
     assert queue_stat(tx)["lag_seconds"] < 60
     pass_time(tx, 3600)
     tx.execute("update pgcombine.sample set at = clock_timestamp()")
-    assert look(tx, "queue_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
-    assert look(tx, "bucket_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
+    assert view_rows(tx, "queue_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
+    assert view_rows(tx, "bucket_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
     combine_all(tx)
-    assert look(tx, "queue_stat")[0]["lag_seconds"] == 0
-    assert look(tx, "bucket_stat")[0]["lag_seconds"] == 0
+    assert view_rows(tx, "queue_stat")[0]["lag_seconds"] == 0
+    assert view_rows(tx, "bucket_stat")[0]["lag_seconds"] == 0
 
 
-def test_held_updates_have_no_lag(tx: psycopg.Connection) -> None:
+def test_quarantined_updates_have_no_lag(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, [("bad", 1), ("bad", 1)])
     pass_time(tx, 3600)
@@ -146,7 +146,7 @@ def test_held_updates_have_no_lag(tx: psycopg.Connection) -> None:
     assert figures == [0, 0, 1, 2, 0]
 
 
-def test_failing_buckets(tx: psycopg.Connection) -> None:
+def test_views_show_failing_buckets(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {word_in(tx, 2): 1})
     tx.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'a value')")
@@ -176,7 +176,7 @@ def test_rates_are_those_of_the_passes(tx: psycopg.Connection) -> None:
     assert found["last_pass_at"] == one(tx, "select max(ended) from pgcombine.pass")
 
 
-def test_minutes_are_added_up_once(tx: psycopg.Connection) -> None:
+def test_minute_stat_counts_each_pass_once(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=1)
     for minutes in (20, 5, 4, 0):
         add(tx, [("a", 1)] * 9)
@@ -193,23 +193,23 @@ def test_minutes_are_added_up_once(tx: psycopg.Connection) -> None:
     assert rows(tx, "minute_stat") == rows(tx, "pass_minute")
 
 
-def test_passes_of_late(tx: psycopg.Connection) -> None:
+def test_pass_recent_shows_the_last_passes(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=1, pass_limit=10)
     fill(tx, 100)
     done = combine_all(tx)
     add(tx, {"a": 1})
     combine_all(tx)
-    found = sorted(look(tx, "pass_recent"), key=lambda each: -each["pass"])
+    found = sorted(view_rows(tx, "pass_recent"), key=lambda each: -each["pass"])
     assert (found[0]["updates"], found[0]["keys"], found[0]["changes"], found[0]["hash_ranges"]) == (1, 1, 1, 1)
     assert len(found) == min(10, len(done) + 1)
     assert max(each["hash_ranges"] for each in found) > 1
     assert all(each["seconds"] >= 0 and each["ended"] >= each["began"] for each in found)
 
 
-def test_exports(tx: psycopg.Connection) -> None:
+def test_export_stat_shows_backlog_and_state(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("select pgcombine.create_export('words', 'wc')")
-    (found,) = look(tx, "export_stat")
+    (found,) = view_rows(tx, "export_stat")
     assert (found["export"], found["state"], found["pending"], found["lag_seconds"], found["delivered"]) == (
         "words",
         "up",
@@ -222,14 +222,14 @@ def test_exports(tx: psycopg.Connection) -> None:
     pass_time(tx, 3600)
     tx.execute("select pg_stat_force_next_flush()")
     tx.execute("select")
-    (found,) = look(tx, "export_stat")
+    (found,) = view_rows(tx, "export_stat")
     assert (found["pending"], found["lag_seconds"]) == (50, pytest.approx(3600, abs=60))
     tx.execute("select pgcombine.pause_export('words')")
-    (found,) = look(tx, "export_stat")
+    (found,) = view_rows(tx, "export_stat")
     assert (found["state"], found["pending"], found["lag_seconds"]) == ("paused", 50, 0)
 
 
-def test_hints(tx: psycopg.Connection) -> None:
+def test_hint_stat_counts_writes_and_updates(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     for server in ("b", "c"):
@@ -240,7 +240,7 @@ def test_hints(tx: psycopg.Connection) -> None:
         " gen_random_uuid(), gen_random_uuid(), 3, '{}', now() - interval '1 s' * (1000 - i)"
         " from generate_series(1, 150) i"
     )
-    found = {each["destination"]: each for each in look(tx, "hint_stat")}
+    found = {each["destination"]: each for each in view_rows(tx, "hint_stat")}
     assert (found["b"]["writes"], found["b"]["updates"]) == (150, 450)
     assert found["b"]["oldest_seconds"] == pytest.approx(999, abs=60)
     assert (found["c"]["writes"], found["c"]["updates"], found["c"]["oldest"], found["c"]["oldest_seconds"]) == (
@@ -251,7 +251,7 @@ def test_hints(tx: psycopg.Connection) -> None:
     )
 
 
-def test_loads(tx: psycopg.Connection, role: str) -> None:
+def test_load_stat_shows_open_loads(tx: psycopg.Connection, role: str) -> None:
     make_queue(tx)
     load = uuid4()
     stage = one(tx, "select pgcombine_internal.begin_load(%s, 'wc', 'run 1')", load)
@@ -259,24 +259,24 @@ def test_loads(tx: psycopg.Connection, role: str) -> None:
     tx.execute(insert.format(sql.Identifier("pgcombine", stage)))
     tx.execute("select pg_stat_force_next_flush()")
     tx.execute("select")
-    (first,) = look(tx, "load_stat")
+    (first,) = view_rows(tx, "load_stat")
     assert (first["run_id"], first["kind"], first["rows"], first["ended"]) == ("run 1", "stage", 700, False)
     assert first["bytes"] > 0
     tx.execute(f"grant select on pgcombine.wc_values to {role}")
     tx.execute(f"set role {role}")
-    assert look(tx, "load_stat") == []
+    assert view_rows(tx, "load_stat") == []
 
 
-def test_segments_and_sizes(tx: psycopg.Connection) -> None:
+def test_segment_stat_and_table_size_are_exact(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     (empty,) = fresh(tx, "segment_stat")
     assert (empty["segments"], empty["filled"], empty["waiting"], empty["waiting_bytes"]) == (8, 0, 0, 0)
     fill(tx, 400_000)
     (found,) = fresh(tx, "segment_stat")
-    assert (found["filled"], found["waiting"]) == (2, 0), "they hold pending updates"
+    assert (found["filled"], found["waiting"]) == (2, 0), "the segments have pending updates"
     combine_all(tx)
     (found,) = fresh(tx, "segment_stat")
-    assert (found["filled"], found["waiting"]) == (2, 2)  # each is larger than 8 MB
+    assert (found["filled"], found["waiting"]) == (2, 2)  # a segment waits for reclaim if it is larger than 8 MB
     assert found["bytes"] == one(
         tx, "select sum(pg_table_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     )
@@ -292,7 +292,7 @@ def test_segments_and_sizes(tx: psycopg.Connection) -> None:
     assert (after["filled"], after["waiting"], after["bytes"]) == (0, 0, empty["bytes"])
 
 
-def test_everybody_sees_only_theirs(tx: psycopg.Connection, role: str) -> None:
+def test_roles_see_the_queues_that_they_may_read(tx: psycopg.Connection, role: str) -> None:
     for queue in ("wc", "other"):
         make_queue(tx, queue)
         add(tx, {"a": 1}, queue)
@@ -305,7 +305,7 @@ def test_everybody_sees_only_theirs(tx: psycopg.Connection, role: str) -> None:
     about_queues = [view for view in STATS if view not in ("hint_stat", "load_stat", "oldest_snapshot")]
 
     def seen(view: str) -> set[object]:
-        return {found["queue"] for found in look(tx, view)} - {None}
+        return {found["queue"] for found in view_rows(tx, view)} - {None}
 
     for view in about_queues:
         tx.execute("reset role")
@@ -340,18 +340,18 @@ def test_a_function_of_the_readers_sees_no_other_row(tx: psycopg.Connection, rol
         "segment_stat",
         "table_size",
     ):
-        assert {found["queue"] for found in look(tx, view, "public.leak(queue)")} <= {"wc", None}
+        assert {found["queue"] for found in view_rows(tx, view, "public.leak(queue)")} <= {"wc", None}
     tx.execute("drop function public.leak")
 
 
-def test_in_a_read_only_transaction(tx: psycopg.Connection) -> None:
+def test_views_work_in_a_read_only_transaction(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1})
     with tx.transaction():
         tx.execute("set transaction read only, isolation level repeatable read")
         for view in STATS:
-            look(tx, view)
-        assert look(tx, "queue_stat")[0]["pending"] == 1
+            view_rows(tx, view)
+        assert view_rows(tx, "queue_stat")[0]["pending"] == 1
     assert rows(tx, "sample") == []
 
 
@@ -360,14 +360,14 @@ def test_figures_are_kept_for_a_second(tx: psycopg.Connection) -> None:
     assert queue_stat(tx)["pending"] == 0
     tx.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour'")
     add(tx, {"a": 1})
-    assert look(tx, "queue_stat")[0]["pending"] == 0
+    assert view_rows(tx, "queue_stat")[0]["pending"] == 0
     with tx.transaction():
         tx.execute("set local pgcombine.fresh = on")
-        assert look(tx, "queue_stat")[0]["pending"] == 1
+        assert view_rows(tx, "queue_stat")[0]["pending"] == 1
     tx.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour', figures = '[]'")
-    assert look(tx, "queue_stat")[0]["pending"] == 0
+    assert view_rows(tx, "queue_stat")[0]["pending"] == 0
     tx.execute("update pgcombine.sample set at = clock_timestamp() - interval '11 seconds', seconds = 1000")
-    assert look(tx, "queue_stat")[0]["pending"] == 1
+    assert view_rows(tx, "queue_stat")[0]["pending"] == 1
 
 
 def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
@@ -379,11 +379,11 @@ def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
         add(tx, {"a": 1}, "other")
         found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
         assert found == {"wc": (0, True), "other": (1, False)}
-        # known from before: what has come since then may be as old
+        # the last sample is five minutes old: updates that came since may be that old
         tx.execute(
             "insert into pgcombine.sample (queue, kind, at, figures)"
             " values ('wc', 'pending', now() - interval '5 minutes', '[]')"
         )
-        (locked,) = look(tx, "queue_stat", "queue = 'wc'")
+        (locked,) = view_rows(tx, "queue_stat", "queue = 'wc'")
         assert locked["lag_seconds"] == pytest.approx(300, abs=60)
     assert queue_stat(tx)["pending"] == 1

@@ -1,4 +1,4 @@
-"""``pgcombine.oldest_snapshot`` names who holds old rows, and since when: sessions, prepared transactions, standbys."""
+"""``pgcombine.oldest_snapshot`` names the session, prepared transaction or standby with the oldest snapshot."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIGURE = sqlfiles.query("metrics_snapshot")
 
 
 def holder(conn: psycopg.Connection) -> dict[str, Any]:
-    """The row of the view; empty: there is none."""
+    """The view's row, or an empty dictionary if the view has no row."""
     return conn.cursor(row_factory=dict_row).execute("select * from pgcombine.oldest_snapshot").fetchone() or {}
 
 
-def test_a_session_that_reads(conn: psycopg.Connection, dsn: str) -> None:
+def test_view_names_a_reading_session(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn, application_name="the holder") as other:
         other.execute("set transaction isolation level repeatable read")
         other.execute("select 'secret'")
@@ -38,8 +38,8 @@ def test_a_session_that_reads(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, FIGURE) == 0
 
 
-def test_a_session_that_has_written(conn: psycopg.Connection, dsn: str) -> None:
-    """It is idle and has no snapshot, but no mark gets past its transaction."""
+def test_view_names_a_session_that_has_written(conn: psycopg.Connection, dsn: str) -> None:
+    """An idle transaction that has written has no snapshot, but marks can't advance beyond its id."""
     make_queue(conn)
     with psycopg.connect(dsn) as writer:
         add(writer, {"a": 1})
@@ -51,7 +51,7 @@ def test_a_session_that_has_written(conn: psycopg.Connection, dsn: str) -> None:
     assert holder(conn) == {}
 
 
-def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -> None:
+def test_view_names_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -> None:
     name = f"forgotten in {conn.info.dbname}"
     make_queue(conn)
     with psycopg.connect(dsn, autocommit=True) as other:
@@ -73,15 +73,15 @@ def primary(filled: Filled, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def an_hour_passes(conn: psycopg.Connection) -> None:
-    """As if all transactions until now had been an hour ago."""
+    """Date all transactions until now an hour back."""
     conn.execute("insert into pgcombine.tick (at, next_id) values (now(), 0) on conflict do nothing")
     conn.execute("update pgcombine.tick set at = at - interval '1 hour'")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("slot", [None, "of_the_standby"])
-def test_a_standby(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
-    """One that follows holds nothing old. A long query on it does, and so does its slot when it is away."""
+def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
+    """A standby's snapshot becomes old if a query on the standby is long, or if the standby stops and leaves a slot."""
     with primary.standby(tmp_path / "standby") as standby, primary.connect() as conn:
         if slot:
             conn.execute("select pg_create_physical_replication_slot(%s)", (slot,))
@@ -93,7 +93,9 @@ def test_a_standby(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
             ):
                 other.execute(f"alter system set {name} = '{value}'")
             other.execute("select pg_reload_conf()")
-        kind = "replication slot" if slot else "standby"  # its session has the snapshot until the slot is its own
+        kind = (
+            "replication slot" if slot else "standby"
+        )  # with a slot, the slot has the snapshot instead of the session
         found = eventually(lambda: (got := holder(conn)).get("holder") == kind and got, what="the standby's snapshot")
         assert found["pid"] == one(conn, "select pid from pg_stat_replication")
         assert 0 <= one(conn, FIGURE) < 600
@@ -102,8 +104,8 @@ def test_a_standby(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
             reader.execute("set transaction isolation level repeatable read")
             reader.execute("select")
             an_hour_passes(conn)
-            eventually(lambda: 3600 <= one(conn, FIGURE) < 4200, what="the query on the standby is known here")
-        eventually(lambda: one(conn, FIGURE) < 600, what="and its end is")
+            eventually(lambda: 3600 <= one(conn, FIGURE) < 4200, what="the primary knows the query on the standby")
+        eventually(lambda: one(conn, FIGURE) < 600, what="the primary knows that the query has ended")
 
         standby.stop()
         if not slot:
@@ -111,4 +113,4 @@ def test_a_standby(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
             return
         an_hour_passes(conn)
         eventually(lambda: holder(conn)["pid"] is None)
-        assert 3600 <= one(conn, FIGURE) < 7800  # two hours have passed for what was recorded before the first
+        assert 3600 <= one(conn, FIGURE) < 7800  # an_hour_passes ran twice

@@ -1,4 +1,4 @@
-"""The views: <queue>_pending, <queue>_current, status."""
+"""The views ``<queue>_pending``, ``<queue>_current`` and ``pgcombine.status``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_current_is_values_and_pending_together(tx: psycopg.Connection) -> None:
             assert current(tx) == values(tx) == expected
 
 
-def test_a_materialized_view_of_current_values(tx: psycopg.Connection, role: str) -> None:
-    """PostgreSQL makes it as the role of its owner, in a security-restricted operation, where ``caller`` raises."""
+def test_materialized_view_may_read_current(tx: psycopg.Connection, role: str) -> None:
+    """PostgreSQL refreshes it in a security-restricted operation. The function ``caller`` would raise there."""
     make_queue(tx)
     add(tx, {"a": 1})
     tx.execute(
@@ -69,7 +69,7 @@ def test_status_counts_by_queue(tx: psycopg.Connection) -> None:
     assert found == [("a", 2, False, 2), ("b", 3, True, 0)]
 
 
-def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection, role: str) -> None:
+def test_status_shows_quarantined_updates_and_failing_buckets(tx: psycopg.Connection, role: str) -> None:
     make_queue(tx, buckets=1)
     make_queue(tx, "well")
     figures = (
@@ -87,7 +87,7 @@ def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection, role: 
     assert tx.execute(f"{figures} limit 1").fetchall() == [("wc", 1, 1, 2, 1)]
 
 
-def test_bucket_status(tx: psycopg.Connection) -> None:
+def test_bucket_status_counts_its_updates(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     add(tx, [(word_in(tx, 1), 1)] * 3)
     backlogs = tx.execute(
@@ -106,7 +106,7 @@ def test_the_catalog_is_readable_by_everybody_and_the_data_are_not(tx: psycopg.C
 
 
 MOST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
-OVERFLOWS = [  # a type, and a value of which the type can't hold two
+OVERFLOWS = [  # a type, and a value whose double exceeds the type
     *(pytest.param(kind, str(most), id=kind) for kind, most in MOST.items()),
     *(pytest.param(kind, str(-most), id=f"-{kind}") for kind, most in MOST.items()),
     ("numeric(5,2)", "999.99"),
@@ -121,7 +121,7 @@ OVERFLOWS = [  # a type, and a value of which the type can't hold two
 
 @pytest.mark.parametrize(("kind", "most"), OVERFLOWS)
 def test_a_sum_beyond_its_type_is_null_and_fails_no_reader(tx: psycopg.Connection, kind: str, most: str) -> None:
-    """Whether it overflows among its updates or with the value; until then, and again after, the sum is right."""
+    """The sum is null if the pending updates overflow, alone or with the value. Other keys' sums stay right."""
     tx.execute("create domain few as int check (value < 100)")
     make_queue(tx, value=[f"n {kind} sum", "m bigint max"], delete_when=None, buckets=2)
     small = {"interval": "1 day", "numeric(3,-2)": "100"}.get(kind, "1")
@@ -154,12 +154,12 @@ def test_a_sum_beyond_its_type_is_null_and_fails_no_reader(tx: psycopg.Connectio
     assert len(warned) == 5
     assert all(re.match(r'column "n" of key \((bad|among)\) in wc_current is null: its updates', w) for w in warned)
     with pytest.raises((psycopg.errors.DataError, psycopg.errors.CheckViolation)):
-        hold(tx, word="among")  # which combines the others, and meets the other one
+        hold(tx, word="among")  # hold runs a pass, in which "bad" overflows
     hold(tx, word="bad")
     assert read() == found | {"bad": alone["bad"]}
 
 
-def test_a_sum_that_delete_when_names_is_shown_once_it_overflows(tx: psycopg.Connection) -> None:
+def test_overflowing_sum_is_shown_although_delete_when_names_it(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=1)
     add(tx, [("bad", 2**63 - 1), ("bad", 1), ("gone", 1), ("gone", -1), ("good", 1)])
     warned: list[str] = []
@@ -180,7 +180,7 @@ def test_nan_is_a_sum_and_null_is_no_overflow(tx: psycopg.Connection) -> None:
     assert warned == []
 
 
-def test_a_combiner_of_ones_own_that_raises_fails_readers_of_its_key_alone(tx: psycopg.Connection) -> None:
+def test_users_combiner_that_raises_fails_readers_of_its_key(tx: psycopg.Connection) -> None:
     tx.execute("create function plus(a int, b int) returns int immutable strict language sql return a + b")
     make_queue(tx, value=["n int plus"], delete_when=None, buckets=2)
     add(tx, [("good", 1), ("bad", 2**31 - 1), ("bad", 1)])

@@ -1,6 +1,6 @@
-"""Built-in combiners: in whatever portions and order updates are folded and passed, the result is that of all at once.
+"""Built-in combiners give the same value for updates in any order, whether one pass combines them or several.
 
-The oracle is Python, not the combiner's own SQL.
+The tests compute the expected value in Python, not by the combiner's own SQL.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ CHECK = settings(
 
 
 def of_all(function: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
-    """What is left of a list by a function of two; of an empty list, null."""
+    """Return a function that reduces a list by ``function``, and an empty list to null."""
     return lambda updates: functools.reduce(function, updates) if updates else None
 
 
 def merged(a: Any, b: Any) -> Any:
-    """jsonb_merge of objects and numbers."""
+    """Merge two documents of objects and numbers as jsonb_merge does."""
     if isinstance(a, dict) and isinstance(b, dict):
         return {key: merged(a[key], b[key]) if key in a and key in b else {**a, **b}[key] for key in {**a, **b}}
     if isinstance(a, dict) or isinstance(b, dict):
@@ -57,7 +57,7 @@ def union(arrays: list[Any]) -> Any:
 class Case:
     value: str  # type and combiner
     updates: st.SearchStrategy[Any]
-    expected: Callable[[list[Any]], Any]  # of the updates but nulls
+    expected: Callable[[list[Any]], Any]  # the value for a list of updates without nulls
 
 
 SMALL = st.integers(-1000, 1000)
@@ -77,7 +77,7 @@ CASES = [
     Case("smallint sum", st.integers(-100, 100), lambda u: sum(u) if u else None),
     Case("bigint sum", LARGE, lambda u: sum(u) if u else None),
     Case("numeric sum", st.decimals(-1000, 1000, places=3), lambda u: sum(u) if u else None),
-    Case("double precision sum", SMALL.map(lambda n: n / 8), lambda u: sum(u) if u else None),  # exact: no rounding
+    Case("double precision sum", SMALL.map(lambda n: n / 8), lambda u: sum(u) if u else None),  # exact in binary
     Case("interval sum", SMALL.map(lambda n: datetime.timedelta(minutes=n)), of_all(operator.add)),
     Case("integer count", st.integers(1, 5), lambda u: sum(u) if u else None),
     Case("integer min", SMALL, lambda u: min(u, default=None)),
@@ -108,11 +108,11 @@ CASES = [
     ),
 ]
 
-PORTIONS = st.sampled_from([False, False, True])  # does a pass follow an update
+PORTIONS = st.sampled_from([False, False, True])  # True: a pass runs after the update
 
 
 def portions(conn: psycopg.Connection, insert: str, updates: list[tuple[Any, bool]]) -> None:
-    """Enqueue the updates with passes in between, and a pass at the end; the queue is empty before."""
+    """Empty the queue, enqueue the updates with a pass after each that says so, and combine the rest."""
     write_values(conn, "delete from pgcombine.wc_values")
     for update, passes in updates:
         conn.execute(insert, update if isinstance(update, tuple) else (update,))
@@ -126,7 +126,7 @@ def same(found: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize("case", each_nth(2, CASES), ids=lambda case: case.value)
-def test_any_portions_give_what_all_updates_give(tx: psycopg.Connection, case: Case) -> None:
+def test_combiner_gives_the_same_value_in_one_pass_and_in_several(tx: psycopg.Connection, case: Case) -> None:
     make_queue(tx, value=[f"v {case.value}"], delete_when=None, buckets=1)
     kind = one(tx, "select type from pgcombine.queue_column where queue = 'wc' and name = 'v'")
     insert = "insert into pgcombine.wc_updates values ('k', %s::KIND)".replace("KIND", kind)
@@ -156,7 +156,7 @@ DOCUMENTS = st.recursive(
 
 
 def test_documents_are_merged_at_every_depth(tx: psycopg.Connection) -> None:
-    """Any JSON, and PostgreSQL's own order of values that aren't both objects."""
+    """Of two JSON values that aren't both objects, an object wins, otherwise the greater by PostgreSQL's order."""
 
     def pair(a: Any, b: Any) -> Any:
         if isinstance(a, dict) and isinstance(b, dict):
@@ -180,8 +180,8 @@ def test_documents_are_merged_at_every_depth(tx: psycopg.Connection) -> None:
     check()
 
 
-def test_elements_are_told_apart_and_ordered_by_the_collation(tx: psycopg.Connection) -> None:
-    """In a fold, in a merge and in what is shown before."""
+def test_array_union_compares_elements_by_the_collation(tx: psycopg.Connection) -> None:
+    """array_union follows the collation among pending updates, in a pass, and in the view wc_current."""
     try:
         with tx.transaction():
             tx.execute(
@@ -208,10 +208,10 @@ def test_elements_are_told_apart_and_ordered_by_the_collation(tx: psycopg.Connec
         ("int[] array_union", "array[i, -i, 0]", 4001),
     ],
 )
-def test_updates_of_one_key_are_combined_at_once(
+def test_pass_combines_many_updates_of_a_key_with_few_calls(
     tx: psycopg.Connection, value: str, update: str, expected: int
 ) -> None:
-    """Not one by one, each time anew into all that came before: that would take the square of the time."""
+    """A pass calls the combiner fewer than ten times: a call for each update would take quadratic time."""
     tx.execute("set track_functions = 'all'")
     make_queue(tx, value=[f"v {value}"], delete_when=None, buckets=1)
     calls = (
@@ -233,8 +233,8 @@ def rows_of_current(conn: psycopg.Connection) -> list[Any]:
 
 
 @pytest.mark.parametrize("which", ["last", "first"])
-def test_last_and_first_whatever_the_order(tx: psycopg.Connection, which: str) -> None:
-    """Few moments, so that ties are frequent; status and place stay together."""
+def test_last_and_first_ignore_the_order_of_updates(tx: psycopg.Connection, which: str) -> None:
+    """The updates have only three times, so that ties are frequent. Status and place come from the same update."""
     keeper = {"last": "max", "first": "min"}[which]
     make_queue(
         tx,
@@ -251,7 +251,7 @@ def test_last_and_first_whatever_the_order(tx: psycopg.Connection, which: str) -
     update = st.tuples(st.sampled_from([None, "a", "b", "c"]), moments, st.sampled_from([None, 1, 2]))
 
     def rank(update: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The greater, the rather taken; null before everything."""
+        """The sort key of an update: the greatest one wins, and null is the lowest."""
         status, at, place = update
         sign = 1 if which == "last" else -1
         return (
@@ -273,7 +273,7 @@ def test_last_and_first_whatever_the_order(tx: psycopg.Connection, which: str) -
     check()
 
 
-def test_a_key_with_very_many_updates_has_its_last(tx: psycopg.Connection) -> None:
+def test_last_keeps_the_latest_of_many_updates(tx: psycopg.Connection) -> None:
     make_queue(tx, value=["v text last(at)", "at int max"], delete_when=None, buckets=1, pass_limit=500)
     numbers = "(select i from generate_series(1, 5000) i order by md5(i::text)) as shuffled"
     tx.execute(f"insert into pgcombine.wc_updates select 'k', 'v' || i, i from {numbers}")  # noqa: S608
@@ -283,7 +283,7 @@ def test_a_key_with_very_many_updates_has_its_last(tx: psycopg.Connection) -> No
 
 
 @pytest.mark.parametrize(("kind", "values"), [("json", ['{"b": 1}', '{"a": 2}']), ("point", ["(1,2)", "(0,1)"])])
-def test_last_of_types_without_order_or_equality(tx: psycopg.Connection, kind: str, values: list[str]) -> None:
+def test_last_accepts_types_without_order_or_equality(tx: psycopg.Connection, kind: str, values: list[str]) -> None:
     make_queue(tx, value=[f"v {kind} last(at)", "at int max"], delete_when=None, buckets=1)
     insert = "insert into pgcombine.wc_updates values ('k', %s::text::KIND, %s)".replace("KIND", kind)
     found = "select v::text, at from pgcombine.wc_values"
@@ -291,7 +291,7 @@ def test_last_of_types_without_order_or_equality(tx: psycopg.Connection, kind: s
     assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(1,)]
     tx.execute(insert, (values[1], 1))
     assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
-    tx.execute(insert, (values[0], 1))  # at the same moment: the greater text stays
+    tx.execute(insert, (values[0], 1))  # both updates have the same time, so the greater text wins
     tx.execute("select pgcombine.combine('wc', 0)")
     assert tx.execute(found).fetchall() == [(max(values), 1)]
     tx.execute(insert, (min(values), 2))
@@ -300,7 +300,7 @@ def test_last_of_types_without_order_or_equality(tx: psycopg.Connection, kind: s
 
 
 def test_a_tombstone_withstands_late_updates(tx: psycopg.Connection) -> None:
-    """The documented way to delete by last(at): the key stays, marked, and so does its time."""
+    """A key that is marked as deleted keeps its time, so an older update doesn't bring it back."""
     make_queue(
         tx,
         key=["id int"],
@@ -318,7 +318,7 @@ def test_a_tombstone_withstands_late_updates(tx: psycopg.Connection) -> None:
     assert tx.execute("select * from alive").fetchall() == [(1, "again")]
 
 
-def test_without_a_tombstone_a_late_update_brings_the_key_back_and_one_is_warned(tx: psycopg.Connection) -> None:
+def test_late_update_restores_a_deleted_key_and_create_queue_warns(tx: psycopg.Connection) -> None:
     notices: list[str] = []
     tx.add_notice_handler(lambda notice: notices.append(f"{notice.severity} {notice.message_primary}"))
     value = ["deleted boolean last(at)", "at int max"]
@@ -349,7 +349,7 @@ def test_without_a_tombstone_a_late_update_brings_the_key_back_and_one_is_warned
         (["v point max"], 'combiner "max" doesn\'t take type "point"'),
     ],
 )
-def test_refused(auto: psycopg.Connection, value: list[str], problem: str) -> None:
+def test_wrong_combiners_are_refused(auto: psycopg.Connection, value: list[str], problem: str) -> None:
     with pytest.raises(psycopg.Error, match=f"(?s){problem}") as caught:
         make_queue(auto, value=value, delete_when=None)
     assert caught.value.sqlstate == "PC003"
@@ -366,14 +366,14 @@ def test_refused(auto: psycopg.Connection, value: list[str], problem: str) -> No
         (["n bigint sum", "m int sum"], "n = 0", True),
         (["n bigint sum", "at date max"], "n = 0", True),
         (["n bigint sum"], "case when n = 0 then false else 10 / n < 0 end", True),
-        (["n bigint sum"], "10 / n < 0", False),  # it can't be tried
+        (["n bigint sum"], "10 / n < 0", False),  # it raises for n = 0, so the check leaves it out
         (["b boolean bool_or"], "not b", False),
         (["b boolean bool_and"], "not b", True),
         (["t text[] array_union"], "t = '{}'", False),
         (["n int max"], "n = 0", True),
     ],
 )
-def test_a_delete_when_that_holds_for_more_than_nothing_is_warned_of(
+def test_create_queue_warns_of_delete_when_that_loses_values(
     tx: psycopg.Connection, value: list[str], delete_when: str, warned: bool
 ) -> None:
     notices: list[str] = []
@@ -382,7 +382,7 @@ def test_a_delete_when_that_holds_for_more_than_nothing_is_warned_of(
     assert [notice[:11] for notice in notices] == ["delete_when"] * warned, notices
 
 
-def test_sums_of_floating_point_numbers_are_warned_of(tx: psycopg.Connection) -> None:
+def test_create_queue_warns_of_sums_of_floating_point_numbers(tx: psycopg.Connection) -> None:
     notices: list[str] = []
     tx.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     make_queue(tx, value=["a real sum", "b float8 sum", "c numeric sum", "d float8 max"], delete_when=None, buckets=1)
@@ -393,13 +393,13 @@ def test_sums_of_floating_point_numbers_are_warned_of(tx: psycopg.Connection) ->
 
 
 @pytest.mark.parametrize("extension", ["hll", "tdigest"])
-def test_sketches_where_the_extension_is_there(tx: psycopg.Connection, extension: str) -> None:
+def test_sketches_are_combined_if_the_extension_exists(tx: psycopg.Connection, extension: str) -> None:
     if not one(tx, "select count(*) from pg_available_extensions where name = %s", extension):
         does_not_apply(f"the server has no extension {extension}")
     tx.execute(f"create schema ext; create extension {extension} schema ext")
     tx.execute("set search_path = ext")
     make_queue(tx, value=[f"v {extension} {extension}"], delete_when=None, buckets=1)
-    tx.execute("set search_path = ''")  # who passes need not see the extension
+    tx.execute("set search_path = ''")  # a pass finds the extension without the search path
     part = {
         "hll": "(select ext.hll_add_agg(ext.hll_hash_integer(i)) from generate_series(%s::int, %s) i)",
         "tdigest": "(select ext.tdigest(i, 100) from generate_series(%s::int, %s) i)",
@@ -423,15 +423,15 @@ def test_sketches_where_the_extension_is_there(tx: psycopg.Connection, extension
         assert 450 < middle < 550
 
 
-def test_conditions_on_the_key_pass_through_the_marks(tx: psycopg.Connection) -> None:
-    """Reading one key of a queue with last(at) looks into one partition of each table only."""
+def test_condition_on_the_key_prunes_partitions_of_current(tx: psycopg.Connection) -> None:
+    """Reading one key of a queue with last(at) scans one partition of each table."""
     make_queue(tx, value=["v text last(at)", "at int max"], delete_when=None, buckets=8)
     plan = "\n".join(line for (line,) in tx.execute("explain select * from pgcombine.wc_current where word = 'a'"))
-    assert plan.count("wc_updates_b") == 4, plan  # its segments
-    assert plan.count("wc_values_b") in (1, 2), plan  # the index is named, too
+    assert plan.count("wc_updates_b") == 4, plan  # one partition in each of the four segments
+    assert plan.count("wc_values_b") in (1, 2), plan  # an index scan names the index and the table
 
 
-def test_types_of_domains(tx: psycopg.Connection) -> None:
+def test_combiners_accept_domains(tx: psycopg.Connection) -> None:
     tx.execute("create domain public.amount as numeric(10, 2) check (value > -100)")
     tx.execute("create domain public.more as public.amount")
     make_queue(tx, value=["a more sum", "b more max"], delete_when=None, buckets=1)
@@ -440,7 +440,7 @@ def test_types_of_domains(tx: psycopg.Connection) -> None:
     assert rows(tx, "wc_values") == [("k", Decimal("3.75"), Decimal(4))]
 
 
-def test_a_part_of_a_sum_out_of_range_fails_loudly_and_loses_nothing(conn: psycopg.Connection) -> None:
+def test_overflow_within_a_pass_raises_and_keeps_updates(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n smallint sum"], buckets=1)
     conn.execute("insert into pgcombine.wc_updates values ('a', 30000), ('a', 30000), ('b', 1)")
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
@@ -449,8 +449,8 @@ def test_a_part_of_a_sum_out_of_range_fails_loudly_and_loses_nothing(conn: psyco
     assert rows(conn, "wc_values") == []
 
 
-def test_uuid_extremes_are_those_of_its_order(tx: psycopg.Connection) -> None:
-    """PostgreSQL 15 has no max(uuid); whether the server's or pgcombine's is taken, it is the type's order."""
+def test_max_of_uuid_follows_the_order_of_the_type(tx: psycopg.Connection) -> None:
+    """PostgreSQL 15 has no max(uuid), so pgcombine's own is used there: both follow the order of the type."""
     make_queue(tx, value=["v uuid max"], delete_when=None, buckets=1)
     ids = [uuid.UUID(int=n) for n in (1, 2**127, 2**127 - 1)]
     tx.cursor().executemany("insert into pgcombine.wc_updates values ('k', %s)", [(i,) for i in ids])

@@ -1,4 +1,8 @@
-"""Functions and aggregates as combiners: found, tried on samples, folded by an aggregate made for them, cleaned up."""
+"""Users' functions and aggregates as combiners.
+
+create_queue finds the function by name, checks it on sample values, and makes an aggregate that folds updates with it.
+drop_queue drops that aggregate.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from .test_combiners import CHECK, PORTIONS, portions
 
 OWN = """
     create schema my;
-    -- saturating addition, not declared strict: without care a null would end it
+    -- saturating addition; it isn't strict, so a fold that passed nulls to it would lose the sum
     create function my.add(a int, b int) returns int language sql immutable as 'select least(a + b, 100)';
     create function my.add0(a int, b int) returns int language sql as 'select coalesce(a, 1000) + coalesce(b, 1000)';
     create function my.minus(a int, b int) returns int language sql as 'select a - b';
@@ -42,7 +46,7 @@ OWN = """
 
 @pytest.fixture
 def my(tx: psycopg.Connection) -> psycopg.Connection:
-    """``tx`` with functions and aggregates in schema my, which is not on the search path."""
+    """``tx`` with functions and aggregates in the schema my, which isn't on the search path."""
     tx.execute(OWN)
     return tx
 
@@ -52,7 +56,7 @@ def combiners(conn: psycopg.Connection) -> list[str]:
 
 
 def made(conn: psycopg.Connection) -> int:
-    """How many functions and aggregates there are that pgcombine made to fold others."""
+    """The number of functions and aggregates that pgcombine made in order to fold updates."""
     return one(conn, "select count(*) from pg_proc where proname ~ '^fold_.*_[0-9a-f]{8}$'")
 
 
@@ -75,7 +79,7 @@ def made(conn: psycopg.Connection) -> int:
         ("my.pair last(at)", ["(1,2)"], "(1,2)", None),
     ],
 )
-def test_accepted(
+def test_functions_and_aggregates_work_as_combiners(
     my: psycopg.Connection, value: str, updates: list[str | None], combined: str, name: str | None
 ) -> None:
     make_queue(my, value=[f"v {value}", "at int max"], delete_when=None, buckets=1)
@@ -112,13 +116,16 @@ def test_accepted(
         ("int my.no", 'unknown combiner "my.no" for type "int"'),
         ("int no.where", 'unknown combiner "no.where" for type "int"'),
         ("text my.add", 'unknown combiner "my.add" for type "text"'),
-        ("int add", 'unknown combiner "add" for type "int".*array_union.* or a function f'),  # my isn't on the path
+        (
+            "int add",
+            'unknown combiner "add" for type "int".*array_union.* or a function f',
+        ),  # unqualified
         ("int my.add(at)", "takes no column"),
         ("json my.add", 'unknown combiner "my.add"'),
         ("int array_cat", 'unknown combiner "array_cat"'),
     ],
 )
-def test_refused(my: psycopg.Connection, value: str, problem: str) -> None:
+def test_unsuitable_functions_are_refused(my: psycopg.Connection, value: str, problem: str) -> None:
     with pytest.raises(psycopg.Error, match=f"(?s){problem}") as caught, my.transaction():
         make_queue(my, value=[f"v {value}", "at int max"], delete_when=None, buckets=1)
     assert caught.value.sqlstate == "PC003"
@@ -126,7 +133,7 @@ def test_refused(my: psycopg.Connection, value: str, problem: str) -> None:
     assert made(my) == 0
 
 
-def test_samples_that_a_function_refuses_are_left_out(my: psycopg.Connection) -> None:
+def test_check_skips_samples_that_the_function_refuses(my: psycopg.Connection) -> None:
     notices: list[str] = []
     my.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     make_queue(my, value=["v int my.picky"], delete_when=None, buckets=1)
@@ -135,7 +142,7 @@ def test_samples_that_a_function_refuses_are_left_out(my: psycopg.Connection) ->
     assert notices == ['combiner "my.never(integer, integer)" of column "v" wasn\'t checked: never']
 
 
-def test_in_any_portions(my: psycopg.Connection) -> None:
+def test_function_gives_the_same_value_in_one_pass_and_in_several(my: psycopg.Connection) -> None:
     make_queue(my, value=["v int4multirange multirange_union"], delete_when=None, buckets=1)
     ranges = st.sets(st.integers(0, 20), max_size=5)
 
@@ -150,8 +157,8 @@ def test_in_any_portions(my: psycopg.Connection) -> None:
     check()
 
 
-def test_the_name_is_settled_when_the_queue_is_made(my: psycopg.Connection) -> None:
-    """Another function of that name on the search path of who runs the pass changes nothing."""
+def test_queue_keeps_the_function_that_create_queue_found(my: psycopg.Connection) -> None:
+    """A pass calls the function that create_queue found, even if its own search path has another with that name."""
     my.execute("set search_path = my, public")
     make_queue(my, value=["v int add"], delete_when=None, buckets=1)
     my.execute("create schema other; create function other.add(a int, b int) returns int language sql as 'select 0'")
@@ -163,13 +170,13 @@ def test_the_name_is_settled_when_the_queue_is_made(my: psycopg.Connection) -> N
     assert rows(my, "wc_values") == rows(my, "wc_current") == [("k", 7)]
 
 
-def test_what_was_made_goes_with_the_last_queue(my: psycopg.Connection) -> None:
+def test_fold_functions_are_dropped_with_the_last_queue(my: psycopg.Connection) -> None:
     for queue in ("a", "b"):
         make_queue(
             my, queue, value=["v int my.add", "w bigint gcd", "p numeric my.product"], delete_when=None, buckets=1
         )
     assert len(combiners(my)) == 3
-    assert made(my) == 3  # an aggregate each; add, which isn't strict, a function; product is an aggregate
+    assert made(my) == 3  # aggregates for add and gcd, and a strict wrapper of add; product needs none
     my.execute("select pgcombine.drop_queue('a')")
     assert len(combiners(my)) == 3
     my.execute("insert into pgcombine.b_updates values ('k', 1, 2, 3)")
@@ -182,7 +189,7 @@ def test_what_was_made_goes_with_the_last_queue(my: psycopg.Connection) -> None:
     my.execute("drop function my.add")
 
 
-def test_an_upgrade_makes_it_anew(dsn: str) -> None:
+def test_upgrade_recreates_fold_functions(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(OWN)
         make_queue(conn, value=["v int my.add", "r int4range range_merge"], delete_when=None, buckets=1)
@@ -195,7 +202,7 @@ def test_an_upgrade_makes_it_anew(dsn: str) -> None:
         assert rows(conn, "wc_values") == [("k", 3, Int4Range(1, 5))]
 
 
-def test_a_definition_reads_back(my: psycopg.Connection) -> None:
+def test_column_definition_recreates_the_same_queue(my: psycopg.Connection) -> None:
     value = [
         'v text collate "C" last(at)',
         "at integer max",
@@ -212,8 +219,8 @@ def test_a_definition_reads_back(my: psycopg.Connection) -> None:
     make_queue(my, "again", value=[definition for (definition,) in found], delete_when=None, buckets=1)
 
 
-def test_a_grantee_can_pass(conn: psycopg.Connection) -> None:
-    """Who may write a queue's tables may run what folds them."""
+def test_reader_may_run_fold_functions(conn: psycopg.Connection) -> None:
+    """A role that may read wc_current may run the aggregates that pgcombine made for it."""
     if one(conn, "select count(*) from pg_roles where rolname = 'pgcombine_reader'"):
         conn.execute("drop role pgcombine_reader")
     conn.execute(OWN)

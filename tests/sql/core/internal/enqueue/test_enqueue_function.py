@@ -1,4 +1,4 @@
-"""``<queue>_enqueue``: an array for each column."""
+"""``<queue>_enqueue``, the function that enqueues updates given as an array for each column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.queues import combine_all, enqueue_arrays, make_queue, one, rows, v
 WORDS = [(f"w{i % 70}", i) for i in range(300)]
 
 
-def test_updates_in_arrays(tx: psycopg.Connection) -> None:
+def test_arrays_become_updates(tx: psycopg.Connection) -> None:
     make_queue(tx)
     assert enqueue_arrays(tx, []) == 0
     assert one(tx, "select pgcombine.wc_enqueue(null::text[])") == 0
@@ -31,7 +31,7 @@ def test_updates_in_arrays(tx: psycopg.Connection) -> None:
         ("varchar(4)", "i || '     '"),
     ],
 )
-def test_keys_that_the_table_rounds(tx: psycopg.Connection, key: str, finer: str) -> None:
+def test_keys_are_rounded_to_the_type_of_the_column(tx: psycopg.Connection, key: str, finer: str) -> None:
     make_queue(tx, key=[f"k {key}"], delete_when=None)
     assert one(tx, f"select pgcombine.wc_enqueue(array_agg({finer})) from generate_series(1, 400) i") == 400  # noqa: S608
     combine_all(tx)
@@ -39,14 +39,14 @@ def test_keys_that_the_table_rounds(tx: psycopg.Connection, key: str, finer: str
 
 
 @pytest.mark.parametrize("words", ["'[0:1]={a,b}'::text[]", "array[array['a'], array['b']]"])
-def test_arrays_of_other_shapes(tx: psycopg.Connection, words: str) -> None:
+def test_arrays_of_other_shapes_are_flattened(tx: psycopg.Connection, words: str) -> None:
     make_queue(tx)
     assert one(tx, f"select pgcombine.wc_enqueue({words}, array[1, 2])") == 2
     combine_all(tx)
     assert values(tx) == {"a": 1, "b": 2}
 
 
-def test_values_that_are_not_given_take_their_default(tx: psycopg.Connection) -> None:
+def test_missing_values_take_their_default(tx: psycopg.Connection) -> None:
     make_queue(tx, value=["n bigint count", "top int max"])
     assert one(tx, "select pgcombine.wc_enqueue(array_agg('w' || i % 2)) from generate_series(1, 100) i") == 100
     assert one(tx, "select pgcombine.wc_enqueue(word => array['w0'], top => array[7])") == 1
@@ -63,7 +63,7 @@ def test_values_that_are_not_given_take_their_default(tx: psycopg.Connection) ->
     ],
     ids=["lengths", "a null key", "a long key"],
 )
-def test_what_is_refused(tx: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
+def test_bad_arrays_are_refused(tx: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
     make_queue(tx)
     with pytest.raises(psycopg.Error) as caught, tx.transaction():
         tx.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, numbers))
@@ -71,7 +71,7 @@ def test_what_is_refused(tx: psycopg.Connection, words: list[Any], numbers: list
     assert one(tx, "select pgcombine.backlog('wc')") == 0
 
 
-def test_row_security_sees_each_update(tx: psycopg.Connection, role: str) -> None:
+def test_row_security_checks_each_update(tx: psycopg.Connection, role: str) -> None:
     make_queue(tx)
     tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
     tx.execute("alter table pgcombine.wc_updates enable row level security")

@@ -1,4 +1,4 @@
-"""Templates of generated SQL, and texts of users that look like their holes."""
+"""``fill`` replaces names in braces in templates of generated SQL, and keeps braces in users' texts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ODD = {"key": ['"a {updates} %1$s" text'], "value": ['"n {values}" bigint sum'],
         ("", None),
     ],
 )
-def test_fill(tx: psycopg.Connection, template: str, filled: str | None) -> None:
+def test_fill_replaces_known_names_once(tx: psycopg.Connection, template: str, filled: str | None) -> None:
     parts = Jsonb({"keys": "{values} %s", "values": "wrong", "nothing": None})
     assert one(tx, "select nullif(pgcombine_internal.fill(%s, %s), '')", template, parts) == filled
 
 
-def test_names_and_observers_that_look_like_holes(tx: psycopg.Connection) -> None:
+def test_braces_in_users_names_and_observers_are_kept(tx: psycopg.Connection) -> None:
     make_queue(tx, **ODD)  # type: ignore[arg-type]
     tx.execute("create table seen (what text)")
     statement = """insert into seen select '{updates}{values}{brace}{' || "new_n {values}" from changes"""

@@ -1,4 +1,4 @@
-"""Keys that their type considers equal, but that look different: a key's changes all show it in one form."""
+"""Keys that are equal but look different, such as 1 and 1.0: all changes of a key show the form in ``wc_values``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.queues import combine_all, make_queue, one, rows
 from support.queues import hold as quarantine
 from support.tiers import each_nth
 
-# A type, what makes it, and texts of one key each: within a tuple the type finds them equal.
+# A key type, the statement that creates it, and keys. Each tuple has texts of one key: the type finds them equal.
 FORMS = [
     ("numeric", "", [("1", "1.0", "1.000"), ("-2.50", "-2.5"), ("0", "0.00")]),
     ("real", "", [("0", "-0"), ("1", "1")]),
@@ -73,7 +73,7 @@ def update(tx: psycopg.Connection, kind: str, form: str, n: int) -> None:
 def test_changes_show_a_key_as_it_is_stored(
     tx: psycopg.Connection, kind: str, setup: str, keys: list[tuple[str, ...]], layout: dict[str, int]
 ) -> None:
-    """In random updates, among them some that delete keys, by text of key each old value is the last new one."""
+    """In the changes of random updates, for each key's text, the old value is always the previous new value."""
     prepare(tx, setup)
     make_queue(tx, key=[f"k {kind}"], **layout)
     audit(tx)
@@ -92,8 +92,8 @@ def test_changes_show_a_key_as_it_is_stored(
     assert tx.execute("select problem from pgcombine.verify('wc')").fetchall() == []
 
 
-def test_an_expired_key_and_exports(tx: psycopg.Connection) -> None:
-    """What removes a key, and what delivers it again, shows the stored form, too."""
+def test_expiry_and_exports_show_the_stored_form(tx: psycopg.Connection) -> None:
+    """The changes that expire writes and the entries of export_resync show the key in its stored form, too."""
     make_queue(tx, key=["k numeric"], buckets=1, delete_when=None)
     audit(tx)
     make_export(tx)
@@ -114,8 +114,8 @@ def test_an_expired_key_and_exports(tx: psycopg.Connection) -> None:
     assert audited(tx) == [("1.0", None, 1), ("1.0", 1, 2), ("1.0", 2, None)]
 
 
-def test_a_compacted_key_that_comes_back_in_another_form(tx: psycopg.Connection) -> None:
-    """A destination that has keys as text must be told that the first one has gone."""
+def test_export_deletes_a_key_that_returns_in_another_form(tx: psycopg.Connection) -> None:
+    """A compacted export delivers the deletion of 1.0 before the new key 1: a destination may compare keys as text."""
     make_queue(tx, key=["k numeric"], buckets=1)
     make_export(tx, buckets=1)
     for form, n in (("1.0", 1), ("1", 2), ("1", -3), ("1", 4), ("1.00", 5)):
@@ -125,8 +125,8 @@ def test_a_compacted_key_that_comes_back_in_another_form(tx: psycopg.Connection)
     assert [(str(k), old, new) for k, old, new, *_ in taken] == [("1.0", None, None), ("1", None, 9)]
 
 
-def test_a_quarantined_key_in_another_form(tx: psycopg.Connection) -> None:
-    """A key that is held in one form is held, shown and released in each."""
+def test_quarantine_applies_to_all_forms_of_a_key(tx: psycopg.Connection) -> None:
+    """A key that is quarantined as 24:00:00 is also quarantined, hidden and retried as 1 day."""
     make_queue(tx, key=["k interval"], buckets=1)
     audit(tx)
     update(tx, "interval", "1 day", 1)

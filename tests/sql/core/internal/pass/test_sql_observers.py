@@ -1,4 +1,4 @@
-"""Observers in SQL: statements over the relation changes, inside the pass."""
+"""SQL observers: statements that read the relation ``changes`` as a part of the pass's own statement."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_several_observers_see_the_same_changes(conn: psycopg.Connection) -> Non
         "values (see((select word from changes)))",
     ],
 )
-def test_whatever_it_begins_with_it_runs(conn: psycopg.Connection, statement: str) -> None:
+def test_observer_runs_whatever_keyword_it_begins_with(conn: psycopg.Connection, statement: str) -> None:
     make_queue(conn, buckets=1)
     conn.execute("create table seen (word text)")
     conn.execute(
@@ -71,8 +71,8 @@ def test_whatever_it_begins_with_it_runs(conn: psycopg.Connection, statement: st
     assert conn.execute("select word from seen").fetchall() == [("a",)]
 
 
-def test_one_that_would_never_run_is_refused(conn: psycopg.Connection) -> None:
-    """PostgreSQL leaves out what only reads; that this one does isn't seen for the word delete in it."""
+def test_observer_that_postgresql_would_skip_is_refused(conn: psycopg.Connection) -> None:
+    """PostgreSQL skips a CTE that only reads and whose result is unused, so this observer would never run."""
     make_queue(conn, buckets=1)
     statement = "with words as (select 'delete ' || word as word from changes) select quote_literal(word) from words"
     with pytest.raises(psycopg.Error, match="it only reads, so it must begin with select") as refused:
@@ -93,9 +93,7 @@ def test_one_that_would_never_run_is_refused(conn: psycopg.Connection) -> None:
         ("taken", "select 1", "PC002"),
     ],
 )
-def test_a_statement_that_doesnt_work_is_refused(
-    conn: psycopg.Connection, name: str, statement: str, sqlstate: str
-) -> None:
+def test_invalid_statements_are_refused(conn: psycopg.Connection, name: str, statement: str, sqlstate: str) -> None:
     make_queue(conn)
     conn.execute("create table audit (word text)")
     observe(conn, "taken", "insert into audit select word from changes")
@@ -126,8 +124,8 @@ PARTS = ["updates", "held", "counted", "folded", "combined", "removed", "updated
 TAKEN = ["quarantining", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
 
 
-def test_the_names_of_all_parts(conn: psycopg.Connection) -> None:
-    """By PostgreSQL's own plan none is without the prefix but changes, and this module has all of them."""
+def test_ctes_of_a_pass_have_a_prefix(conn: psycopg.Connection) -> None:
+    """PostgreSQL's plan of a pass names exactly the CTEs in TAKEN, with their prefix, and ``changes``."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
@@ -143,11 +141,11 @@ def test_the_names_of_all_parts(conn: psycopg.Connection) -> None:
 @pytest.mark.parametrize(
     "form", ["insert into audit select 'x' from {}", "with f as (select from {}) select word from changes, f"]
 )
-def test_an_observer_reads_changes_alone(conn: psycopg.Connection, form: str) -> None:
+def test_observer_reads_no_other_cte_than_changes(conn: psycopg.Connection, form: str) -> None:
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "first", "insert into audit select word from changes returning word")
-    hold(conn, word="held")  # such updates go elsewhere in the pass
+    hold(conn, word="quarantined")  # with a quarantined key the pass has one more CTE
     for name in (*PARTS, *(f"pgcombine_{name}" for name in TAKEN), 'U&"pgcombine\\005Ffolded"', "unnest($1)"):
         with pytest.raises(psycopg.Error, match='observer "second" of queue "wc"') as refused:
             observe(conn, "second", form.format(name))
@@ -156,8 +154,8 @@ def test_an_observer_reads_changes_alone(conn: psycopg.Connection, form: str) ->
         assert shown in str(refused.value)
 
 
-def test_tables_that_are_named_as_parts(conn: psycopg.Connection) -> None:
-    """A user's table stays readable, and writable, whatever the pass has parts for; one with the prefix is refused."""
+def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
+    """Observers may read a table named like a CTE without its prefix. A table with the prefix is refused."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
@@ -173,8 +171,8 @@ def test_tables_that_are_named_as_parts(conn: psycopg.Connection) -> None:
         observe(conn, "last", "insert into audit select word, 1 from changes")
 
 
-def test_an_upgrade_refuses_an_observer_of_a_former_part(conn: psycopg.Connection, dsn: str) -> None:
-    """And leaves one to its passes whose table isn't there, or not on this role's search path."""
+def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, dsn: str) -> None:
+    """The upgrade accepts an observer whose table is missing, but refuses one that reads a CTE of former versions."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
@@ -190,7 +188,7 @@ def test_an_upgrade_refuses_an_observer_of_a_former_part(conn: psycopg.Connectio
     schema.upgrade(dsn)
 
 
-def test_an_observer_with_the_character_that_marks_a_hole(conn: psycopg.Connection) -> None:
+def test_observer_may_contain_a_control_character(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select 'a\x01b' from changes")

@@ -1,4 +1,4 @@
-"""Values that take much memory: refused when they are written, bounded in a pass, quarantined when they have grown."""
+"""Large values: large updates are refused, passes take a bounded size, and keys that grow too large are quarantined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from psycopg import sql
 from support.queues import combine_all, make_queue, one, rows
 
 MEGABYTE = 1 << 20
-LARGE = {  # a value column, and an expression of a value of about n bytes
+LARGE = {  # a value column, and an expression whose result has about n bytes
     "v text max": "repeat('x', n)",
     "v varchar max": "repeat('x', n)",
     "v bytea min": "convert_to(repeat('x', n), 'UTF8')",
@@ -41,7 +41,7 @@ def put(tx: psycopg.Connection, expression: str, size: int, word: str = "a") -> 
 
 @pytest.mark.parametrize("value", LARGE)
 def test_an_update_of_more_than_a_megabyte_is_refused(tx: psycopg.Connection, value: str) -> None:
-    """However well it is compressed where it comes from."""
+    """The uncompressed size counts, even for a value that is copied compressed from another table."""
     make(tx, value)
     put(tx, LARGE[value], MEGABYTE - 100)
     with pytest.raises(psycopg.errors.CheckViolation, match=BOUND):
@@ -56,7 +56,7 @@ def test_an_update_of_more_than_a_megabyte_is_refused(tx: psycopg.Connection, va
 
 
 @pytest.mark.parametrize("value", ["n numeric sum", "n bigint sum", "n varchar(100) max", "n bit(8) bit_or"])
-def test_types_that_bound_their_values_have_no_check(tx: psycopg.Connection, value: str) -> None:
+def test_types_of_bounded_size_have_no_check(tx: psycopg.Connection, value: str) -> None:
     make_queue(tx, value=[value], delete_when=None)
     assert one(tx, "select count(*) from pg_constraint where conname ~ 'megabyte'") == 0
 
@@ -80,8 +80,8 @@ def test_a_document_of_many_levels_is_refused(tx: psycopg.Connection) -> None:
     assert one(tx, "select v::text from pgcombine.wc_values where word = 'a'") == nested(64)
 
 
-def test_rows_that_are_there_stay(tx: psycopg.Connection) -> None:
-    """An upgrade bounds what comes later; a value that is too large is at fault only when it would change."""
+def test_upgrade_keeps_rows_beyond_the_bound(tx: psycopg.Connection) -> None:
+    """An upgrade adds the bound for new updates. A value that is already larger stays until an update changes it."""
     make_queue(tx, value=["v text max"], delete_when=None, buckets=1)
     for table in ("updates", "values"):
         tx.execute(f"alter table pgcombine.wc_{table} rename to it")
@@ -102,8 +102,8 @@ def test_rows_that_are_there_stay(tx: psycopg.Connection) -> None:
     assert tx.execute("select problem from pgcombine.verify('wc')").fetchall() == []
 
 
-def test_a_value_that_has_grown_too_large(tx: psycopg.Connection) -> None:
-    """Its key is quarantined with an error that says why; the value stays, and the other keys go on."""
+def test_key_with_a_value_beyond_16_megabytes_is_quarantined(tx: psycopg.Connection) -> None:
+    """Bisect quarantines the key with the check constraint's error, keeps its value, and combines the other keys."""
     make_queue(tx, value=["v jsonb jsonb_merge"], delete_when=None, buckets=1)
     document = "jsonb_build_object(n::text, repeat('x', 1000000))"
     for part in range(16):
@@ -122,7 +122,7 @@ def test_a_value_that_has_grown_too_large(tx: psycopg.Connection) -> None:
 
 
 def test_a_pass_takes_about_64_megabytes(tx: psycopg.Connection) -> None:
-    """Slices of keys with more are combined in turn; what a key has is never cut."""
+    """A pass over more takes only a hash range of the keys, but always all updates of a key."""
     make_queue(tx, value=["v jsonb jsonb_merge"], delete_when=None, buckets=1)
     tx.execute(
         "insert into pgcombine.wc_updates (word, v)"
@@ -142,7 +142,7 @@ def test_a_pass_takes_about_64_megabytes(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v text[] array_union"])
 def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value: str) -> None:
-    """No pass reads more of them than it takes to see that they are too many; the other keys go on."""
+    """The pass raises once the updates of a key exceed 256 MB. Bisect quarantines that key and combines the others."""
     make_queue(tx, value=[value], delete_when=None, buckets=1)
     document = "jsonb_build_object('a', repeat('x', 1000000))" if "jsonb" in value else "array[repeat('x', 1000000)]"
     insert = "insert into pgcombine.wc_updates select {}, {} from generate_series(1, {}) i"
@@ -151,14 +151,14 @@ def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value:
     with pytest.raises(psycopg.errors.ProgramLimitExceeded, match=r"of a key of queue .* more than 256 megabytes"):
         combine_all(tx)
     while not one(tx, "select quarantined from pgcombine_internal.bisect('wc', 0, 5)"):
-        pass  # the slice of another key, which is combined
+        pass  # this call combined the hash range of another key
     combine_all(tx)
     held = tx.execute("select key, updates, sqlstate from pgcombine.quarantine").fetchall()
     assert held == [({"word": "a"}, 280, "54000")]
     assert [word for word, _ in rows(tx, "wc_values")] == ["w1", "w2", "w3"]
 
 
-def test_bounds_after_a_rebucket(tx: psycopg.Connection) -> None:
+def test_rebucket_keeps_the_bounds(tx: psycopg.Connection) -> None:
     make(tx, "v jsonb jsonb_merge", buckets=4)
     call = f"select pgcombine.wc_enqueue(array_agg('w' || i), array_agg({LARGE['v jsonb jsonb_merge']}))"
     call += " from generate_series(1, 3) i, (select {} as n) s"

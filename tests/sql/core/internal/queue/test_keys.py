@@ -1,4 +1,4 @@
-"""Keys: two are the same if their column's type and collation say so, whatever the search path of who passes."""
+"""Keys are equal if their column's type and collation say so, whatever the search path of the session that combines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from support.needs import does_not_apply
 from support.queues import combine_all, make_queue, one, rows
 
-# Case-insensitive text as an extension would make it: its own operators, and an implicit way to text, whose
-# operators are what a search path without the type's schema finds.
+# A case-insensitive type as an extension would define it: with its own operators, and an implicit cast to text. Without
+# the type's schema on the search path, PostgreSQL would find the case-sensitive operators of text instead.
 CASELESS = """
     create schema ext;
     create type ext.caseless;
@@ -48,7 +48,7 @@ def make_caseless(conn: psycopg.Connection) -> None:
 
 
 def check_caseless(conn: psycopg.Connection, kind: str) -> None:
-    """Key and value of a caseless type, passed and read by somebody whose path doesn't lead to it."""
+    """Combine and read keys and values of a case-insensitive type with an empty search path."""
     make_queue(
         conn,
         key=[f"word {kind}"],
@@ -65,23 +65,23 @@ def check_caseless(conn: psycopg.Connection, kind: str) -> None:
     found = "select n, best::text, seen::text from pgcombine.wc_{} order by n"
     for relation in ("values", "current"):
         assert conn.execute(found.format(relation)).fetchall() == [(1, "a", "z"), (7, "C", "Y")]
-    # equal to its type: no change
+    # the type finds the new values equal to the old ones, so the pass changes nothing
     conn.execute(insert, ("fluo", 0, "c", "y", 5))
     assert one(conn, "select sum(changes) from generate_series(0, 2) b, pgcombine.combine('wc', b)") == 0
 
 
-def test_a_type_with_its_own_equality(tx: psycopg.Connection) -> None:
+def test_keys_follow_the_equality_of_their_type(tx: psycopg.Connection) -> None:
     make_caseless(tx)
     check_caseless(tx, "ext.caseless")
 
 
-def test_a_domain_over_such_a_type(tx: psycopg.Connection) -> None:
+def test_domain_follows_the_equality_of_its_base_type(tx: psycopg.Connection) -> None:
     make_caseless(tx)
     tx.execute("create domain public.label as ext.caseless check (length(value::text) < 20)")
     check_caseless(tx, "public.label")
 
 
-def test_folds_and_slices_of_such_keys(tx: psycopg.Connection) -> None:
+def test_hash_ranges_follow_the_equality_of_the_type(tx: psycopg.Connection) -> None:
     make_caseless(tx)
     make_queue(tx, key=["word ext.caseless"], buckets=1, pass_limit=10)
     tx.execute("set search_path = ''")
@@ -93,8 +93,8 @@ def test_folds_and_slices_of_such_keys(tx: psycopg.Connection) -> None:
     assert [n for _, n in rows(tx, "wc_values")] == [20] * 20
 
 
-def test_the_hash_of_a_key_of_several_columns(tx: psycopg.Connection) -> None:
-    """Equal keys have one hash, whichever of the columns' types is whose; each column counts."""
+def test_equal_keys_of_several_columns_have_equal_hashes(tx: psycopg.Connection) -> None:
+    """Equal keys have the same hash, although they look different. A difference in any column changes the hash."""
     make_caseless(tx)
     make_queue(tx, key=["a text", "b ext.caseless", "c numeric", "d date"], buckets=1)
     keys = [("x", "k", "1", "2024-01-01"), ("x", "K", "1.0", "2024-01-01"), ("y", "k", "1", "2024-01-01")]
@@ -108,14 +108,14 @@ def test_the_hash_of_a_key_of_several_columns(tx: psycopg.Connection) -> None:
     assert len(set(hashes)) == 5
 
 
-def test_citext(tx: psycopg.Connection) -> None:
+def test_citext_keys_ignore_case(tx: psycopg.Connection) -> None:
     if not one(tx, "select count(*) from pg_available_extensions where name = 'citext'"):
         does_not_apply("the server has no extension citext")
     tx.execute("create schema ext; create extension citext schema ext")
     check_caseless(tx, "ext.citext")
 
 
-def test_a_nondeterministic_collation(tx: psycopg.Connection) -> None:
+def test_keys_follow_a_nondeterministic_collation(tx: psycopg.Connection) -> None:
     if not one(tx, "select count(*) from pg_collation where collname = 'und-x-icu'"):
         does_not_apply("the server is built without ICU")
     tx.execute("create collation public.caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
@@ -138,7 +138,7 @@ def test_a_nondeterministic_collation(tx: psycopg.Connection) -> None:
     assert one(tx, "select sum(changes) from generate_series(0, 2) b, pgcombine.combine('wc', b)") == 0
 
 
-def test_a_collation_orders_the_values(tx: psycopg.Connection) -> None:
+def test_collation_orders_values(tx: psycopg.Connection) -> None:
     make_queue(tx, value=['v text collate "C" max', "w text min"], delete_when=None, buckets=1)
     tx.execute("insert into pgcombine.wc_updates values ('k', 'a'), ('k', 'B')")
     combine_all(tx)
@@ -154,14 +154,14 @@ def test_a_collation_orders_the_values(tx: psycopg.Connection) -> None:
     "column",
     ['word text collate "nosuch"', 'word int collate "C"', 'word text collate "C" collate "C"', "word text collate"],
 )
-def test_collations_that_are_refused(auto: psycopg.Connection, column: str) -> None:
+def test_invalid_collations_are_refused(auto: psycopg.Connection, column: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
         make_queue(auto, key=[column])
     assert caught.value.sqlstate == "PC003", caught.value
 
 
-def test_domains_over_enums(tx: psycopg.Connection) -> None:
-    """PostgreSQL groups by them, but has no operator that compares two."""
+def test_domain_over_an_enum_is_refused_as_a_key(tx: psycopg.Connection) -> None:
+    """PostgreSQL has no operator that compares two values of such a domain, so it can't be a key, but a value."""
     tx.execute("create type mood as enum ('sad', 'happy'); create domain mood_here as mood")
     with pytest.raises(psycopg.Error) as caught, tx.transaction():
         make_queue(tx, key=["mood mood_here"])
@@ -186,8 +186,8 @@ HOSTILE = """
 """
 
 
-def test_operators_in_front_of_the_search_path(tx: psycopg.Connection) -> None:
-    """Even those that hide PostgreSQL's own."""
+def test_pass_ignores_operators_on_the_search_path(tx: psycopg.Connection) -> None:
+    """Users' operators that hide PostgreSQL's own on the search path don't change what a pass does."""
     tx.execute(HOSTILE)
     make_queue(tx, key=["day date", "k numeric"], value=["n numeric sum", "last date max"], delete_when=None, buckets=1)
     tx.execute("set search_path = hostile, pg_catalog")
@@ -205,8 +205,8 @@ def test_operators_in_front_of_the_search_path(tx: psycopg.Connection) -> None:
     assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
 
 
-def test_the_operator_is_that_of_the_primary_key(tx: psycopg.Connection) -> None:
-    """For every type that can be a key, and their arrays."""
+def test_equality_operator_is_the_one_of_a_primary_key(tx: psycopg.Connection) -> None:
+    """For each key type, and for its array, type_operator finds the equality operator that a primary key uses."""
     tx.execute("create type public.mood as enum ('sad', 'happy'); create domain public.more as varchar(9)")
     found = tx.execute("""
         select t.oid::regtype::text

@@ -1,7 +1,6 @@
-"""Queues of many buckets on a server with room for few locks: a clear error, and a way to drop them all the same.
+"""Queues with more tables than the server can lock: statements raise a clear error, and drop_large_queue works.
 
-Each server is one of its own with ``max_locks_per_transaction`` as small as it can be: as many buckets as it takes to
-run out are fewer then.
+The tests start servers with the smallest ``max_locks_per_transaction``, so that 100 buckets are enough to run out.
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         server.close()
 
 
-def test_the_room_is_what_the_server_says(conn: psycopg.Connection) -> None:
-    """The documented minimum, and room for the server's own processes; and that much can be locked."""
+def test_lock_capacity_can_be_locked(conn: psycopg.Connection) -> None:
+    """A transaction can take as many locks as lock_capacity returns."""
     capacity = one(conn, "select pgcombine_internal.lock_capacity()")
     assert 500 < capacity < 1000
     with conn.transaction():
         conn.execute("select pg_advisory_xact_lock(i) from generate_series(1, %s) i", (capacity,))
 
 
-def test_the_room_by_the_version(conn: psycopg.Connection) -> None:
-    """PostgreSQL 19, which no test can start yet, has half the room for the same setting."""
+def test_lock_capacity_depends_on_the_version(conn: psycopg.Connection) -> None:
+    """PostgreSQL 19 has half as many locks with the same setting. The test passes its version as a parameter."""
     here = one(conn, "select pgcombine_internal.lock_capacity()")
     version = one(conn, "select current_setting('server_version_num')::int")
     assert one(conn, "select pgcombine_internal.lock_capacity(%s)", version) == here
@@ -68,9 +67,9 @@ def test_the_room_by_the_version(conn: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("key", ["word text", "word int"])
 @pytest.mark.parametrize("value", [["n bigint sum"], ["n bigint sum", "s text last(at)", "at timestamptz max"]])
-def test_locks_are_foretold(conn: psycopg.Connection, key: str, value: list[str]) -> None:
+def test_locks_to_drop_estimates_the_locks_of_a_drop(conn: psycopg.Connection, key: str, value: list[str]) -> None:
     make_queue(conn, key=[key], value=value, buckets=8)
-    foretold = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
+    estimated = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
     with conn.transaction():
         conn.execute("select pgcombine.drop_queue('wc')")
         taken = one(
@@ -78,11 +77,11 @@ def test_locks_are_foretold(conn: psycopg.Connection, key: str, value: list[str]
             "select count(distinct (locktype, database, relation, classid, objid)) from pg_locks"
             " where pid = pg_backend_pid()",
         )
-    assert foretold - 100 < taken <= foretold
+    assert estimated - 100 < taken <= estimated
 
 
 def needed(error: TooManyLocksError) -> int:
-    """The setting that the error names; it says so only if it is more than the one there is."""
+    """The value of max_locks_per_transaction that the error's hint recommends."""
     found = re.search(r"set max_locks_per_transaction to (\d+) or more \(it is 10\) and restart", str(error))
     assert found, error
     return int(found[1])
@@ -97,7 +96,7 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
         with pytest.raises(
             TooManyLocksError, match=r"to drop queue \"wc\" takes about \d+ locks.*drop_large_queue"
         ) as caught:
-            WC.drop(conn)  # it doesn't wait for the other
+            WC.drop(conn)  # it raises at once, although the other session has locks on the tables
     assert caught.value.sqlstate == "PC011"
     per_unit = one(
         conn, "select pgcombine_internal.lock_capacity() / current_setting('max_locks_per_transaction')::bigint"
@@ -117,7 +116,7 @@ def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection)
 
 
 @pytest.mark.slow
-def test_create_with_more_than_there_is_memory_for(conn: psycopg.Connection) -> None:
+def test_create_is_refused_if_locks_run_out(conn: psycopg.Connection) -> None:
     wanted = {"key": ["word text"], "value": ["n bigint sum"], "buckets": 1024}
     with pytest.raises(TooManyLocksError, match=r"to create queue.*buckets_per_partition") as caught:
         CombineQueue("wc", **wanted).create(conn)
@@ -128,7 +127,7 @@ def test_create_with_more_than_there_is_memory_for(conn: psycopg.Connection) -> 
 
 
 def fill(session: psycopg.Connection, step: int) -> None:
-    """Take all locks that are to be had, but for less than ``step``."""
+    """Take locks until fewer than ``step`` are free."""
     with suppress(psycopg.errors.OutOfMemory):
         for i in range(0, 100_000, step):
             session.execute("savepoint s")
@@ -139,8 +138,8 @@ def fill(session: psycopg.Connection, step: int) -> None:
     session.execute("rollback to s")
 
 
-def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """What fits as the server is configured may not fit now."""
+def test_drop_is_refused_while_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
+    """A drop that the settings allow raises the same error if another session holds the locks."""
     make_queue(conn, buckets=8)
     assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
     with psycopg.connect(dsn) as other:
@@ -152,7 +151,7 @@ def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_over_more_tables_than_can_be_locked(
+def test_workers_serve_more_tables_than_can_be_locked(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     queues = [f"q{number}" for number in range(1 + one(conn, "select pgcombine_internal.lock_capacity()") // BUCKETS)]
@@ -162,22 +161,22 @@ def test_a_worker_over_more_tables_than_can_be_locked(
         for queue in queues:
             add(conn, {"a": 1, "b": 1}, queue)
         for queue in queues:
-            eventually(lambda queue=queue: values(conn, queue) == {"a": 1, "b": 1}, what="it is combined")
+            eventually(
+                lambda queue=queue: values(conn, queue) == {"a": 1, "b": 1}, what="the worker combines the queue"
+            )
     assert warnings(caplog) == []
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert shown.returncode == 0, shown.stderr
     assert {queue["backlog"] for queue in json.loads(shown.stdout)["queues"]} == {0}
     assert one(conn, "select sum(backlog) from pgcombine.status") == 0
-    # a psql user's pass chooses its bucket likewise
+    # combine without a bucket, as a user of psql calls it, finds a bucket without locking all tables
     add(conn, {"a": 1}, queues[0])
     combine_all(conn, queues[0])
     assert values(conn, queues[0]) == {"a": 2, "b": 1}
 
 
-def test_what_the_server_lacks_is_not_a_lost_connection(
-    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The worker says what it is and what to do, and goes on when there is room again."""
+def test_worker_survives_a_lack_of_locks(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A worker logs the server's error and hint, keeps its connection, and combines when locks are free again."""
     WC.create(conn)
 
     def told(event: str) -> list[str]:
@@ -188,16 +187,18 @@ def test_what_the_server_lacks_is_not_a_lost_connection(
         add(writer, {"a": 1})
         fill(other, 2)
         writer.commit()
-        # of a look, or of a pass: whichever met it first
-        (failed, *_) = eventually(lambda: told("pass.failed") or told("worker.trouble"), what="the worker tells")
+        # either a poll or a pass meets the error first
+        (failed, *_) = eventually(
+            lambda: told("pass.failed") or told("worker.trouble"), what="the worker logs the error"
+        )
         assert re.search(r"sqlstate=53200 .*out of shared memory.*You might need to.*max_locks_per_transaction", failed)
         other.rollback()
-        eventually(lambda: values(conn) == {"a": 1}, what="it goes on")
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines again")
     assert told("worker.disconnected") == []
 
 
 @pytest.mark.slow
-def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:
+def test_command_drops_a_large_queue(conn: psycopg.Connection, dsn: str) -> None:
     WC.create(conn)
     make_queue(conn, "other")
     add(conn, {"a": 1})
@@ -215,8 +216,8 @@ def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> None:
-    """After its first transaction the queue is gone for everybody; the rest is done when it is called again."""
+def test_second_call_finishes_an_interrupted_drop(conn: psycopg.Connection, dsn: str) -> None:
+    """drop_large_queue removes the queue in its first transaction. A second call drops the tables that are left."""
     WC.create(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -239,7 +240,7 @@ def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> Non
     assert values(conn) == {}
 
 
-def test_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
+def test_drop_large_queue_refuses_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
     make_queue(conn)
     call = "call pgcombine.drop_large_queue('wc')"
     with pytest.raises(psycopg.Error, match="can't run in a transaction") as refused, conn.transaction():

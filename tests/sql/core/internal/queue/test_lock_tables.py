@@ -1,4 +1,4 @@
-"""The locks of those who exchange or drop a queue's tables, beside transactions that use these in any order."""
+"""``lock_tables``: rebucket and drop_queue lock a queue's tables without a deadlock with transactions that use them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ DROP = "select pgcombine.drop_queue('wc', force => true)"
 TAKERS = {"rebucket": REBUCKET, "drop": DROP}
 
 
-def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, patience: str = "300ms") -> None:
-    """A transaction that has used a table and uses another one, time and again while ``taker`` tries for its locks.
+def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, time_limit: str = "300ms") -> None:
+    """While the statement ``taker`` tries to lock the tables, a transaction that has used a table uses another one.
 
-    The taker gives up after half of ``patience``; the transaction then waits for less than 200 ms, after which it looks
-    for a deadlock.
+    The taker gives up an attempt after half of ``time_limit``: 150 ms by default. The transaction waits 200 ms before
+    it looks for a deadlock.
     """
     make_queue(conn, buckets=2)
     with (
         psycopg.connect(dsn, options="-c deadlock_timeout=200ms") as user,
-        psycopg.connect(dsn, options=f"-c deadlock_timeout={patience}") as taking,
+        psycopg.connect(dsn, options=f"-c deadlock_timeout={time_limit}") as taking,
     ):
         user.execute(USES[first].encode())
         with in_background(lambda: taking.execute(taker.encode())):
@@ -54,7 +54,7 @@ def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str
         *(pytest.param(REBUCKET, *order, marks=pytest.mark.slow) for order in ORDERS if order not in FAST),
     ],
 )
-def test_no_deadlock(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str) -> None:
+def test_no_deadlock_occurs(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str) -> None:
     meet(conn, dsn, taker, first, second)
     if taker is REBUCKET:
         combine_all(conn)
@@ -63,14 +63,14 @@ def test_no_deadlock(conn: psycopg.Connection, dsn: str, taker: str, first: str,
     assert one(conn, "select count(*) from pgcombine.bucket") == (3 if taker is REBUCKET else 0)
 
 
-def test_an_attempt_that_waits_for_long_is_noticed(conn: psycopg.Connection, dsn: str) -> None:
+def test_long_attempt_causes_a_deadlock(conn: psycopg.Connection, dsn: str) -> None:
     with pytest.raises(errors.DeadlockDetected):
-        meet(conn, dsn, REBUCKET, "enqueue", "current", patience="1h")
+        meet(conn, dsn, REBUCKET, "enqueue", "current", time_limit="1h")
 
 
 @pytest.mark.parametrize("blocked", ["share", "no key update"])
-def test_the_row_of_the_queue(conn: psycopg.Connection, dsn: str, blocked: str) -> None:
-    """A session that pauses the queue, or sets its condition, and then uses its tables."""
+def test_locked_row_of_the_queue_ends_the_attempt(conn: psycopg.Connection, dsn: str, blocked: str) -> None:
+    """lock_tables gives up while another session locks the queue's row: that session may use the tables next."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as user, psycopg.connect(dsn, autocommit=True) as taking:
         user.execute(f"select from pgcombine.queue for {blocked}".encode())

@@ -1,4 +1,4 @@
-"""CombineQueue checks rows and keys before the server sees them."""
+"""CombineQueue checks updates and keys before it sends them, and raises pgcombine's exceptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum", "c int count"], delete_when="n = 0", buckets=2)
 
 
-def test_mappings_and_sequences(tx: psycopg.Connection) -> None:
+def test_updates_may_be_mappings_or_sequences(tx: psycopg.Connection) -> None:
     WC.create(tx)
     updates: list[Any] = [
         {"word": "a", "n": 1},
@@ -48,7 +48,7 @@ def test_mappings_and_sequences(tx: psycopg.Connection) -> None:
         (5, "an update is a mapping or a sequence of columns, not 5"),
     ],
 )
-def test_a_row_that_does_not_fit(tx: psycopg.Connection, row: Any, message: str) -> None:
+def test_update_that_does_not_fit_is_refused(tx: psycopg.Connection, row: Any, message: str) -> None:
     WC.create(tx)
     with pytest.raises(InvalidUpdateError, match=message) as refused, tx.transaction():
         WC.enqueue(tx, [("good", 1, 1), row])
@@ -56,7 +56,7 @@ def test_a_row_that_does_not_fit(tx: psycopg.Connection, row: Any, message: str)
     assert rows(tx, "wc_pending") == []
 
 
-def test_keys_of_several_columns(tx: psycopg.Connection) -> None:
+def test_keys_of_several_columns_are_tuples(tx: psycopg.Connection) -> None:
     pairs = CombineQueue("pairs", key=["a text", "b int"], value=["n bigint sum"])
     pairs.create(tx)
     pairs.enqueue(tx, [("x", 1, 5), ("x", 2, 6), ("y", 1, 7)])
@@ -66,7 +66,7 @@ def test_keys_of_several_columns(tx: psycopg.Connection) -> None:
         pairs.get(tx, [("x",)])
 
 
-def test_errors_are_the_programs_own(tx: psycopg.Connection) -> None:
+def test_errors_have_their_exception_classes(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1})
     cases: list[tuple[type[Exception], str, Any]] = [

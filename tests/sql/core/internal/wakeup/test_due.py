@@ -1,4 +1,4 @@
-"""``due``: buckets whose last pass failed are passed over again, whether anything is pending or not."""
+"""``due`` returns a bucket whose last pass failed, even if the bucket has no pending updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def due(conn: psycopg.Connection) -> list[tuple[str, int]]:
 def test_a_failing_bucket_without_updates_is_due(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute(FAIL)
-    assert due(tx) == [], "a short while ago"
+    assert due(tx) == [], "the bucket isn't due before retry_at"
     tx.execute("update pgcombine.failure set retry_at = clock_timestamp()")
     assert due(tx) == [("wc", 0)]
     tx.execute("select pgcombine.pause('wc')")
@@ -29,8 +29,8 @@ def test_a_failing_bucket_without_updates_is_due(tx: psycopg.Connection) -> None
     assert one(tx, FAILING) == 0
 
 
-def test_a_failure_that_is_recorded_after_another_pass_took_all(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_clears_a_failure_without_pending_updates(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute(FAIL)
     with workers(dsn, "wc", poll=0.05):
-        eventually(lambda: one(conn, FAILING) == 0, what="the failure is forgotten")
+        eventually(lambda: one(conn, FAILING) == 0, what="the worker clears the failure")
