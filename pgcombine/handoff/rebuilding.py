@@ -27,7 +27,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,19 +37,17 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
-from pgcombine import schema
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import PgCombineError, ReplicaError, ReplicationError, first_line, translated
-from pgcombine.handoff.connections import Peer, address, addresses, known_servers, open_peer
-from pgcombine.handoff.copying import Copy, copy_queue, snapshot
+from pgcombine.errors import ReplicaError, ReplicationError, translated
+from pgcombine.handoff.connections import address, addresses, known_servers
+from pgcombine.handoff.copying import copy_queue, snapshot
+from pgcombine.handoff.rebuild_plan import Plan
 from pgcombine.handoff.replayer import Replayer
-from pgcombine.handoff.verifying import differing, present
 
 log = logging.getLogger("pgcombine.handoff")
 
 TIMEOUT_SECONDS = 600.0
-_CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
@@ -102,38 +100,26 @@ def rebuild(
         if source not in dsns or source == name:
             raise ReplicaError(f'"{source}" can\'t be a source: name another server that is registered here')
     with ExitStack() as stack:
-        return _Rebuild(stack, dsns, name, list(sources), force, time.monotonic() + timeout).run()
+        plan = Plan(stack, dsns, name, list(sources), force)
+        return _Rebuild(plan, time.monotonic() + timeout).run(force)
 
 
 class _Rebuild:
-    def __init__(
-        self, stack: ExitStack, dsns: dict[str, str], name: str, sources: list[str], force: bool, deadline: float
-    ) -> None:
-        self._dsns = dsns
-        self._name = name
-        self._force = force
+    def __init__(self, plan: Plan, deadline: float) -> None:
+        self._plan = plan
         self._deadline = deadline
-        self._stack = stack
         self._repair = uuid4()
-        self._target = self._open(name)
-        schema.check_connection(self._target.connection)
-        self._coordinators, unreached = self._open_coordinators({name, *sources})
-        wanted = sources or [coordinator for coordinator in self._coordinators if coordinator != name]
-        self._placed = self._placements()
-        self._plan = self._planned(wanted)
-        used = {copy.source for copy in self._plan}
-        self._sources = [source for source in wanted if source in used]
-        self._done = Rebuilt(name, tuple(self._sources), unreached=unreached)
+        self._target = plan.target
+        self._done = Rebuilt(plan.name, tuple(plan.sources), unreached=plan.unreached)
 
-    def run(self) -> Rebuilt:
-        if not self._force:
-            self._refuse_loss()
-        marks = self._refuse_incomplete()
-        target = self._target.connection
-        with translated(), target.transaction():
-            target.execute("select pgcombine_internal.handoff_rebuild_begin()")
-            if not self._force:
-                self._refuse_loss()  # again, now that the server takes no writes
+    def run(self, force: bool) -> Rebuilt:
+        if not force:
+            self._plan.refuse_loss()
+        marks = self._plan.refuse_incomplete()
+        with translated(), self._target.transaction():
+            self._target.execute("select pgcombine_internal.handoff_rebuild_begin()")
+            if not force:
+                self._plan.refuse_loss()  # again, now that the server takes no writes
             self._announce()
             self._deliver_hints()
             self._copy()
@@ -141,123 +127,17 @@ class _Rebuild:
             quarantined = self._quarantined()
             id, epoch = self._end()
         done = self._done
-        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(done.sources), done.tokens)
+        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._plan.name, ",".join(done.sources), done.tokens)
         self._notify(id, epoch, quarantined, marks)
         return done
 
-    def _open(self, name: str) -> Peer:
-        peer = open_peer(name, self._dsns[name], _CONNECT_SECONDS)
-        self._stack.callback(peer.connection.close)
-        return peer
-
-    def _open_coordinators(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
-        """Connect to all coordinators. Returns those that answer, and for the others the reasons.
-
-        Raises if one of ``required`` doesn't answer. Unless ``force`` is given, all are required: a silent coordinator
-        may have delivered a write to the server that no source has.
-        """
-        coordinators, unreached = {}, {}
-        for coordinator in self._dsns:
-            try:
-                coordinators[coordinator] = self._open(coordinator)
-            except (psycopg.Error, PgCombineError) as error:
-                if coordinator in required:
-                    raise
-                if not self._force:
-                    raise ReplicationError(
-                        f'server "{coordinator}" doesn\'t answer, so writes that it had delivered to '
-                        f'"{self._name}" may be missing: bring it back, remove it first '
-                        f"(pgcombine replicas rm {coordinator}), or pass --force: "
-                        f"{first_line(error)}"
-                    ) from error
-                unreached[coordinator] = first_line(error)
-        return coordinators, unreached
-
-    def _others(self) -> Iterator[tuple[str, Connection]]:
-        """The coordinators that write hints for the server, with their connections."""
-        return (
-            (coordinator, peer.connection)
-            for coordinator, peer in self._coordinators.items()
-            if coordinator != self._name
-        )
-
-    def _placements(self) -> dict[str, tuple[Any, ...]]:
-        """Return servers, replicas, placed and former servers of each queue, as the first coordinator knows them."""
-        placed: dict[str, tuple[Any, ...]] = {}
-        for _, coordinator in self._others():
-            for queue, servers, *rest in coordinator.execute(query("handoff_placed").encode()):
-                if queue not in placed or placed[queue][0] is None:
-                    placed[queue] = (servers, *rest)
-        return placed
-
-    def _planned(self, wanted: list[str]) -> list[Copy]:
-        """Return the plan: the slots of each queue to copy from each source. Raises ReplicaError if slots have none."""
-        plan = []
-        for queue, (_, replicas, placed, _) in sorted(self._placed.items()):
-            rows = self._target.connection.execute(
-                query("handoff_sources").encode(),
-                (self._name, placed, replicas, wanted),
-            ).fetchall()
-            for source, slots in rows:
-                if source is None:
-                    raise ReplicaError(
-                        f'{len(slots)} of 256 slots of queue "{queue}" are on none of the servers '
-                        f"{', '.join(wanted) or '(none answers)'}: name all servers that hold them, once they answer",
-                        queue=queue,
-                    )
-                plan.append(Copy(queue, source, slots))
-        if not plan:
-            raise ReplicaError(f"there is nothing to rebuild: {', '.join(wanted)} have no replicated queue")
-        return plan
-
-    def _refuse_incomplete(self) -> dict[str, str]:
-        """Return by coordinator a reason why a source needs repair.
-
-        Unless ``force`` is given, raises ReplicaError if a source needs repair.
-        """
-        marks: dict[str, str] = {}
-        for coordinator, peer in self._coordinators.items():
-            for source, reason in peer.connection.execute(
-                query("handoff_incomplete").encode(), {"sources": self._sources}
-            ):
-                if not self._force:
-                    raise ReplicaError(
-                        f'server "{source}" needs repair itself, according to "{coordinator}": {reason} '
-                        "(run pgcombine replicas repair or choose another source; with --force the copy needs repair, "
-                        "too)"
-                    )
-                if coordinator != self._name:
-                    marks[coordinator] = f'it was copied from "{source}", which needs repair: {reason}'
-        return marks
-
-    def _refuse_loss(self) -> None:
-        """Raise ReplicaError if the server has writes that no source has, and that no hint brings to one."""
-        mine: set[UUID] = set()
-        for source in self._sources:
-            own, others = differing(
-                self._target.connection, self._name, self._coordinators[source].connection, source, surplus=True
-            )
-            mine |= own.keys() - others.keys()
-        # A write's hint is deleted after its delivery. So hints are read before the sources are asked again.
-        for peer in self._coordinators.values():
-            hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
-            mine.difference_update(*peer.connection.execute(hinted, (list(mine), self._sources)))
-        for source in self._sources:
-            mine -= present(self._coordinators[source].connection, mine)
-        if mine:
-            raise ReplicaError(
-                f'{len(mine)} writes of server "{self._name}" are on none of its sources ({", ".join(self._sources)}), '
-                f"such as {min(mine)}: a rebuild would lose them "
-                "(pgcombine replicas repair saves them, --force doesn't)"
-            )
-
     def _announce(self) -> None:
         """Have the coordinators mark the server, and wait for the writes there that may have begun before the mark."""
-        where = address(self._dsns[self._name])
-        for coordinator, connection in self._others():
+        where = address(self._plan.dsns[self._plan.name])
+        for coordinator, connection in self._plan.others():
             with translated():
                 connection.execute(
-                    "select pgcombine_internal.handoff_repair_begin(%s, %s, %s)", (self._name, where, self._repair)
+                    "select pgcombine_internal.handoff_repair_begin(%s, %s, %s)", (self._plan.name, where, self._repair)
                 )
             writers = query("handoff_writers").encode()
             before = set(connection.execute(writers))
@@ -266,15 +146,15 @@ class _Rebuild:
 
     def _deliver_hints(self) -> None:
         """Deliver the hints that wait now for the sources."""
-        for coordinator, peer in self._coordinators.items():
+        for coordinator, peer in self._plan.coordinators.items():
             (now,) = one(peer.connection, "select clock_timestamp()")
-            for source in self._sources:
+            for source in self._plan.sources:
                 if source != coordinator:
                     self._deliver(coordinator, peer.connection, source, now)
 
     def _deliver(self, coordinator: str, connection: Connection, source: str, until: datetime) -> None:
         """Deliver the hints for a source that the coordinator had at the time ``until``."""
-        replayer = Replayer(self._dsns[coordinator], [source], min_age=0.2)
+        replayer = Replayer(self._plan.dsns[coordinator], [source], min_age=0.2)
         while True:
             count, state, reason = one(connection, query("handoff_delivering").encode(), source, until)
             if not count:
@@ -288,71 +168,69 @@ class _Rebuild:
 
     def _wait(self, why: str) -> None:
         if time.monotonic() > self._deadline:
-            raise ReplicationError(f'server "{self._name}" was not rebuilt in time: {why}')
+            raise ReplicationError(f'server "{self._plan.name}" was not rebuilt in time: {why}')
         time.sleep(_POLL_SECONDS)
 
     def _copy(self) -> None:
         with ExitStack() as stack:
-            sources = {name: stack.enter_context(snapshot(self._open(name).connection)) for name in self._sources}
-            for queue, copies in itertools.groupby(self._plan, lambda copy: copy.queue):
+            sources = {
+                name: stack.enter_context(snapshot(self._plan.open(name).connection)) for name in self._plan.sources
+            }
+            for queue, copies in itertools.groupby(self._plan.copies, lambda copy: copy.queue):
                 found = [(copy, sources[copy.source]) for copy in copies]
-                values, updates = copy_queue(queue, found, self._name, self._target.connection)
+                values, updates = copy_queue(queue, found, self._plan.name, self._target)
                 self._done.values += values
                 self._done.updates += updates
 
     def _inform(self) -> None:
         """Register the other servers at an empty target, and store there which servers hold each queue."""
-        target = self._target.connection
-        if not addresses(target)[1]:
+        if not addresses(self._target)[1]:
             known: dict[str, str] = {}  # a coordinator's address is registered only at other servers
-            for _, coordinator in self._others():
+            for _, coordinator in self._plan.others():
                 known |= addresses(coordinator)[1]
-            named = [name for name in known if name in self._dsns]
-            target.execute(
+            named = [name for name in known if name in self._plan.dsns]
+            self._target.execute(
                 "select pgcombine_internal.handoff_register_missing(%s, %s)", (named, [known[name] for name in named])
             )
-        for queue, placement in self._placed.items():
-            target.execute(
-                "update pgcombine.handoff_queue set (servers, replicas, placed, former) = (%s, %s, %s, %s) "
-                "where queue = %s and servers is null",
-                (*placement, queue),
-            )
+        for queue, placement in self._plan.placed.items():
+            self._target.execute(query("handoff_place_missing").encode(), (*placement, queue))
 
     def _end(self) -> tuple[UUID, int]:
         """Let the server take writes again when the transaction commits. Returns its new id and its epoch."""
         slots: dict[str, dict[str, list[int] | None]] = {}
-        for copy in self._plan:
+        for copy in self._plan.copies:
             slots.setdefault(copy.queue, {})[copy.source] = copy.slots
         self._done.queues = tuple(slots)
         statement = "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s)"
-        id, epoch, self._done.tokens = one(self._target.connection, statement, Jsonb(slots))
+        id, epoch, self._done.tokens = one(self._target, statement, Jsonb(slots))
         return id, epoch
 
     def _quarantined(self) -> dict[str, list[UUID]]:
         """Return, by coordinator, the writes in the copy of which the coordinator quarantined updates for a source."""
         quarantined = {}
-        for coordinator, connection in self._others():
+        for coordinator, connection in self._plan.others():
             rows = connection.execute(
-                "select distinct token from pgcombine.handoff_quarantine where destination = any(%s)", (self._sources,)
+                "select distinct token from pgcombine.handoff_quarantine where destination = any(%s)",
+                (self._plan.sources,),
             ).fetchall()
-            found = self._target.connection.execute(
+            found = self._target.execute(
                 "select token from pg_temp.handoff_stage where token = any(%s)", ([token for (token,) in rows],)
             ).fetchall()
             quarantined[coordinator] = [token for (token,) in found]
         return quarantined
 
     def _notify(self, id: UUID, epoch: int, quarantined: Mapping[str, list[UUID]], marks: Mapping[str, str]) -> None:
-        for coordinator, connection in self._others():
+        for coordinator, connection in self._plan.others():
             try:
                 (repaired,) = one(
                     connection,
                     "select pgcombine_internal.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
                     *(
-                        self._name,
+                        self._plan.name,
                         id,
                         epoch,
                         self._repair,
-                        self._sources,
+                        self._plan.sources,
                         quarantined[coordinator],
                         marks.get(coordinator),
                     ),
