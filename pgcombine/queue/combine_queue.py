@@ -275,6 +275,9 @@ def queues(connection: Any) -> list[str]:
 
 def require(connection: Any, names: Iterable[str]) -> None:
     """Raise QueueNotFoundError for the first of ``names`` that isn't a queue."""
+    known = set(queues(connection))
     for name in names:
+        if name in known:
+            continue
         with translated(queue=name):
             unwrap(connection).execute("select pgcombine_internal.require_queue(%s)", (name,))
