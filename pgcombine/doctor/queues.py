@@ -193,7 +193,7 @@ def structure(context: Context) -> Iterator[Finding]:
         for problem in problems:
             yield error(
                 problem,
-                "pgcombine db upgrade makes triggers, functions and views anew; "
+                "pgcombine db upgrade creates the triggers, functions and views again; "
                 f"pgcombine verify {row['queue']} checks more",
                 subject=row["queue"],
             )

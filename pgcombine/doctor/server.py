@@ -130,7 +130,7 @@ def timeouts(context: Context) -> Iterator[Finding]:
     if seconds == 0:
         found = True
         yield info(
-            "idle_in_transaction_session_timeout is 0: a forgotten transaction holds its snapshot for ever",
+            "idle_in_transaction_session_timeout is 0: a forgotten transaction holds its snapshot without limit",
             "set idle_in_transaction_session_timeout to some minutes, for applications at least",
             value=0,
         )

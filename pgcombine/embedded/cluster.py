@@ -54,7 +54,7 @@ class Cluster:
                 return None
             raise ConfigError(
                 f"{self.data} is no data directory of PostgreSQL: PG_VERSION is missing; "
-                f"restore it, or remove {self.directory} to begin anew"
+                f"restore it, or remove {self.directory} to begin with an empty database"
             ) from None
 
     def programs(self, asked: int | None) -> Programs:
@@ -91,7 +91,7 @@ class Cluster:
         except FileNotFoundError:
             raise ConfigError(
                 f"{path} is missing, and the server's password with it; restore it, "
-                f"or remove {self.directory} to begin anew"
+                f"or remove {self.directory} to begin with an empty database"
             ) from None
 
     def owner_password(self) -> str | None:

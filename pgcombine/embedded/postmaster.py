@@ -50,8 +50,8 @@ class Postmaster:
         found = PidFile.read(self._cluster.data) if self.is_alive() else None
         return found if found and found.ready and found.port and network.answers(found.port) else None
 
-    def settled(self) -> bool:
-        """Wait until the server is ready or no process of it exists. Returns whether the server is ready.
+    def wait_until_ready(self) -> bool:
+        """Wait until the server is ready, or no process of the server exists. Returns whether the server is ready.
 
         Processes that a killed server left are killed after GRACE seconds. Raises ConfigError if neither happens in
         time.
@@ -88,7 +88,7 @@ class Postmaster:
             self.trim_log()
             seen = self.log.stat().st_size if self.log.exists() else 0
             self._launch(self._command(account, programs, settings, port), account)
-            if self.settled():
+            if self.wait_until_ready():
                 return
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(seen)

@@ -89,7 +89,7 @@ class EmbeddedServer:
                 return self.dsn()
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._lock(postmaster.START_TIMEOUT):
-                if not self._postmaster.settled():
+                if not self._postmaster.wait_until_ready():
                     self._start()
                     on_start(self.status())
                 self._set_owner()

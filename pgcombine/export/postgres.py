@@ -55,7 +55,7 @@ class Statements(NamedTuple):
     apply: str
     create_owner: str
     ask: str
-    claim: str
+    set_owner: str
     sweep: str
     drop_stage: str
     ahead: str
@@ -145,8 +145,8 @@ class PostgresExporter:
         if ahead is not None:
             raise DestinationDownError(
                 f"the table holds entry {ahead}, but this server has given numbers up to {self._drawn} only: it was "
-                "restored from an older backup or made anew, or another server fills the table (pgcombine export own "
-                "replaces the table's contents by this server's values)"
+                "restored from an older backup or created again, or another server fills the table (pgcombine export "
+                "own replaces the table's contents by this server's values)"
             )
         self._looked = time.monotonic()
 
@@ -154,7 +154,7 @@ class PostgresExporter:
         owner, epoch = self._owner
         found = connection.execute(_text(self._statements.ask)).fetchone()
         if found is None or found[0] < epoch:
-            connection.execute(_text(self._statements.claim), (epoch, owner))
+            connection.execute(_text(self._statements.set_owner), (epoch, owner))
             found = connection.execute(_text(self._statements.ask)).fetchone()
         assert found is not None
         if (found[1], found[0]) != self._owner:

@@ -98,8 +98,8 @@ class Replayer(Background):
         """Deliver until ``stop`` is set, or :meth:`stop` is called. Returns the counts.
 
         The replayer waits for a coordinator that isn't ready yet. A lost coordinator is connected to again with
-        back-off, for ever. Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError if the
-        coordinator doesn't answer at the start.
+        back-off, without limit. Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError
+        if the coordinator doesn't answer at the start.
         """
         with self.heartbeat.loop():
             return self._run(self._until_stopped() if stop is None else stop)

@@ -93,22 +93,22 @@ def _bisect(
         if observers:
             return _search(connection, queue, bucket, attempts, observers, stopped)
         return connection.execute(
-            "select updates, keys, changes, tries, quarantined, settled from pgcombine_internal.bisect(%s, %s, %s)",
+            "select updates, keys, changes, tries, quarantined, finished from pgcombine_internal.bisect(%s, %s, %s)",
             (queue, bucket, attempts),
         ).fetchone()
 
     found, conflicts = again(connection, queue, bucket, search)
     if found is None:
         return False
-    updates, keys, changes, tries, quarantined, settled = found
+    updates, keys, changes, tries, quarantined, finished = found
     if updates:
         seconds = time.monotonic() - began
-        on_pass(Pass(queue, bucket, updates, keys, changes, not settled, conflicts=conflicts, seconds=seconds))
+        on_pass(Pass(queue, bucket, updates, keys, changes, not finished, conflicts=conflicts, seconds=seconds))
     log.warning(
-        "bucket.bisected queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
-        *(queue, bucket, tries, changes, quarantined, settled),
+        "bucket.bisected queue=%s bucket=%d tries=%d changes=%d quarantined=%d finished=%s",
+        *(queue, bucket, tries, changes, quarantined, finished),
     )
-    return bool(settled or updates or quarantined)
+    return bool(finished or updates or quarantined)
 
 
 def _search(
@@ -137,7 +137,7 @@ def _search(
         if first is None:
             return one(
                 connection,
-                "select updates, keys, changes, tries, quarantined, settled from pgcombine_internal.close_search()",
+                "select updates, keys, changes, tries, quarantined, finished from pgcombine_internal.close_search()",
             )
         sqlstate = why = None
         try:

@@ -142,9 +142,7 @@ def test_workers_beside_crons_and_rollbacks(conn: psycopg.Connection, dsn: str) 
             add(conn, {f"w{i % 7}": n, f"w{i % 3}x": 1})
             expected.update({f"w{i % 7}": n, f"w{i % 3}x": 1})
     with workers(dsn, "wc"):
-        eventually(
-            lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="no update is pending"
-        )
+        eventually(lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="drained")
     check(conn, expected)
 
 

@@ -100,7 +100,7 @@ def test_a_sleeping_worker_is_not_told_of_what_rolls_back(conn: psycopg.Connecti
         caller.rollback()
         put(caller, {"a": 2})
         caller.commit()
-        eventually(lambda: values(conn) == {"a": 2}, what="the updates are combined")
+        eventually(lambda: values(conn) == {"a": 2}, what="combined")
     assert worker.totals.updates == 1
     assert audited(conn) == [("a", None, 2)]
 

@@ -119,10 +119,7 @@ def test_a_tree_hands_changes_on_in_order(conn: psycopg.Connection, dsn: str) ->
             updates = {f"w{i % 4}": i % 5 - 2}
             add(conn, updates)
             expected.update(updates)
-        eventually(
-            lambda: one(conn, "select pgcombine.backlog('wc') + pgcombine.backlog('next')") == 0,
-            what="no update is pending",
-        )
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc') + pgcombine.backlog('next')") == 0, what="drained")
     combine_all(conn)
     combine_all(conn, "next")
     check(conn, expected)

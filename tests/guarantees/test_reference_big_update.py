@@ -43,9 +43,7 @@ def test_big_update(conn: psycopg.Connection, dsn: str, keys: int) -> None:
                 for word in words:
                     add(conn, {word: n})
             total += n
-            eventually(
-                lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="no update is pending"
-            )
+            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="drained")
             assert values(conn) == dict.fromkeys(words, total)
             assert dict(conn.execute("select word, n from public.copy").fetchall()) == values(conn)
     check(conn, dict.fromkeys(words, 13))
@@ -65,6 +63,6 @@ def test_big_updates_on_top_of_each_other(conn: psycopg.Connection, dsn: str) ->
             with conn.transaction():
                 add(conn, [(word, n) for word in words])
                 add(conn, [(word, n) for word in reversed(words)])
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="no update is pending")
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="drained")
     check(conn, dict.fromkeys(words, 26))
     assert {change.new for change in audited(conn)} <= {2, 6, 26}

@@ -53,7 +53,5 @@ def test_get_while_workers_drain(conn: psycopg.Connection, dsn: str, get) -> Non
             expected["cat"] += updates["cat"]
             expected["dog"] += updates["dog"]
             assert get() == {animal: n for animal, n in expected.items() if n}
-        eventually(
-            lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="no update is pending"
-        )
+        eventually(lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="drained")
         assert get() == {animal: n for animal, n in expected.items() if n}

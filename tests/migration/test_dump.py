@@ -147,7 +147,7 @@ def test_a_worker_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> 
         assert not added()
         with workers(copy, "wc", poll=0.05):
             eventually(added, what="post_restore has run")
-            eventually(lambda: values(there) == {"a": 2, "b": 2}, what="the updates are combined")
+            eventually(lambda: values(there) == {"a": 2, "b": 2}, what="combined")
 
 
 @embedded_only

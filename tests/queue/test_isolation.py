@@ -117,7 +117,7 @@ def test_looks_do_not_conflict(conn: psycopg.Connection, dsn: str, caplog: pytes
         with in_background(*(lambda word=word: write(word) for word in "abcd")):
             pass
         expected = {word: 150 for letter in "abcd" for word in (letter, 2 * letter)}
-        eventually(lambda: values(conn) == expected, what="all updates are combined")
+        eventually(lambda: values(conn) == expected, what="all are combined")
     assert warnings(caplog) == []
 
 

@@ -68,7 +68,7 @@ begin
             if _failure.bisect then
                 begin
                     select i.* into _done from pgcombine_internal.bisect(drain.queue, _bucket, _failure.attempts) i;
-                    if _done.settled or _done.updates + _done.quarantined > 0 then
+                    if _done.finished or _done.updates + _done.quarantined > 0 then
                         updates := updates + _done.updates;
                         _claimed := 0;
                         _failed := false;

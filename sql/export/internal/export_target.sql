@@ -1,5 +1,5 @@
 -- pgcombine_internal.export_target(export)
---     → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead)
+--     → (create_table, create_stage, copy, put, apply, create_owner, ask, set_owner, sweep, drop_stage, ahead)
 -- Returns the statements that the exporter postgres runs in the other database:
 --   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
 --                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
@@ -11,15 +11,15 @@
 --                 that is higher than the row's. It writes in key order, so that two workers can't deadlock
 --   create_owner  makes the table of owners, for exports that several servers have
 --   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
---   claim         makes a server ($2) the owner of the table with a higher epoch ($1)
+--   set_owner     makes a server ($2) the owner of the table with a higher epoch ($1)
 --   sweep         marks keys as deleted whose rows come from before an epoch, since the epoch's full state lacks them.
 --                 $1 is the lower bound of the epoch's sequences
 --   drop_stage    drops the stage, where the connection must be left clean
 --   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,
-    out copy text, out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text,
-    out drop_stage text, out ahead text)
+    out copy text, out put text, out apply text, out create_owner text, out ask text, out set_owner text,
+    out sweep text, out drop_stage text, out ahead text)
 language plpgsql stable
 as $$
 declare
@@ -52,10 +52,10 @@ where t.pgcombine_seq < excluded.pgcombine_seq',
     create_owner := 'create table if not exists pgcombine_owner (target text primary key, epoch bigint not null, owner '
         'text not null)';
     ask := format('select epoch, owner from pgcombine_owner where target = %L for share', _table);
-    claim := format(
-$claim$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
+    set_owner := format(
+$set_owner$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
 on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner
-    where o.epoch < excluded.epoch$claim$, _table);
+    where o.epoch < excluded.epoch$set_owner$, _table);
     sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not '
         'pgcombine_deleted', _table);
     ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage,

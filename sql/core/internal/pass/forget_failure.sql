@@ -1,13 +1,13 @@
--- pgcombine_internal.forget_failure(queue, bucket [, settled])
+-- pgcombine_internal.forget_failure(queue, bucket [, finished])
 -- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. If the
 -- failed pass also removed expired keys, and this one didn't, the pages of those keys caused the failure. The scan then
 -- continues after these pages.
 -- Only the owner may delete, since a role with the right to delete could lock the table against all others. A role that
 -- may run passes over the queue flags the row, which policies permit, and delete_flagged deletes it.
---   settled  whether nothing is left to do. False: the search for failing keys has made progress, so the bucket is due
+--   finished  whether nothing is left to do. False: the search for failing keys has made progress, so the bucket is due
 --            at once
 -- Tables written: pgcombine.failure, expiry.
-create or replace function pgcombine_internal.forget_failure(queue text, bucket integer, settled boolean default true)
+create or replace function pgcombine_internal.forget_failure(queue text, bucket integer, finished boolean default true)
 returns void
 language plpgsql
 as $$
@@ -15,11 +15,11 @@ declare
     _failure pgcombine.failure;
 begin
     update pgcombine.failure f
-    set attempts = case when settled then 0 else f.attempts end,
-        retry_at = case when settled then f.retry_at else clock_timestamp() end
+    set attempts = case when finished then 0 else f.attempts end,
+        retry_at = case when finished then f.retry_at else clock_timestamp() end
     where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket
     returning f.* into _failure;
-    if found and settled then
+    if found and finished then
         if _failure.page is not null then
             perform pgcombine_internal.schedule_expiry(_failure.queue, _failure.bucket, _failure.page,
                 _failure.page + 1024,

@@ -1,5 +1,5 @@
 -- pgcombine_internal.bisect(queue, bucket, attempts [, time_limit])
---     → (updates, keys, changes, tries, quarantined, settled)
+--     → (updates, keys, changes, tries, quarantined, finished)
 -- Searches for the failing keys in a bucket whose passes fail. Quarantines them and combines all other keys. It serves
 -- queues without Python observers; for the others a worker calls open_search, next_try, try_keys and close_search
 -- itself. Returns no row if open_search returns false. open_search explains the parameters, close_search the results.
@@ -9,7 +9,7 @@
 -- nothing is done.
 create or replace function pgcombine_internal.bisect(queue text, bucket integer, attempts integer,
     time_limit interval default '10 s', out updates bigint, out keys bigint, out changes bigint, out tries bigint,
-    out quarantined bigint, out settled boolean)
+    out quarantined bigint, out finished boolean)
 returns setof record
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- pgcombine_internal.close_search() → (updates, keys, changes, tries, quarantined, settled)
+-- pgcombine_internal.close_search() → (updates, keys, changes, tries, quarantined, finished)
 -- Ends a search: quarantines the failing keys and writes the finished hash ranges to the journal.
 -- A key that failed is quarantined if other keys passed and changed values, or if its failure is proven to be its own
 -- (see next_try). Otherwise all keys may fail for a common reason, such as a dropped table of an observer. Then a key
@@ -9,11 +9,11 @@
 --   changes        number of values changed
 --   tries          number of ranges tried
 --   quarantined    number of keys quarantined
---   settled        whether all keys of the bucket were tried, and each passed or is quarantined
+--   finished        whether all keys of the bucket were tried, and each passed or is quarantined
 -- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
 -- Errors: 40001 see end_pass, or the queue's definition changed during the search.
 create or replace function pgcombine_internal.close_search(out updates bigint, out keys bigint, out changes bigint,
-    out tries bigint, out quarantined bigint, out settled boolean)
+    out tries bigint, out quarantined bigint, out finished boolean)
 language plpgsql
 as $$
 declare
@@ -81,8 +81,8 @@ begin
     select count(*), count(distinct s.pgcombine_key) into updates, keys
     from pg_temp.pgcombine_search s where s.pgcombine_quarantined is null;
 
-    settled := _all and quarantined = jsonb_array_length(_state.candidates);
-    if settled then
+    finished := _all and quarantined = jsonb_array_length(_state.candidates);
+    if finished then
         perform pgcombine_internal.end_pass(_queue, _plan, updates + _quarantined, keys, changes);
     else
         _plan.more := true;
@@ -97,9 +97,9 @@ begin
             _plan.pass := _plan.pass + 1;
         end loop;
     end if;
-    settled := settled and not _plan.more;
-    if settled or updates > 0 or quarantined > 0 then
-        perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket, settled);
+    finished := finished and not _plan.more;
+    if finished or updates > 0 or quarantined > 0 then
+        perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket, finished);
     end if;
     drop table pg_temp.pgcombine_search, pg_temp.pgcombine_search_state;
 end
