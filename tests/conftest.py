@@ -1,12 +1,12 @@
-"""Fixtures: PostgreSQL servers, a fresh database a test, and an environment that isn't the user's.
+"""Fixtures: PostgreSQL servers, a fresh database for each test, and an environment without the user's settings.
 
-Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. On PostgreSQL 15, in a
-container, each runs once, with the first of its parameters; of a file in ``ONE_SERVER`` one test runs there.
-A test for which one server says it all takes the mark ``@embedded_only`` of ``support.servers``.
-``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both; that server needs the settings of
-``support.servers.SETTINGS``, or higher ones.
+Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. Each of
+them also runs once on PostgreSQL 15 in a container, with the first of its parameters. Of a file in ``ONE_SERVER``
+only one test runs on PostgreSQL 15. A test that needs no second server has the mark ``@embedded_only`` of
+``support.servers``. ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both servers; the given server needs the
+settings of ``support.servers.SETTINGS``, or higher ones.
 
-``tests/README.md`` says what tests need of the machine, what happens without it, and which tiers there are.
+``tests/README.md`` lists the programs that tests need, and the tiers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEEDS = {
     "root": require_root,
 }
 
-# Folders and files that are Python above all, which doesn't depend on the server's version.
+# These folders and files test mostly Python, whose behaviour doesn't depend on the server's version.
 ONE_SERVER = {
     *("bench", "chaos", "cli", "deploy", "doctor", "examples", "export", "metrics", "programs", "runtime", "spark"),
     *("support", "web"),
@@ -48,11 +48,11 @@ ONE_SERVER = {
 }
 
 SPARK = "tests/spark/"
-# Folders of the longest tests: they begin first, so that no process is left alone with one of them at the end.
+# Folders with the longest tests run first. Otherwise one process would still run a long test after all others ended.
 LONGEST = ("spark", "chaos", "model", "programs", "deploy", "doctor", "handoff", "examples", "embedded")
-# Spark's Java machines don't live long enough for their best compiler: it would take a third of their time.
+# Spark's Java processes end soon, and the optimizing compiler would take a third of their time.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Which tests passed is kept with pytest's own cache, in the checkout.
+# The key in pytest's cache, in the checkout, under which the list of passed tests is stored.
 PASSED = "pgcombine/passed"
 
 
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(tryfirst=True)  # before pytest applies -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     passed = set(passed_in(config.getoption("--except-passed")))
     others = [item for item in items if item.nodeid in passed or not for_this_pyspark(item)]
@@ -80,21 +80,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class OneSpark(LoadFileScheduling):
-    """As ``--dist=loadfile``, but all tests in ``spark`` go to one process, and so to one Java machine."""
+    """Schedules as ``--dist=loadfile``, but sends all tests in ``spark`` to one process, which starts one Java."""
 
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
 
 
-@pytest.hookimpl(optionalhook=True)  # -p no:xdist
+@pytest.hookimpl(optionalhook=True)  # absent with -p no:xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    config.option.loadscopereorder = False  # the order is that of the collection
+    config.option.loadscopereorder = False  # keep the order of the collection: the longest tests first
     return OneSpark(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """One process more than there are processors: tests wait for servers and programs for a third of their time."""
+    """Start one process more than there are processors, since tests spend a third of their time waiting."""
     return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else (os.cpu_count() or 1) + 1
 
 
@@ -117,7 +117,7 @@ def on_second_server(item: pytest.Item) -> bool:
 
 
 def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """The tests on the second server that another one there stands for."""
+    """Yield the tests that PostgreSQL 15 skips because another test of the same file or function runs there."""
     found = set()
     for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
         if on_second_server(item):
@@ -136,7 +136,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """One line for each reason to skip; pytest's own summary has one for each test."""
-    if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption("lf"):  # which is part of a run
+    if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption(
+        "lf"
+    ):  # --lf runs only a part of the tests
         config.cache.set(PASSED, [report.nodeid for report in terminalreporter.getreports("passed")])
     reports = terminalreporter.getreports("skipped")
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
@@ -148,7 +150,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No test sees the databases or the settings of whoever runs it; the default home is a temporary one."""
+    """Hide the user's databases and settings from all tests; the default home is a temporary directory."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
@@ -165,14 +167,14 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c() -> None:
-    """A shell's background jobs ignore Ctrl-C, and so would all programs that the tests start and interrupt."""
+    """Undo that a shell's background job ignores Ctrl-C: programs that the tests interrupt would inherit that."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A new ``PGCOMBINE_HOME``, in the environment too; a server in it is stopped at the end."""
+    """A new home directory, also set as ``PGCOMBINE_HOME``; at the end a server in it is stopped."""
     home = tmp_path / "home"
     monkeypatch.setenv("PGCOMBINE_HOME", str(home))
     yield home
@@ -195,7 +197,7 @@ def stop_server(home: Path) -> None:
 
 @pytest.fixture(scope="session")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory in memory, where a database is copied in a fifth of the time; on disk where memory has no room."""
+    """A directory in memory, where copying a database takes a fifth of the time; on disk if memory lacks the room."""
     if homes.fits(homes.MEMORY):
         with TemporaryDirectory(prefix="pgcombine-tests-", dir=homes.MEMORY, ignore_cleanup_errors=True) as directory:
             yield Path(directory)
@@ -212,7 +214,7 @@ def servers(own_environment: Path, memory: Path) -> Iterator[Servers]:
 
 @pytest.fixture(scope="session", params=names())
 def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
-    """A PostgreSQL server, shared by the whole session: use databases of your own on it."""
+    """A PostgreSQL server, shared by the whole session: a test makes its own databases on it."""
     if request.param.startswith("container"):
         require_docker()
     return servers.get(request.param)

@@ -1,4 +1,4 @@
-"""The core names no component, in its SQL and in the packages below the components. Each registers what it needs."""
+"""Neither the core's SQL nor the packages below the components name a component: components register themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ NAMES = re.compile(
     r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|phrasecount|\bweb(hook)?\b",
     re.IGNORECASE,
 )
-# CombineQueue still has the calls of attached tables, and `attach partition` is PostgreSQL's
+# Only SQL is searched for `attach`: the class CombineQueue has calls for attached tables. `attach partition` is
+# PostgreSQL's own statement.
 IN_SQL = re.compile(f"{NAMES.pattern}|attach(?! partition)", re.IGNORECASE)
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
 ORDER = "COMPONENTS = ("  # the folders in the order in which they are applied
@@ -23,23 +24,23 @@ FILES = [
 
 
 def named(names: re.Pattern[str], text: str) -> Iterator[str]:
-    """Yield what is named, with the number of the line."""
+    """Yield each match with the number of its line."""
     for number, line in enumerate(text.splitlines(), 1):
         if (found := names.search(line)) and not line.startswith(ORDER):
             yield f"{number}: {found[0]}"
 
 
-def test_the_story_of_an_update_names_files_that_are_there() -> None:
+def test_story_of_an_update_names_existing_files() -> None:
     core = ROOT / "sql" / "core"
     story = (core / "README.md").read_text(encoding="utf-8")
     files = set(re.findall(r"`([a-z_/]+\.sql)`", story))
     assert len(files) > 30
     assert {name for name in files if not (core / name).is_file()} == set()
-    assert len(story.splitlines()) < 70, "it is one page"
+    assert len(story.splitlines()) < 70, "the story must fit on one page"
     assert list(named(NAMES, story)) == []
 
 
-def test_no_component_is_named() -> None:
+def test_core_names_no_component() -> None:
     assert len(FILES) > 150
     assert [
         f"{path.relative_to(ROOT)}:{one}"
@@ -63,7 +64,7 @@ def test_no_component_is_named() -> None:
         "-- the web page",
     ],
 )
-def test_a_name_is_seen(line: str) -> None:
+def test_check_finds_a_component(line: str) -> None:
     assert list(named(IN_SQL, f"--\n{line}\n")) != []
 
 
@@ -77,5 +78,5 @@ def test_a_name_is_seen(line: str) -> None:
         'COMPONENTS = ("core", "export", "handoff")',
     ],
 )
-def test_a_word_of_postgresql_is_no_name(line: str) -> None:
+def test_check_accepts_words_of_postgresql(line: str) -> None:
     assert list(named(IN_SQL, line)) == []

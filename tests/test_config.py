@@ -1,4 +1,4 @@
-"""Which database, which home: the order in which settings count."""
+"""Which database and which home a command uses: arguments come first, then variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_argument_precedes_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.given_dsn() is None
     assert config.given_dsn("") is None
     monkeypatch.setenv("PGHOST", "from-libpq")
@@ -36,7 +36,7 @@ def test_libpq_variables_are_left_to_libpq(monkeypatch: pytest.MonkeyPatch, name
     assert config.given_dsn() is None
 
 
-def test_empty_variables_are_unset_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variables_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCOMBINE_DSN", "")
     assert config.given_dsn() is None
     monkeypatch.setenv("PGHOST", "h")
@@ -44,7 +44,7 @@ def test_empty_variables_are_unset_ones(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("dsn", ["nonsense", "postgresql://[::1/db", "host=a hots=b"])
-def test_what_libpq_cannot_read(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
+def test_malformed_dsn_is_refused(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         config.given_dsn(dsn)
     monkeypatch.setenv("PGCOMBINE_DSN", dsn)
@@ -52,7 +52,7 @@ def test_what_libpq_cannot_read(monkeypatch: pytest.MonkeyPatch, dsn: str) -> No
         config.given_dsn()
 
 
-def test_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_home_comes_from_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PGCOMBINE_HOME", str(tmp_path))
     assert config.home() == tmp_path
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -73,7 +73,7 @@ def test_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
-    """Without it another database would be used."""
+    """If the misspelt variable were ignored, the command would use another database."""
     monkeypatch.setenv(name, "something")
     for call in (config.given_dsn, config.home):
         with pytest.raises(ConfigError, match=f"the variable {name} isn't known: did you mean {meant}"):
@@ -81,8 +81,8 @@ def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: s
     assert config.given_dsn("host=given") == "host=given"
 
 
-def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of Kubernetes for a service named pgcombine, of compose.yaml, and of the tests."""
+def test_variables_of_other_programs_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes (for a service named pgcombine), compose.yaml and the tests set variables with our prefix, too."""
     for name in (
         *("SERVICE_HOST", "SERVICE_PORT", "PORT", "PORT_5432_TCP", "PORT_5432_TCP_PROTO", "PORT_5432_TCP_ADDR"),
         *("PASSWORD", "POSTGRES_IMAGE", "PYTHON_IMAGE", "TEST_DSN", "TEST_IMAGE", "TEST_CHAOS_SECONDS"),

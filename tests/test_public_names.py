@@ -1,4 +1,4 @@
-"""What ``import pgcombine`` gives, and what it costs."""
+"""``import pgcombine`` gives the public names and imports no large package."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_public_name_is_there_and_documented(name: str) -> None:
 
 
 def test_errors_form_a_tree() -> None:
-    """A caller acts on the base classes; a server that restarts is never the fault of a setting."""
+    """Callers catch the base classes. The error of a server that restarts is no ConfigError, so callers may retry."""
     classes = {
         thing for thing in vars(errors).values() if inspect.isclass(thing) and issubclass(thing, errors.PgCombineError)
     }
@@ -60,7 +60,7 @@ def test_errors_keep_the_hint_and_survive_pickling() -> None:
         assert (error.hint, error.queue, error.sqlstate) == ("wait for workers", "wc", "PC010")
 
 
-def test_names_are_listed() -> None:
+def test_dir_lists_the_public_names() -> None:
     assert pgcombine.__version__ == version("pgcombine")
     assert dir(pgcombine) == sorted(pgcombine.__all__)
     assert len(PUBLIC) < 15
@@ -82,29 +82,29 @@ def test_a_type_checker_sees_the_names(tmp_path: Path) -> None:
     ]
 
 
-def test_other_names_are_not_there() -> None:
+def test_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'nothing'"):
         pgcombine.nothing  # noqa: B018
 
 
 def imported(statement: str) -> set[str]:
-    """Modules that a fresh Python has after the statement."""
+    """The modules that a new Python process has imported after the statement."""
     code = f"import sys; {statement}; print(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
 def test_import_is_cheap() -> None:
-    # what takes time is the packages: the driver alone more than a tenth of a second
+    # packages take the time of an import: the driver alone takes more than a tenth of a second
     heavy = "psycopg sqlalchemy alembic pytest pyspark tenacity typer rich importlib.metadata"
     assert not imported("import pgcombine") & set(heavy.split())
 
 
-def test_queue_needs_the_driver_alone() -> None:
+def test_queue_imports_only_the_driver() -> None:
     modules = imported("from pgcombine import CombineQueue")
     assert "psycopg" in modules
     assert not modules & {"sqlalchemy", "alembic", "pytest", "pyspark"}
 
 
-def test_tests_are_not_needed_for_work() -> None:
+def test_commands_import_no_test_package() -> None:
     modules = imported("from pgcombine import *; import pgcombine.operations, pgcombine.cli.app")
     assert not modules & {"pytest", "pyspark", "pgcombine.testing"}

@@ -1,4 +1,4 @@
-"""The reference pages are what their script makes of headers, help texts and docstrings."""
+"""The reference pages are up to date with the headers, help texts and docstrings from which a script makes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.reference import PAGES, WRITERS, page
 @pytest.mark.parametrize("name", WRITERS)
 def test_page_is_up_to_date(name: str) -> None:
     kept = (PAGES / name).read_text(encoding="utf-8")
-    assert kept == page(name), "run python tests/support/reference.py, and read what has changed"
+    assert kept == page(name), "run python tests/support/reference.py, and read the differences"
 
 
 def test_every_page_is_made() -> None:

@@ -1,4 +1,4 @@
-"""Secrets stay where they are: no message, log or program's arguments show them; what others say can't forge a line."""
+"""No message, log or program argument shows a secret, and no text from outside can forge a line of output."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_malformed_dsn_isnt_shown(dsn: str) -> None:
     assert SECRET not in shown.replace(f"{dsn!r}", "")
 
 
-def test_commands_dont_show_it() -> None:
-    """Of the argument and of the environment."""
+def test_commands_dont_show_a_malformed_dsn() -> None:
+    """Neither one from ``--dsn`` nor one from the environment."""
     for dsn in MALFORMED[2:6]:
         for done in (run_cli("status", "--dsn", dsn), run_cli("status", env={"PGCOMBINE_DSN": dsn})):
             assert done.returncode == 1
@@ -122,7 +122,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_exported_files_are_nobody_elses(tmp_path: Path) -> None:
+def test_exported_files_are_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         FileExporter(tmp_path, "search").deliver([Entry("a", None, 1, 1, "{}")])

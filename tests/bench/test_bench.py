@@ -1,4 +1,4 @@
-"""``pgcombine bench``: every figure is measured, its totals are right, and nothing is left behind."""
+"""``pgcombine bench`` measures every figure, checks its totals, and removes its queues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUICK = (
 @pytest.mark.parametrize(
     "figure", ["hot", "copy", "keys", "enqueue", "end-to-end", "upserts", "freshness", "export", "snapshot"]
 )
-def test_figures(figure: str, dsn: str) -> None:
+def test_figure_is_measured(figure: str, dsn: str) -> None:
     done = run_cli("bench", "--figure", figure, *QUICK, "--dsn", dsn)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -46,7 +46,7 @@ def test_figures(figure: str, dsn: str) -> None:
     assert left == (0,)
 
 
-def test_unknown_figure_is_one_line(dsn: str) -> None:
+def test_unknown_figure_fails_in_one_line(dsn: str) -> None:
     done = run_cli("bench", "--figure", "speed", "--dsn", dsn)
     assert done.returncode == 1
     assert 'there is no figure "speed"; figures: copy' in done.stderr

@@ -1,22 +1,27 @@
-"""Hinted handoff under random faults, and servers that are lost for ever: what was acknowledged is there, once.
+"""Hinted handoff under random faults and lost servers: each acknowledged write is there, exactly once.
 
-``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts servers of its own (in memory) and
+``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (in memory) and
 runs at once
 
-- writers at random levels, each with another order of coordinators, that retry by token; some tokens are from clocks
-  that are hours wrong; some writes are given up after the first try;
+- writers at random levels. Each tries the coordinators in another order and retries with the same token. Some tokens
+  come from clocks that are hours wrong. Some writes aren't retried at all;
 - readers at random levels;
 - a replayer and a combining session at each server;
-- faults: servers that are killed and started again, stopped for seconds, cut off, in one direction or both, or whose
+- faults: a server is killed and started again, is stopped for seconds, is cut off in one direction or both, or its
   answers are lost;
-- the loss of a server with its disk, now and then. It is removed at the others, they are repaired, and an empty server
-  takes its place and is rebuilt. The next loss comes when all are equal again. The last one comes after the writers'
-  end.
+- now and then, the loss of a server with its disk. The other servers remove it and are repaired, and an empty server
+  takes its place and is rebuilt. The next loss comes when all servers are equal again. The last loss comes after the
+  writers have ended.
 
-What must be there: a write that a server acknowledged, unless each such server was lost before all were equal. A
-reading that is ``complete`` has all of those that were acknowledged before it began. No reading has more than was
-written. A write that nobody took (UnavailableError) is nowhere. At the end all servers have the same writes, each once,
-no hints and no kept texts. One JSON line; status 1 if it isn't so.
+These statements must be true:
+
+- a write that a server acknowledged is there, unless each such server was lost before all servers were equal;
+- a reading that is ``complete`` has all writes that were acknowledged before the reading began;
+- no reading has more than was written;
+- a write that raised UnavailableError is on no server;
+- at the end all servers have the same writes, each once, no hints and no retained payloads.
+
+The program prints one JSON line. Its status is 1 if one of the statements is false.
 """
 
 from __future__ import annotations
@@ -57,15 +62,15 @@ WRITERS, READERS = 3, 2
 WORDS = [f"w{i}" for i in range(40)]
 LEVELS = ["ONE", "QUORUM", "ALL"]
 TRIES = 12
-TIMEOUT = 1.5  # seconds, of a call
-CREATED = 0.5  # how often the queue is made on a server before it is rebuilt
-MORE_SECONDS = 600.0  # at most, until each of these has happened
+TIMEOUT = 1.5  # seconds for a call
+CREATED = 0.5  # the probability that the queue is created on a server before it is rebuilt
+MORE_SECONDS = 600.0  # the most time added until each of these figures has been counted
 HAPPEN = [
     *("acknowledged at ONE", "acknowledged at QUORUM", "acknowledged at ALL", "retries", "indeterminate"),
     *("gets complete", "gets incomplete", "losses", "recoveries"),
 ]
 RECOVERY_SECONDS = 240.0
-DISTURBED_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
+DISTURBED_SECONDS = 45.0  # faults disturb a recovery for so long; after that no fault comes until the recovery ends
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
            round(extract(epoch from clock_timestamp() - xact_start)),
@@ -81,7 +86,7 @@ MARKS = """
     select name, needs_repair, null from pgcombine.handoff_server where needs_repair is not null
 """
 KEPT = "select count(*) from pgcombine.handoff_retained"
-STATES = [  # what decides whether a retained write goes
+STATES = [  # the rows that decide whether a retained write is removed
     "select (select id from pgcombine.handoff_server), queue, servers, placed, replicas from pgcombine.handoff_queue",
     "select name, r.id, d.state, d.reason, needs_repair, (select count(*) from pgcombine.handoff_hint where "
     "destination = name) from pgcombine.handoff_replica r join pgcombine.destination d using (name) order by 1",
@@ -104,7 +109,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class Write:
-    """``acked`` are the servers that acknowledged it, each with the number of its losses at that time."""
+    """One write. ``acked`` names the servers that acknowledged it, each with the number of its losses at that time."""
 
     token: UUID
     rows: list[tuple[str, int]]
@@ -114,10 +119,10 @@ class Write:
 
 
 class Ledger:
-    """What was written, and what must be there. Per word: the least and the most that may be counted."""
+    """The writes so far, and for each word the least and the most that a reading may count."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.lost = dict.fromkeys(names, 0)  # how often
+        self.lost = dict.fromkeys(names, 0)  # how often each server was lost
         self.writes: dict[UUID, Write] = {}
         self._least: Counter[str] = Counter()
         self._most: Counter[str] = Counter()
@@ -138,7 +143,7 @@ class Ledger:
         return any(self.lost[name] == losses for name, losses in write.acked)
 
     def acknowledge(self, write: Write, acked: Iterable[str], losses: Mapping[str, int]) -> None:
-        """``losses`` are those from before the call that these servers acknowledged."""
+        """Record who acknowledged the write. ``losses`` are the counts of losses from before the call."""
         with self._lock:
             before = self.certain(write)
             write.acked |= {(name, losses[name]) for name in acked}
@@ -147,7 +152,7 @@ class Ledger:
                     self._least[word] += n
 
     def lose(self, name: str) -> None:
-        """Call it when nobody reaches the server, before it is lost: its acknowledgements don't count any more."""
+        """Stop counting the acknowledgements of the server. Call this after its cut and before its loss."""
         with self._lock:
             before = [write for write in self.writes.values() if self.certain(write)]
             self.lost[name] += 1
@@ -162,7 +167,7 @@ class Ledger:
             return [write for write in self.writes.values() if self.certain(write)]
 
     def equal(self, writes: Iterable[Write]) -> None:
-        """All servers have these now."""
+        """Record that all servers have these writes now."""
         with self._lock:
             for write in writes:
                 write.acked |= set(self.lost.items())
@@ -181,14 +186,16 @@ class Chaos:
         self.seconds = seconds
         self._began = time.monotonic()
         self._end = self._began + seconds
-        self._busy = {name: threading.Lock() for name in clusters}  # who does something to the server
-        self._calm = threading.Event()  # no faults
-        self._stop = threading.Event()  # of the replayers and the combining sessions
+        self._busy = {
+            name: threading.Lock() for name in clusters
+        }  # held by the thread that disturbs or repairs the server
+        self._calm = threading.Event()  # set while no fault may begin
+        self._stop = threading.Event()  # ends the replayers and the combining sessions
         self._lock = threading.Lock()
 
     @property
     def over(self) -> bool:
-        """A machine that is too slow for all that is to happen gets more time."""
+        """Whether the run ends. A machine too slow to count every required figure in time gets more seconds."""
         late = time.monotonic() - self._end
         return bool(self.outcome.wrong) or late > (0 if all(map(self.outcome.figures.get, HAPPEN)) else MORE_SECONDS)
 
@@ -236,7 +243,7 @@ class Chaos:
         except BaseException as error:
             self.wrong(f"{getattr(task, '__name__', task)}: {error!r}")
 
-    # what is always there
+    # threads that run until the end
 
     def replay(self, name: str) -> None:
         while not self._stop.is_set():
@@ -252,7 +259,7 @@ class Chaos:
                         combine_all(conn)
             self._stop.wait(0.5)
 
-    # callers
+    # writers and readers
 
     def write(self, chance: random.Random) -> None:
         servers = dsns(self.clusters)
@@ -371,7 +378,7 @@ class Chaos:
         self.wait(chance.random() * 4)
         cluster.proxy.heal()
 
-    # a server that is lost for ever
+    # the loss of a server
 
     def lose(self, chance: random.Random) -> None:
         time.sleep(min(chance.uniform(8, 14), self.seconds / 4))
@@ -392,7 +399,7 @@ class Chaos:
             self.tell(f"{name} is lost ({'calm' if calm else 'faults go on'})")
             lost.proxy.refuse = True
             lost.proxy.cut()
-            self.ledger.lose(name)  # now that no write that begins can reach it any more
+            self.ledger.lose(name)  # after the cut: no new write reaches the server
             empty(lost)
             self.count("losses")
             if chance.random() < CREATED:
@@ -420,7 +427,7 @@ class Chaos:
     def _remove(self, at: Cluster, name: str) -> None:
         with at.connect() as conn:
             if one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", name):
-                with conn.transaction():  # else writers make hints for it between the two
+                with conn.transaction():  # in one transaction, or writers would make hints for the server in between
                     conn.execute("select from pgcombine.handoff_replica where name = %s for update", (name,))
                     operations.truncate(conn, name, "it is lost")
                     operations.remove(conn, name, timeout=1)
@@ -428,7 +435,7 @@ class Chaos:
     def _rebuild(self, at: Cluster, name: str) -> rebuilding.Rebuilt:
         with at.connect() as conn:
             if not one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", name):
-                operations.add(conn, name, address(self.clusters[name].dsn))  # no writer has done it yet
+                operations.add(conn, name, address(self.clusters[name].dsn))  # no writer has registered the server yet
             sources = [at.name] if self.replicas == len(self.clusters) else []
             return rebuilding.rebuild(conn, at.direct, name, sources, timeout=30)
 
@@ -443,7 +450,7 @@ class Chaos:
         return done
 
     def _repaired(self, servers: list[Cluster], chance: random.Random, deadline: float, anew: set[str]) -> None:
-        """Repair until nothing is missing, except on the servers that are ``anew`` and have to be rebuilt."""
+        """Repair until nothing is missing, except on the servers in ``anew``, which are empty and must be rebuilt."""
         while True:
             done = self.repair(chance.choice(servers), deadline)
             self.tell(f"repaired: {summary(done)}")
@@ -453,7 +460,7 @@ class Chaos:
             self._rest(deadline, f"servers are not equal: {done}")
 
     def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
-        """Do it again while other faults prevent it."""
+        """Repeat the call until no fault prevents it."""
         last = ""
         while True:
             try:
@@ -474,7 +481,7 @@ class Chaos:
         time.sleep(0.3)
 
     def _sessions(self) -> dict[str, object]:
-        """What each server does: its marks, and transactions with what they wait for."""
+        """The state of each server: its marks, its transactions, and the locks they wait for."""
         return self._asked(MARKS, SESSIONS)
 
     def _asked(self, *statements: str) -> dict[str, object]:
@@ -487,7 +494,7 @@ class Chaos:
                 found[name] = repr(error)
         return found
 
-    # the end
+    # the final check
 
     def check(self, chance: random.Random) -> None:
         self.tell("the end")
@@ -533,7 +540,7 @@ class Chaos:
                 self.count(f"writes in doubt that are {'there' if token in there else 'nowhere'}")
 
     def _eventually(self, what: str, look: Callable[[], dict[str, int]], timeout: float) -> None:
-        """Wait until no server has any."""
+        """Wait until ``look`` finds nothing on any server."""
         try:
             eventually(lambda: not any(look().values()), timeout=timeout, what=what)
         except AssertionError as error:
@@ -552,13 +559,13 @@ class Chaos:
 
 
 def token_of(offset: timedelta) -> UUID:
-    """A token made by a clock that is wrong by so much."""
+    """A token from a clock that is wrong by ``offset``."""
     moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
     return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 
 
 def create(cluster: Cluster) -> None:
-    """As if the queue had been made anew, too."""
+    """Create the queue on an empty server."""
     with cluster.connect() as conn:
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 4)")
 

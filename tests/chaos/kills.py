@@ -1,14 +1,15 @@
-"""kill -9 at random: workers, backends and the server, while producers enqueue; then everything is counted.
+"""Kill workers, backends and the server with -9 at random while producers enqueue; then count everything.
 
-``python -m tests.chaos.kills --seconds 60`` starts an embedded server of its own, four producers and three workers,
-each a process, and kills something about as often as passes make progress. At the end workers drain what is left, and
+``python -m tests.chaos.kills --seconds 60`` starts its own embedded server, four producers and three workers,
+each a process, and kills one of them about as often as passes make progress. At the end workers drain the queue. Then
+these statements must be true:
 
-- the values are the sums over all *committed* updates: a producer writes a token with its updates into a table of its
-  own in the same transaction, so that what became of a commit without an answer is known;
-- every commit that was acknowledged is there;
+- the values are the sums over all *committed* updates: each producer also writes a token into
+  another table in the same transaction, so a commit without an answer can be looked up;
+- every acknowledged commit is there;
 - each key's changes, appended to a table by an SQL observer, are an unbroken chain from nothing to the value.
 
-One JSON line; status 1 if one of these isn't so.
+The program prints one JSON line. Its status is 1 if one of the statements is false.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from support.queues import add, enqueue_arrays, make_queue, one, values
 PRODUCERS = 4
 WORKERS = 3
 WORDS = 40
-VICTIMS = {"worker": 5, "backend terminated": 3, "backend": 2, "server": 1}  # how often each, in proportion
+VICTIMS = {"worker": 5, "backend terminated": 3, "backend": 2, "server": 1}  # relative frequencies
 
 
 @dataclass
 class Outcome:
-    """``ambiguous`` commits got no answer but happened; ``wrong`` names what isn't right.
+    """``ambiguous`` counts commits that got no answer but happened; ``wrong`` lists violations.
     ``restarts`` counts workers that found no server when they started."""
 
     seed: int
@@ -61,7 +62,7 @@ class Outcome:
 
 
 def produce(dsn: str, producer: int, acknowledgements: Path) -> None:
-    """Enqueue until killed; a line of ``acknowledgements`` for each commit that was answered."""
+    """Enqueue until killed; append a line to ``acknowledgements`` for each commit that was answered."""
     chance = random.Random(producer)
     number = 0
     with acknowledgements.open("a") as written:
@@ -81,18 +82,20 @@ def produce(dsn: str, producer: int, acknowledgements: Path) -> None:
                         continue
                     conn.commit()
                     print(number, file=written, flush=True)
-                    time.sleep(0.02)  # less than workers can do, or they'd fold for ever and report nothing
-            time.sleep(0.05)  # the server is away
+                    time.sleep(
+                        0.02
+                    )  # slower than the workers, which otherwise combine without an end and report no pass
+            time.sleep(0.05)  # the server is unreachable
 
 
 def run(home: Path, seconds: float, seed: int) -> Outcome:
-    """Let things die for ``seconds``, then look. ``home`` is a directory for an embedded server."""
+    """Kill processes for ``seconds``, then check. ``home`` is a directory for an embedded server."""
     chance = random.Random(seed)
     outcome = Outcome(seed, seconds, dict.fromkeys(VICTIMS, 0))
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     dsn = run_cli("dsn", env=env).stdout.strip()
     with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn, buckets=4, pass_limit=200)  # bounded passes after each outage, whole ones in between
+        make_queue(conn, buckets=4, pass_limit=200)  # a backlog after an outage takes several passes
         audit(conn)
         conn.execute(
             "create table public.token (producer int, number int, updates jsonb, primary key (producer, number))"
@@ -106,7 +109,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
 
         def revive() -> bool:
             for index, worker in enumerate(workers):
-                if worker.poll() == 1:  # the server was away when it started: its supervisor starts it again
+                if worker.poll() == 1:  # it started while the server was unreachable: a supervisor would restart it
                     workers[index] = start_worker()
                     outcome.restarts += 1
             return True
@@ -115,14 +118,14 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
         with producers(dsn, acknowledgements):
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
-                before = changes(dsn)  # there is no point in killing what doesn't work yet
+                before = changes(dsn)  # wait for progress before the next kill
                 try:
                     eventually(lambda before=before: changes(dsn) > before, timeout=60, what="passes go on")
                 except AssertionError as error:
                     error.add_note(f"{outcome}\n{[worker.poll() for worker in workers]}\n{state(dsn)}")
                     raise
                 revive()
-                time.sleep(chance.uniform(0, 0.5))  # the moments are what is random here
+                time.sleep(chance.uniform(0, 0.5))  # kill at a random moment
                 victim = chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
                 if victim == "worker":
                     index = chance.randrange(WORKERS)
@@ -133,11 +136,11 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
                     outcome.kills[victim] += kill_server(home, env)
                 else:
                     outcome.kills[victim] += kill_backend(dsn, chance, hard=victim == "backend")
-        # the last transactions of the producers have ended when their backends have
+        # a killed producer's last transaction ends with its backend
         eventually(lambda: revive() and drained(dsn), timeout=180, what="what is left is combined")
     ended = [line for line in (home / "workers.log").read_text().splitlines() if line.startswith("pgcombine: ")]
     for line in ended:
-        # a worker that starts while the server is away may be the one that starts it
+        # a worker that starts while the server is stopped may itself start the server
         if "can't connect to PostgreSQL" not in line and "started PostgreSQL" not in line:
             outcome.wrong.append(f"a worker ended by itself: {line}")
     if "Traceback" in (home / "workers.log").read_text():
@@ -170,7 +173,7 @@ def kill_server(home: Path, env: dict[str, object]) -> int:
 
 
 def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
-    """``hard``: kill -9, upon which the server ends all sessions and recovers."""
+    """End a backend. ``hard`` uses kill -9, after which the server ends all sessions and recovers."""
     with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         found = conn.execute(
             "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
@@ -186,7 +189,7 @@ def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
 
 
 def changes(dsn: str) -> int:
-    """The number of the last change so far; 0 while the server is away."""
+    """The number of the last change so far; 0 while the server is unreachable."""
     with suppress(psycopg.OperationalError), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         return int(one(conn, "select coalesce(max(id), 0) from public.wc_audit"))
     return 0

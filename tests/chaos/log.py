@@ -1,18 +1,20 @@
-"""The log under everything that can overlap: then all is counted.
+"""Run everything that can overlap on the log at once; then count all updates.
 
-``python -m tests.chaos.log --seconds 3600`` starts an embedded server of its own (``--dsn`` takes a database that has
-the schema) and runs at once, each in sessions of its own,
+``python -m tests.chaos.log --seconds 3600`` starts its own embedded server (or uses the database of ``--dsn``, which
+must have the schema) and runs at once, each in its own sessions,
 
-- writers under both isolation levels: savepoints, rollbacks, ids that are drawn early, prepared transactions, some
-  that stay open for seconds, updates in arrays;
-- passers under both isolation levels: any bucket, a given one, slices of the keys; some roll back;
+- writers under both isolation levels: savepoints, rollbacks, ids that are drawn early, prepared transactions, updates
+  in arrays; some transactions stay open for seconds;
+- sessions that run passes under both isolation levels: over any bucket, a given bucket, or hash ranges of the keys;
+  some roll back;
 - a worker, which is killed with -9 again and again;
 - sessions that reclaim segments, trim the journal, change the number of buckets;
-- lulls, so that segments can be reclaimed between transactions that overlap;
-- repeatable-read readers of the current values and of what is pending, whose two reads in a snapshot must be equal.
+- pauses of all writers and readers, since overlapping transactions otherwise never let a segment be reclaimed;
+- repeatable-read readers of the current values and of the pending updates. Both reads in one snapshot must be equal.
 
-A round of the ring has few ids, so that it wraps around all the time. At the end the values must be the sums over all
-committed updates, and the changes of each key a chain that leads to them. One JSON line; status 1 if it isn't so.
+Segments have few ids, so the log reuses them all the time. At the end the values must be the sums over all committed
+updates, and the changes of each key must be a chain that leads to its value. The program prints one JSON line. Its
+status is 1 if that is false.
 """
 
 from __future__ import annotations
@@ -43,10 +45,10 @@ from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
 WORDS = [f"w{i}" for i in range(40)]
-MORE_SECONDS = 300.0  # at most, until each of these has happened in a run that demands it
+MORE_SECONDS = 300.0  # the most time added until each figure in ``happen`` has been counted
 HAPPEN = ["committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated", "workers killed"]
 LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
-# what a caller tries again: a conflict, or a table that rebucket has exchanged
+# A caller retries these: a conflict, or a table that rebucket has replaced
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
@@ -70,7 +72,7 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """A machine that is too slow for all that is to happen gets more time."""
+        """Whether the run ends. A machine too slow to count each figure in ``happen`` in time gets more seconds."""
         more = 0 if all(map(self.outcome.figures.get, self.happen)) else MORE_SECONDS
         return bool(self.outcome.wrong) or time.monotonic() > self._end + more
 
@@ -88,7 +90,7 @@ class Chaos:
 
     def run(self) -> Outcome:
         with self.session(autocommit=True) as conn:
-            # few ids in a round: with the fewest it is a matter of luck that a segment can be reclaimed
+            # few ids in a segment; with 4 bits chance decides whether a segment can be reclaimed
             bits = random.Random(self.outcome.seed).choice([4, 6, 8])
             conn.execute(f"alter table pgcombine.queue alter column segment_bits set default {bits}")
             make_queue(conn, buckets=2, pass_limit=60, notify=False)
@@ -136,7 +138,7 @@ class Chaos:
                     elif end < 0.13 and not prepared:
                         gid = f"{name}-{self.outcome.figures['prepared']}"
                         conn.execute(f"prepare transaction '{gid}'")
-                        conn.rollback()  # there is no transaction any more
+                        conn.rollback()  # the session has no transaction after `prepare transaction`
                         prepared.append((gid, updates))
                         self.count("prepared")
                     else:
@@ -149,8 +151,10 @@ class Chaos:
 
     def transaction(self, conn: psycopg.Connection, chance: random.Random) -> Counter[str]:
         updates: Counter[str] = Counter()
-        conn.execute("select 1")  # else the first savepoint would be a transaction of its own
-        if chance.random() < 0.2:  # an id that is low by the time something is written
+        conn.execute(
+            "select 1"
+        )  # begin the transaction: otherwise psycopg would make the first savepoint a transaction
+        if chance.random() < 0.2:  # draw the id early: other transactions have higher ids when this one writes
             conn.execute("select txid_current()")
             time.sleep(chance.random() * 0.2)
         for _ in range(chance.randrange(1, 5)):
@@ -206,7 +210,7 @@ class Chaos:
                     self.count("conflicts")
                 except psycopg.Error as error:
                     conn.rollback()
-                    if error.sqlstate != "PC003":  # no such bucket any more
+                    if error.sqlstate != "PC003":  # rebucket has removed the bucket
                         raise
 
     def work(self, chance: random.Random) -> None:
@@ -282,7 +286,7 @@ class Chaos:
                 except AGAIN:
                     self.count("rebucket's conflicts")
                 except psycopg.Error as error:
-                    if error.sqlstate != "PC006":  # the lock wasn't to be had
+                    if error.sqlstate != "PC006":  # the lock wasn't available
                         raise
                     self.count("rebucket gave up")
 
@@ -308,12 +312,12 @@ class Chaos:
 
 
 class RollBack(Exception):
-    """Of a savepoint."""
+    """Rolls a savepoint back."""
 
 
 @contextmanager
 def at_top() -> Iterator[None]:
-    """No savepoint."""
+    """A block without a savepoint."""
     yield
 
 

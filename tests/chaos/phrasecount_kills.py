@@ -1,10 +1,10 @@
-"""kill -9 at random moments: whatever dies, the next run of phrasecount ends in the right counts.
+"""Kill a process of a phrasecount run with -9 at a random moment; the next run must end with the right counts.
 
-``python -m tests.chaos.phrasecount_kills --rounds 20 [DIR]`` copies DIR (else makes a small corpus), and in each
-round edits the copy, starts a run on an embedded server of its own beside a worker, kills one of *run*, its
-*java*, the *worker* or the *server* somewhere within the time that a run takes, then runs again with ``--verify``
-and compares all values, and the search table, with a plain Python count. One JSON line a round; status 1 at the first
-that isn't right.
+``python -m tests.chaos.phrasecount_kills --rounds 20 [DIR]`` copies DIR, or makes a small corpus. Each round edits the
+copy, starts a run and a worker on an embedded server, and kills one process: the *run*, its *java*, the *worker* or
+the *server*. The moment is random within the time that a run takes. Then the round runs phrasecount again with
+``--verify`` and compares all values, and the search table, with a count in plain Python. The program prints one JSON
+line for each round and ends with status 1 at the first wrong one.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ VICTIMS = ("run", "server", "java", "worker")
 
 @dataclass
 class Round:
-    """What a round did: ``seconds`` after the start of the run ``victim`` was killed; ``interrupted`` if that
-    ended the run before it was done; ``updates`` that the next run had to add."""
+    """One round: ``victim`` was killed ``seconds`` after the start of the run; ``interrupted`` tells whether that ended
+    the run early; ``updates`` counts what the next run had to add."""
 
     number: int
     victim: str
@@ -51,11 +51,13 @@ class Round:
 
 
 def rounds(corpus: Path, home: Path, count: int, seed: int) -> Iterator[Round]:
-    """Yield what each of ``count`` rounds did. ``corpus`` is edited; ``home`` is the embedded server's."""
+    """Yield each of ``count`` rounds. Rounds edit ``corpus``; ``home`` is the directory of the embedded server."""
     chance = random.Random(seed)
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     figures = run_again(corpus, env)
-    longest = figures["seconds"] - figures["step_seconds"]["verifying"] + 1  # Python itself starts in less
+    longest = (
+        figures["seconds"] - figures["step_seconds"]["verifying"] + 1
+    )  # the added second covers the start of Python
     for number, victim in enumerate(islice(cycle(chance.sample(VICTIMS, len(VICTIMS))), count), start=1):
         edit_corpus(corpus, chance)
         seconds = chance.uniform(0, longest)
@@ -95,7 +97,7 @@ def kill(victim: str, run: subprocess.Popen[str], worker: subprocess.Popen[str],
 
 
 def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
-    """A whole run with a recount; its figures."""
+    """Run phrasecount to its end with a recount and return its figures."""
     done = run_cli("phrasecount", corpus, "--verify", "--json", env=env, timeout=600)
     if done.returncode:
         raise AssertionError(done.stderr)
@@ -120,7 +122,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server is stopped and the files go
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(1)
+    )  # so that the blocks below stop the server and remove the files
     with tempfile.TemporaryDirectory(prefix="phrasecount-kills-") as directory:
         corpus, home = Path(directory, "corpus"), Path(directory, "home")
         if arguments.directory:

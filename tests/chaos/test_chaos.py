@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(900)
-def test_every_committed_update_counts_once_whatever_is_killed(home: Path) -> None:
+def test_committed_updates_count_once_after_kills(home: Path) -> None:
     home.mkdir()
     outcome = run(home, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "12")), random.randrange(10**6))
     assert outcome.wrong == [], outcome

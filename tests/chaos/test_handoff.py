@@ -15,7 +15,7 @@ from .handoff import HAPPEN, run
 
 @pytest.mark.slow
 @pytest.mark.timeout(3900)
-def test_each_acknowledged_write_counts_once_whatever_is_lost(memory: Path, filled: Filled) -> None:
+def test_acknowledged_writes_count_once_after_losses(memory: Path, filled: Filled) -> None:
     directory = memory / "chaos"
     directory.mkdir()
     with started("abc", filled, directory) as clusters:

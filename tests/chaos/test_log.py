@@ -1,4 +1,4 @@
-"""A short run of ``log``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the long one longer."""
+"""Runs of ``log``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the slow test longer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .log import HAPPEN, run
 
 
 @pytest.mark.timeout(300)
-def test_each_update_counts_once_whatever_overlaps(dsn: str) -> None:
+def test_updates_count_once_when_everything_overlaps(dsn: str) -> None:
     outcome = run(dsn, 2, random.randrange(10**6))
     assert outcome.wrong == [], outcome
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3900)
-def test_each_update_counts_once_for_longer(dsn: str) -> None:
+def test_updates_count_once_in_a_longer_run(dsn: str) -> None:
     outcome = run(dsn, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "30")), random.randrange(10**6), HAPPEN)
     assert outcome.wrong == [], outcome
     for figure in HAPPEN:
@@ -31,7 +31,7 @@ def test_each_update_counts_once_for_longer(dsn: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mutant", [beyond_the_mark, late_mark, open_forgotten])
-def test_a_wrong_interval_is_noticed(
+def test_run_finds_a_wrong_interval(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
     mutant(conn)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.spark
 @pytest.mark.timeout(1500)
-def test_next_run_ends_right_whatever_was_killed(home: Path, tmp_path: Path) -> None:
+def test_next_run_counts_right_after_a_kill(home: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write_corpus(corpus, 12, seed=1, words=500)
     seed = random.randrange(10**6)

@@ -21,7 +21,7 @@ ROUNDS = 3
 
 @pytest.mark.slow
 @embedded_only
-def test_kill_9(conn: psycopg.Connection, dsn: str) -> None:
+def test_updates_count_once_after_kill_9(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=4)
     stop = threading.Event()
     dice = random.Random()
@@ -43,7 +43,7 @@ def test_kill_9(conn: psycopg.Connection, dsn: str) -> None:
                     process = stack.enter_context(start_cli(*start))
                     before = sum(values(conn).values())
                     eventually(lambda before=before: sum(values(conn).values()) > before, what="at work")
-                    # at work: any moment is one in a pass, or between two
+                    # wait a random number of statements: the kill comes in a pass or between two passes
                     for _ in range(dice.randrange(1, 40)):
                         conn.execute("select 1")
                     process.kill()

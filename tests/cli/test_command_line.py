@@ -1,4 +1,4 @@
-"""The command line's promises: exit status, one line on stderr, JSON alone on stdout, all of a file or nothing."""
+"""The command line: exit status, errors as one line on stderr, only JSON on stdout, files as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Done(NamedTuple):
 
 
 class Cli:
-    """The command line in this process: starting another takes a second each time."""
+    """Runs the command line in this process, since starting another process takes a second."""
 
     def __init__(self, dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.dsn = dsn
@@ -68,7 +68,7 @@ def cli(dsn: str, capsys: pytest.CaptureFixture[str]) -> Cli:
 
 @contextmanager
 def as_role(conn: psycopg.Connection, role: str) -> Iterator[None]:
-    """A role that owns nothing, while the block runs."""
+    """Make a role that owns nothing; it is dropped at the end of the block."""
     conn.execute(f"drop role if exists {role}; create role {role}")
     try:
         yield
@@ -85,14 +85,14 @@ def test_every_verb_has_json_and_a_database(server: Server) -> None:
 
     options = dict(leaves(typer.main.get_command(app)))
     assert len(options) > 20
-    # web answers with pages, and its log can be JSON; docs prints Markdown
+    # web serves pages and has --log-format json; docs prints Markdown
     assert [verb for verb, there in options.items() if "--json" not in there] == ["web", "docs"]
     without = [verb for verb, there in options.items() if "--dsn" not in there]
-    # bench handoff makes servers of its own
+    # bench handoff starts its own servers
     assert [verb for verb in without if not verb.startswith("server ")] == ["docs", "bench handoff"]
 
 
-def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:
+def test_commands_print_json_from_create_to_drop(cli: Cli, conn: psycopg.Connection) -> None:
     create = ("queue", "create", "wc", "--key", "word text", "--value", "n bigint sum")
     made = cli.json(*create, "--delete-when", "n = 0", "--buckets", 2)
     assert made == {"queue": "wc", "state": "created"}
@@ -124,7 +124,7 @@ def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:
     assert cli.json("queue", "ls") == []
 
 
-def test_what_fails_says_so_in_one_line(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_failures_are_one_line(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     (tmp_path / "one.jsonl").write_text('{"word": "a"}\n')
@@ -148,11 +148,11 @@ def test_what_fails_says_so_in_one_line(cli: Cli, conn: psycopg.Connection, tmp_
         assert message in cli.fails(*arguments), arguments
 
 
-def test_a_database_that_cannot_be_reached(cli: Cli, empty_dsn: str) -> None:
+def test_unreachable_database_fails_in_one_line(cli: Cli, empty_dsn: str) -> None:
     cli.dsn = "postgresql://nobody@127.0.0.1:1/none"
     assert "can't connect to PostgreSQL: connection failed: " in cli.fails("queue", "ls")
     assert 'at "127.0.0.1", port 1 failed: Connection refused (check --dsn' in cli.fails("queue", "ls")
-    cli.dsn = "host=/nonexistent dbname=none"  # where libpq asks whether anybody is "accepting connections"
+    cli.dsn = "host=/nonexistent dbname=none"  # libpq's message for a socket has a second part, "accepting connections"
     assert "No such file or directory (check --dsn or PGCOMBINE_DSN)" in cli.fails("queue", "ls")
     cli.dsn = "nonsense"
     assert "the DSN can't be read" in cli.fails("queue", "ls")
@@ -162,7 +162,7 @@ def test_a_database_that_cannot_be_reached(cli: Cli, empty_dsn: str) -> None:
     assert "run 'pgcombine db upgrade'" in cli.fails("worker", status=3)
 
 
-def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
+def test_wrong_usage_ends_with_status_2(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["a text", "b int"])
     make_queue(conn, "two", value=["n bigint sum", "m bigint sum"], delete_when=None)
     for arguments in (
@@ -203,13 +203,13 @@ def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
         assert "Usage:" in done.err
 
 
-def test_keys_of_several_columns(cli: Cli, conn: psycopg.Connection) -> None:
+def test_get_takes_keys_of_several_columns(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["a text", "b int"])
     conn.execute("insert into pgcombine.wc_updates values ('x', 1, 5), ('x', 2, 6)")
     assert cli.json("get", "wc", '["x", 2]', '["y", 2]') == [{"a": "x", "b": 2, "n": 6}]
 
 
-def test_values_are_shown_as_postgresql_reads_them(cli: Cli, conn: psycopg.Connection) -> None:
+def test_printed_values_are_valid_input_for_postgresql(cli: Cli, conn: psycopg.Connection) -> None:
     value = ["at timestamptz max", "d date max", "i interval sum", "b bytea max", "r float8[] array_union"]
     make_queue(conn, key=["k int[]"], value=value, delete_when=None)
     conn.execute(
@@ -229,7 +229,7 @@ def test_values_are_shown_as_postgresql_reads_them(cli: Cli, conn: psycopg.Conne
     assert r"\xff" in cli("get", "wc", "{1,2}").out
 
 
-def test_help_tells_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_shows_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for command, default in ((("worker",), "for ever. Default: 10."), (("export", "create"), "Default: NAME.")):
         with pytest.raises(SystemExit):
@@ -253,14 +253,14 @@ def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, 
     assert len(rows(conn, "wc_values")) == 2
 
 
-def test_files_of_spreadsheets_begin_with_a_mark(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_files_with_a_byte_order_mark_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8-sig", newline="")
         assert cli.json("enqueue", "wc", tmp_path / name) == {"queue": "wc", "updates": 3}
 
 
-def test_json_in_jsonl(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_jsonl_holds_json_and_arrays(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn, key=["k jsonb"], value=["doc jsonb jsonb_merge", "tags text[] array_union"], delete_when=None)
     file = tmp_path / "updates.jsonl"
     file.write_text('{"k": [1], "doc": {"a": 1}, "tags": ["x"]}\n{"k": "s", "doc": [2]}\n{"k": 3, "doc": null}\n')
@@ -269,14 +269,14 @@ def test_json_in_jsonl(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> No
     assert sorted(found, key=str) == [("s", [2], None), (3, None, None), ([1], {"a": 1}, ["x"])]
 
 
-def test_what_json_has_no_form_for(cli: Cli, conn: psycopg.Connection) -> None:
+def test_values_without_a_json_form_become_texts(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["k bytea"], value=["x float8 max"], delete_when=None)
     conn.execute(r"insert into pgcombine.wc_updates values ('\x00ff', 'Infinity')")
     assert cli.json("get", "wc", r"\x00ff") == [{"k": r"\x00ff", "x": "inf"}]
     assert r"\x00ff" in cli("get", "wc", r"\x00ff").out
 
 
-def test_what_the_server_warns_of_is_told(cli: Cli) -> None:
+def test_server_warnings_go_to_stderr(cli: Cli) -> None:
     made = cli("queue", "create", "x", "--key", "k int", "--value", "x float8 sum", "--json")
     assert (made.status, json.loads(made.out)) == (0, {"queue": "x", "state": "created"})
     assert made.err.startswith("pgcombine: warning: sums of float8 in column")
@@ -324,8 +324,8 @@ def test_a_bad_line_enqueues_nothing(cli: Cli, conn: psycopg.Connection, tmp_pat
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
-def test_as_a_process(conn: psycopg.Connection, dsn: str) -> None:
-    """Through the console script: standard input, exit status, and a reader that has enough."""
+def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
+    """As a console script: standard input, exit status, and a reader of its pipe that stops reading."""
     make_queue(conn)
     env = {"PGCOMBINE_DSN": dsn}
     done = run_cli("enqueue", "wc", "-", "--json", env=env, input='{"word": "a", "n": 1}\n{"word": "b", "n": 2}\n')
@@ -337,19 +337,21 @@ def test_as_a_process(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
-def test_who_is_killed_leaves_nothing_running(conn: psycopg.Connection, dsn: str, number: signal.Signals) -> None:
+def test_killed_command_leaves_nothing_running_on_the_server(
+    conn: psycopg.Connection, dsn: str, number: signal.Signals
+) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     conn.execute("select pgcombine.pause('wc')")
     waiting = "select count(*) from pg_stat_activity where query like 'call pgcombine.wait%%' and datname = %s"
     with start_cli("wait", "wc", "--dsn", dsn) as process:
-        eventually(lambda: one(conn, waiting, conn.info.dbname) == 1, what="it waits")
+        eventually(lambda: one(conn, waiting, conn.info.dbname) == 1, what="the command waits")
         process.send_signal(number)
         assert process.wait(timeout=60) == -number
         eventually(lambda: one(conn, waiting, conn.info.dbname) == 0, what="the server waits no longer")
 
 
-def test_the_database_of_the_environment(
+def test_commands_use_the_database_of_the_environment(
     conn: psycopg.Connection,
     dsn: str,
     empty_dsn: str,
@@ -370,7 +372,7 @@ def test_the_database_of_the_environment(
     assert ended.value.code == 1
 
 
-def test_an_error_of_the_servers_comes_with_its_hint(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_server_error_keeps_its_hint(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     conn.execute(
         "create function refuse() returns trigger language plpgsql as"
@@ -381,7 +383,7 @@ def test_an_error_of_the_servers_comes_with_its_hint(cli: Cli, conn: psycopg.Con
     assert cli.fails("enqueue", "wc", tmp_path / "one.jsonl") == "pgcombine: not today (come back tomorrow)\n"
 
 
-def test_the_line_of_a_value_that_cannot_be_loaded(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_initialize_names_the_line_of_a_bad_value(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     for content, message in {
         'word,n\n\n"a\nb",1\nc,x\n': 'line 5: queue "wc" can\'t be initialized: row 2: invalid input syntax',
@@ -391,7 +393,7 @@ def test_the_line_of_a_value_that_cannot_be_loaded(cli: Cli, conn: psycopg.Conne
         assert message in cli.fails("initialize", "wc", tmp_path / "values.csv")
 
 
-def test_a_file_without_rows_is_said(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_empty_file_is_reported(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     for name, content in {"empty.csv": "", "header.csv": "word,n\n", "empty.jsonl": "", "blank.jsonl": "\n\n"}.items():
         (tmp_path / name).write_text(content)
@@ -400,7 +402,7 @@ def test_a_file_without_rows_is_said(cli: Cli, conn: psycopg.Connection, tmp_pat
         assert cli("initialize", "wc", tmp_path / name) == (0, f"no values in {tmp_path / name}\n", "")
 
 
-def test_one_is_one(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_counts_of_one_are_singular(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     (tmp_path / "one.jsonl").write_text('{"word": "a", "n": 1}\n')
     assert cli("enqueue", "wc", tmp_path / "one.jsonl").out == "enqueued: 1 update\n"
@@ -408,7 +410,7 @@ def test_one_is_one(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     assert cli("drain", "wc").out == "combined: 0 updates in 0 passes, 0 changes\n"
 
 
-def test_an_ending_that_does_not_tell_the_format(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_unknown_file_ending_needs_a_format(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     (tmp_path / "updates.txt").write_text("word,n\na,1\n")
     refused = cli("enqueue", "wc", tmp_path / "updates.txt")
@@ -418,7 +420,7 @@ def test_an_ending_that_does_not_tell_the_format(cli: Cli, conn: psycopg.Connect
 
 
 @pytest.mark.slow
-def test_ctrl_c_tells_what_became_of_the_rows(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_ctrl_c_reports_whether_rows_are_enqueued(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     pipe = tmp_path / "updates.jsonl"
     os.mkfifo(pipe)
@@ -434,8 +436,8 @@ def test_ctrl_c_tells_what_became_of_the_rows(conn: psycopg.Connection, dsn: str
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
-def test_ctrl_c_during_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    """A trigger that is deferred to the commit waits for a lock; when it is cancelled, nothing is enqueued."""
+def test_ctrl_c_cancels_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    """A deferred trigger waits for a lock during the commit. Ctrl-C cancels the commit, and nothing is enqueued."""
     make_queue(conn)
     conn.execute(
         "create table gate (); create function wait_at_gate() returns trigger language plpgsql as"
@@ -457,7 +459,7 @@ def test_ctrl_c_during_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: 
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
-def test_ctrl_c_while_it_waits(conn: psycopg.Connection, dsn: str) -> None:
+def test_ctrl_c_ends_wait(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     conn.execute("select pgcombine.pause('wc')")
@@ -469,7 +471,7 @@ def test_ctrl_c_while_it_waits(conn: psycopg.Connection, dsn: str) -> None:
     assert (process.returncode, out) == (130, "")
 
 
-def test_top_tells_what_is_pending(cli: Cli, conn: psycopg.Connection) -> None:
+def test_top_notes_pending_updates(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -480,8 +482,8 @@ def test_top_tells_what_is_pending(cli: Cli, conn: psycopg.Connection) -> None:
         assert shown.err.startswith("pgcombine: note: 2 updates of wc are pending and not in these values")
 
 
-def test_a_reader_of_values_alone(cli: Cli, conn: psycopg.Connection, dsn: str) -> None:
-    """Who may not look for what is pending gets the values all the same."""
+def test_reader_without_other_rights_gets_values(cli: Cli, conn: psycopg.Connection, dsn: str) -> None:
+    """A role that must not read pending updates still gets the values."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -493,9 +495,7 @@ def test_a_reader_of_values_alone(cli: Cli, conn: psycopg.Connection, dsn: str) 
 
 
 @pytest.mark.parametrize("form", ["csv", pytest.param("jsonl", marks=pytest.mark.slow)])
-def test_saved_values_are_those_that_can_be_loaded(
-    cli: Cli, conn: psycopg.Connection, tmp_path: Path, form: str
-) -> None:
+def test_saved_values_can_be_loaded(cli: Cli, conn: psycopg.Connection, tmp_path: Path, form: str) -> None:
     value = ["n numeric sum", "doc jsonb max", "tags text[] array_union", "at timestamptz max", "b bytea max"]
     for queue in ("wc", "copy"):
         make_queue(conn, queue, key=["k jsonb", "w text"], value=value, delete_when=None)
@@ -517,7 +517,7 @@ def test_saved_values_are_those_that_can_be_loaded(
 
 
 @pytest.mark.slow
-def test_values_in_portions(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_values_prints_more_than_a_portion(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     CombineQueue("wc").initialize(conn, [(f"w{i}", i + 1) for i in range(2500)])
     assert len(cli.json("values", "wc")) == 2500
@@ -531,7 +531,7 @@ def test_values_in_portions(cli: Cli, conn: psycopg.Connection, tmp_path: Path) 
     assert cli("values", "empty", "--format", "csv").out == "word,n\n"
 
 
-def test_what_cannot_be_saved_leaves_the_file_as_it_was(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_failed_save_leaves_the_file_unchanged(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     (tmp_path / "values.csv").write_text("mine")
     conn.execute("alter table pgcombine.wc_values rename to wc_other")
@@ -540,7 +540,7 @@ def test_what_cannot_be_saved_leaves_the_file_as_it_was(cli: Cli, conn: psycopg.
     assert "No such file" in cli.fails("values", "wc", "--output", tmp_path / "none" / "values.csv")
 
 
-def test_dropping_asks(cli: Cli, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drop_asks_for_confirmation(cli: Cli, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     make_queue(conn)
     add(conn, {"a": 1, "b": 1})
     combine_all(conn)
@@ -565,7 +565,7 @@ def test_dropping_asks(cli: Cli, conn: psycopg.Connection, monkeypatch: pytest.M
     assert one(conn, "select count(*) from pgcombine.queue") == 0
 
 
-def test_dropping_tells_all_that_is_lost(cli: Cli, conn: psycopg.Connection) -> None:
+def test_drop_names_everything_that_is_lost(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc', exporter => 'python')")
     add(conn, {"a": 1})
@@ -605,7 +605,7 @@ def test_verbs_that_delete_refuse_without_a_terminal(cli: Cli, conn: psycopg.Con
     assert cli.json("quarantine", "drop", "wc", "bad", "--yes")["updates"] == 1
 
 
-def test_status_of_an_empty_database_tells_the_next_step(cli: Cli) -> None:
+def test_status_of_an_empty_database_names_the_next_step(cli: Cli) -> None:
     shown = cli("status")
     command = "pgcombine queue create wc --key 'word text' --value 'n bigint sum'"
     assert (shown.status, shown.out) == (0, f"no queues yet: {command} makes one\n")
@@ -614,7 +614,7 @@ def test_status_of_an_empty_database_tells_the_next_step(cli: Cli) -> None:
 
 
 def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:
-    """Enqueue updates of which each one's key is quarantined."""
+    """Enqueue updates whose keys all end in the quarantine."""
     for word, n in updates.items():
         add(conn, {word: n})
         hold(conn, word=word)

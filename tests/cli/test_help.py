@@ -30,7 +30,7 @@ def found(path: tuple[str, ...]) -> Any:
 
 
 def runs(command: Any) -> bool:
-    """Whether it does something by itself: all but groups that only hold others."""
+    """Whether the command does something itself, unlike a group that only holds other commands."""
     return not getattr(command, "commands", None) or bool(getattr(command, "invoke_without_command", False))
 
 
@@ -66,7 +66,7 @@ def test_verbs_that_delete_ask() -> None:
 
 
 def test_the_pages_name_all_that_run_on() -> None:
-    """Those have a log, and end with status 3 when the schema is of another version."""
+    """Daemons have a log, and end with status 3 when the schema is of another version."""
     run_on = {" ".join(path) for path in RUNNING if any("--log-format" in one.opts for one in found(path).params)}
     named = {
         "operations.md": r"of the commands that run on \(([^)]*)\)",
@@ -80,7 +80,7 @@ def test_the_pages_name_all_that_run_on() -> None:
 @pytest.mark.parametrize("path", RUNNING, ids=" ".join)
 def test_example(path: tuple[str, ...]) -> None:
     examples = re.findall(r"^Example: (.*)$", found(path).help, re.MULTILINE)
-    assert len(examples) == 1, "its docstring ends with one line: Example: pgcombine …"
+    assert len(examples) == 1, "the docstring must end with one line: Example: pgcombine …"
     calls = re.findall(r"pgcombine ([^|&)]*)", examples[0])
     assert [call for call in calls if tuple(call.split()[: len(path)]) == path], "the example is of another verb"
     for call in calls:
@@ -114,7 +114,7 @@ def test_pages_that_messages_name_are_there() -> None:
 
 
 def test_completion_in_bash(tmp_path: Path) -> None:
-    """Installed as a user does it, and loaded as the next shell does."""
+    """Install the completion as a user does, and load it as the next shell does."""
     bash = require_program("bash")
     script = """
         pgcombine --install-completion > /dev/null || exit 7

@@ -41,7 +41,7 @@ def test_fields_have_their_types() -> None:
     }
 
 
-def test_what_is_no_event_is_a_message() -> None:
+def test_text_without_an_event_becomes_a_message() -> None:
     assert line("the pool %r is full", "a") == {"message": "the pool 'a' is full"}
     assert line("100% done") == {"message": "100% done"}
 
@@ -55,7 +55,7 @@ def test_control_characters_and_tracebacks_stay_in_the_line() -> None:
 
 
 def templates() -> Iterator[str]:
-    """The texts of all calls of a logger."""
+    """Yield the message template of each logger call in the package."""
     for path in Path(pgcombine.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (

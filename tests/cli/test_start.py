@@ -13,7 +13,7 @@ from support.cli import environment
 from pgcombine.bench import figures
 from pgcombine.cli import bench
 
-# Sends SIGINT to itself when MODULE is imported for the first time, as somebody who presses Ctrl-C then.
+# A program that sends SIGINT to itself when the module is first imported, as if the user pressed Ctrl-C then.
 INTERRUPTED = """if True:
     import os, signal, sys
     class Finder:
@@ -48,19 +48,19 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert answer.stderr == "[]\n"
 
 
-def test_version() -> None:
+def test_version_option_prints_the_version() -> None:
     answer = run_cli("--version")
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"pgcombine {version('pgcombine')}\n", "")
 
 
 @pytest.mark.parametrize("verb", [[], ["db"], ["db", "upgrade"], ["status"], ["bench"]])
-def test_short_help(verb: list[str]) -> None:
+def test_short_option_prints_the_help(verb: list[str]) -> None:
     answer = run_cli(*verb, "-h")
     assert answer.returncode == 0
     assert f"Usage: {' '.join(['pgcombine', *verb])}" in answer.stdout
 
 
-def test_shell_completion() -> None:
+def test_shell_completion_lists_verbs() -> None:
     shown = run_cli("--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
     assert shown.returncode == 0
     assert "_PGCOMBINE_COMPLETE=complete_bash" in shown.stdout
@@ -68,7 +68,7 @@ def test_shell_completion() -> None:
     assert run_cli(env=env).stdout.split() == ["upgrade", "check", "roles", "downgrade"]
 
 
-def test_figures_of_the_benchmark() -> None:
+def test_command_lists_the_figures_of_the_benchmark() -> None:
     assert tuple(figures.FIGURES) == bench.FIGURES
 
 
@@ -76,19 +76,19 @@ def test_figures_of_the_benchmark() -> None:
     ("module", "command"),
     [("typer", []), ("pgcombine.cli.options", []), ("psycopg", ["get"]), ("pgcombine.worker.worker", ["worker"])],
 )
-def test_ctrl_c_while_it_starts(module: str, command: list[str]) -> None:
+def test_ctrl_c_during_the_start_prints_nothing(module: str, command: list[str]) -> None:
     answer = python(INTERRUPTED.format(module=module, arguments=[*command, "--help"]))
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
 
 @pytest.mark.parametrize("module", ["alembic.script", "sqlalchemy.dialects.postgresql"])
-def test_ctrl_c_while_a_command_runs(module: str) -> None:
+def test_ctrl_c_during_a_command_prints_nothing(module: str) -> None:
     arguments = ["db", "upgrade", "--sql"]
     answer = python(INTERRUPTED.format(module=module, arguments=arguments))
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
 
-def test_ctrl_c_while_it_ends() -> None:
+def test_ctrl_c_at_exit_prints_no_traceback() -> None:
     code = """if True:
         import atexit, os, signal, sys
         atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -101,8 +101,8 @@ def test_ctrl_c_while_it_ends() -> None:
     assert answer.stdout.startswith("pgcombine ")
 
 
-def test_ctrl_c_that_is_switched_off() -> None:
-    """As for a program that a script's shell started in the background."""
+def test_ignored_ctrl_c_stays_ignored() -> None:
+    """A shell script starts background programs with SIGINT ignored."""
     code = INTERRUPTED.format(module="typer", arguments=["--version"])
     answer = python(code.replace("sys.argv =", "signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv ="))
     assert answer.returncode == 0

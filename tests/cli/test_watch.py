@@ -32,7 +32,7 @@ LINE = r"\d{4}-\d\d-\d\dT\S+ "
 
 @contextmanager
 def watching(directory: Path, *args: object) -> Iterator[tuple[subprocess.Popen[str], Path, Path]]:
-    """A command that watches, with the files of its output; it is interrupted, and has to end with status 0."""
+    """Run a command with --watch and yield it with its output files; at the end interrupt it and expect status 0."""
     out, err = directory / "out", directory / "err"
     with out.open("w") as stdout, err.open("w") as stderr, start_cli(*args, stdout=stdout, stderr=stderr) as process:
         yield process, out, err
@@ -44,23 +44,23 @@ def lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
-def test_status_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_status_prints_lines_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
-        eventually(lambda: len(lines(out)) > 2, what="several looks")
+        eventually(lambda: len(lines(out)) > 2, what="several polls")
         assert re.match(LINE + r"queue=wc backlog=2 lag_seconds=[\d.]+ updates_per_second=0 ", lines(out)[0])
         combine_all(conn)
-        eventually(lambda: " backlog=0 " in lines(out)[-1], what="it is combined")
+        eventually(lambda: " backlog=0 " in lines(out)[-1], what="the updates are combined")
         eventually(lambda: " updates_per_second=0.033 " in lines(out)[-1], what="two updates a minute")
     assert err.read_text() == ""
 
 
 @embedded_only
-def test_status_as_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_status_prints_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     with watching(tmp_path, "status", "--watch=0.1", "--json", "--exact", "--dsn", dsn) as (_, out, _):
-        eventually(lambda: len(lines(out)) > 1, what="several looks")
+        eventually(lambda: len(lines(out)) > 1, what="several polls")
         for line in lines(out)[:2]:
             found = json.loads(line)
             assert list(found) == ["at", "queues", "exports", "workers", "old_snapshots", "log"]
@@ -68,38 +68,38 @@ def test_status_as_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_path: P
 
 
 @embedded_only
-def test_top_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_top_prints_lines_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)
     with watching(tmp_path, "top", "wc", "-n", 1, "--watch", 0.1, "--dsn", dsn) as (_, out, _):
-        eventually(lambda: len(lines(out)) > 1, what="several looks")
+        eventually(lambda: len(lines(out)) > 1, what="several polls")
         assert re.fullmatch(LINE + "queue=wc word=b n=5 per_second=", lines(out)[0])
         add(conn, {"b": 10})
         combine_all(conn)
         eventually(lambda: re.search(r"n=15 per_second=[1-9]", out.read_text()), what="the rate")
 
 
-def test_lost_connection(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_lost_connection_is_opened_again(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
-        eventually(lambda: lines(out), what="a look")
+        eventually(lambda: lines(out), what="a first poll")
         ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity"
         assert one(conn, f"{ended} where application_name = 'pgcombine cli' and datname = current_database()") == 1
-        eventually(lambda: lines(err), what="it says so")
+        eventually(lambda: lines(err), what="a note says so")
         before = len(lines(out))
-        eventually(lambda: len(lines(out)) > before + 1, what="it is connected again")
+        eventually(lambda: len(lines(out)) > before + 1, what="the command is connected again")
     (told,) = lines(err)
     assert re.match(r"pgcombine: note: no figures: .+; trying again$", told)
 
 
-def test_server_that_is_not_there() -> None:
+def test_watch_fails_without_a_server() -> None:
     failed = run_cli("status", "--watch", "--dsn", "host=127.0.0.1 port=1 dbname=none")
     assert (failed.returncode, failed.stdout, len(failed.stderr.splitlines())) == (1, "", 1)
 
 
 @embedded_only
-def test_reader_of_the_pipe_that_ends(conn: psycopg.Connection, dsn: str) -> None:
+def test_watch_ends_with_the_reader_of_its_pipe(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with start_cli("status", "--watch", 0.1, "--dsn", dsn, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -114,12 +114,12 @@ def test_reader_of_the_pipe_that_ends(conn: psycopg.Connection, dsn: str) -> Non
 @pytest.mark.parametrize(
     "arguments", [("--watch", "-1"), ("--watch=x",), ("--watch", "--max-lag", "1"), ("--watch", "1", "more")]
 )
-def test_wrong_usage(dsn: str, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_ends_with_status_2(dsn: str, arguments: tuple[str, ...]) -> None:
     assert run_cli("status", *arguments, "--dsn", dsn).returncode == 2
 
 
 def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT, columns: int = 160) -> tuple[str, int]:
-    """Run a command on a terminal until the text is on it, and then stop it. Returns what it wrote, and its status."""
+    """Run a command on a terminal until ``until`` appears, then stop it. Return its output and its status."""
     controller, terminal = pty.openpty()
     env = environment({"TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "COLUMNS": columns, "LINES": 40})
     process = subprocess.Popen(command(*args), stdin=terminal, stdout=terminal, stderr=terminal, env=env)
@@ -137,7 +137,7 @@ def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT,
             if select.select([controller], [], [], 0.1)[0]:
                 try:
                     seen += os.read(controller, 65536).decode("utf-8", "replace")
-                except OSError:  # the terminal's other end is closed
+                except OSError:  # the command has ended and closed the terminal
                     break
         return seen, process.wait(timeout=30)
     finally:
@@ -147,14 +147,14 @@ def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT,
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_status_on_a_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals) -> None:
+def test_status_restores_the_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     seen, code = on_terminal("status", "--watch", 0.1, "--dsn", dsn, until="backlog, about[^█]*█{3}", stop=stop)
     assert code == 0
     assert "Ctrl-C ends it" in seen
     assert "no worker is connected" in seen
-    assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # the terminal is as before
+    assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # the alternate screen is left again
 
 
 def test_status_on_a_narrow_terminal_cuts_nothing(conn: psycopg.Connection, dsn: str) -> None:
@@ -172,7 +172,7 @@ def test_status_on_a_narrow_terminal_cuts_nothing(conn: psycopg.Connection, dsn:
         assert text in shown, text
 
 
-def test_top_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
+def test_top_shows_rates_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {"a\x1b[31m": 1})
     combine_all(conn)
@@ -184,23 +184,23 @@ def test_top_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
 
 @pytest.mark.slow
 @embedded_only
-def test_terminal_without_the_server(conn: psycopg.Connection, dsn: str) -> None:
+def test_terminal_shows_old_figures_without_the_server(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     parts = urlsplit(dsn)
     proxy = Proxy(parts.port or 5432)
     there = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{proxy.port}").geturl()
-    looked = (
+    poll = (
         "select query_start from pg_stat_activity where application_name = 'pgcombine cli' "
         "and datname = current_database() and query ~ 'pgcombine.worker'"
     )
-    looks: set[object] = set()
+    polls: set[object] = set()
 
     def second() -> bool:
-        looks.update(conn.execute(looked).fetchone() or ())
-        return len(looks) > 1
+        polls.update(conn.execute(poll).fetchone() or ())
+        return len(polls) > 1
 
     def refuse() -> None:
-        eventually(second, what="what the first look found is shown")
+        eventually(second, what="the result of the first poll is shown")
         proxy.refuse = True
         proxy.cut()
 
@@ -213,7 +213,7 @@ def test_terminal_without_the_server(conn: psycopg.Connection, dsn: str) -> None
         proxy.close()
 
 
-def test_sparkline() -> None:
+def test_sparkline_follows_the_figures() -> None:
     history = History(width=4)
     assert history.line("a", figure=0).strip() == ""
     for figure in (1, 2, 4):
@@ -224,8 +224,8 @@ def test_sparkline() -> None:
     assert len(line) == len(history.line("b", figure=7))
 
 
-def test_status_counts_nothing_unless_it_is_asked_to(conn: psycopg.Connection) -> None:
-    """A backlog of many pages: the estimate reads some of them, a count reads all."""
+def test_status_counts_only_on_request(conn: psycopg.Connection) -> None:
+    """The backlog has many pages: an estimate reads some of them, a count reads all."""
     make_queue(conn, buckets=1)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
 

@@ -1,7 +1,7 @@
-"""compose.yaml is valid, and its steps do what they are there for: health check, migration, worker.
+"""compose.yaml is valid, and its services work: health check, migration, worker.
 
-The stack is built and run as it stands, by the lines of the page about services; only the names of images come from
-the environment (``tests/support/make_images.sh`` makes them where no registry answers), and the ports are free ones.
+The tests build and run the stack unchanged, with the commands of the page about services. Only the names of images come
+from the environment (``tests/support/make_images.sh`` makes images where no registry answers), and ports are free ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECRETS = {"PGCOMBINE_PASSWORD": "a pass:word/@%", "PGCOMBINE_WEB_TOKEN": "a tok
 
 
 def run(line: str, **settings: str) -> str:
-    """What a line for a shell prints, where compose.yaml is."""
+    """Run a shell line in the directory of compose.yaml and return its output."""
     done = subprocess.run(
         ["bash", "-c", line],
         cwd=ROOT,
@@ -50,7 +50,7 @@ def run(line: str, **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    """Names and ports of these tests' own."""
+    """Names and ports that only these tests use."""
     name = f"pgcombine-test-{os.getpid()}"
     return {
         "COMPOSE_PROJECT_NAME": name,
@@ -66,7 +66,7 @@ def settings() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def compose(settings: dict[str, str]) -> Iterator[Compose]:
-    """``docker compose ARGS`` on the running stack; everything it made is removed at the end."""
+    """Runs ``docker compose ARGS`` on the running stack; the fixture removes the stack at the end."""
 
     def compose(*args: str) -> str:
         return run(shlex.join(["docker", "compose", *args]), **settings)
@@ -92,20 +92,22 @@ def state(compose: Compose, service: str) -> dict[str, Any]:
     return found
 
 
-def test_file_is_valid_and_says_who_waits_for_whom() -> None:
+def test_services_start_in_order() -> None:
     config = json.loads(run("docker compose config --format json"))
     services = config["services"]
     assert services["postgres"]["image"] == "postgres:18"
     assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
     assert services["migrate"]["command"] == ["db", "upgrade"]
     assert {services[name]["image"] for name in ("migrate", "worker", "web")} == {"pgcombine"}
-    assert [name for name, service in services.items() if "build" in service] == ["migrate"]  # one tag is built once
+    assert [name for name, service in services.items() if "build" in service] == [
+        "migrate"
+    ]  # one service builds the tag that all use
     assert services["role"]["depends_on"]["postgres"]["condition"] == "service_healthy"
     assert services["migrate"]["depends_on"]["role"]["condition"] == "service_completed_successfully"
     assert services["worker"]["command"] == ["worker", "--metrics-port", "9464", "--metrics-host", "0.0.0.0"]
     assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
     assert {services[name]["ports"][0]["host_ip"] for name in ("postgres", "web")} == {"127.0.0.1"}
-    # images before 18 have a volume of their own at …/data, which nobody finds again
+    # images before 18 declare an anonymous volume at …/data, whose files a new container doesn't find
     (volume,) = [volume for volume in services["postgres"]["volumes"] if volume["source"] == "postgres"]
     data = Path(services["postgres"]["environment"]["PGDATA"])
     assert Path(volume["target"]) in data.parents
@@ -127,8 +129,8 @@ def test_no_secret_has_a_default(name: str) -> None:
     assert {value.replace("$$", "$") for value in secrets} == set(SECRETS.values())
 
 
-def test_monitoring_reads_files_that_are_there(tmp_path: Path) -> None:
-    """What the profile adds: each mounted file exists, Prometheus accepts its own, and Grafana finds the dashboard."""
+def test_monitoring_reads_existing_files(tmp_path: Path) -> None:
+    """Each file that the profile mounts exists, Prometheus accepts its files, and Grafana finds the dashboard."""
     without = json.loads(run("docker compose config --format json"))["services"]
     config = json.loads(run("docker compose --profile monitoring config --format json"))
     added = {name: service for name, service in config["services"].items() if name not in without}
@@ -174,7 +176,7 @@ def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_no_superuser_works(compose: Compose) -> None:
+def test_worker_is_no_superuser(compose: Compose) -> None:
     with connect(compose) as conn:
         assert conn.execute("select rolsuper from pg_roles where rolname = current_user").fetchone() == (False,)
     assert "worker.superuser" not in compose("logs", "worker")
@@ -184,7 +186,7 @@ def test_no_superuser_works(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_worker_comes_back_after_the_server_was_away(compose: Compose) -> None:
+def test_worker_reconnects_after_a_server_restart(compose: Compose) -> None:
     with connect(compose) as conn:
         conn.execute("select pgcombine.create_queue('away', array['word text'], array['n bigint sum'])")
     compose("restart", "--timeout", "5", "postgres")
@@ -196,7 +198,7 @@ def test_worker_comes_back_after_the_server_was_away(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_the_data_outlive_the_containers(compose: Compose) -> None:
+def test_data_outlive_the_containers(compose: Compose) -> None:
     with connect(compose) as conn:
         conn.execute("select pgcombine.create_queue('kept', array['word text'], array['n bigint sum'])")
         conn.execute("select pgcombine.pause('kept')")
@@ -218,10 +220,10 @@ def test_worker_stops_cleanly(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_health_check_fails_while_the_server_is_away(compose: Compose) -> None:
+def test_health_check_fails_without_a_server(compose: Compose) -> None:
     config = json.loads(run("docker compose config --format json"))
     check = config["services"]["postgres"]["healthcheck"]["test"][1:]
-    # The same check against a port where nothing listens: it must be able to say no.
+    # The same check against a port where nothing listens must fail.
     elsewhere = [*check, "--port=1"]
     compose("exec", "-T", "postgres", *check)
     with pytest.raises(AssertionError):
@@ -229,10 +231,10 @@ def test_health_check_fails_while_the_server_is_away(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_the_worker_is_healthy_and_not_root(compose: Compose) -> None:
+def test_worker_is_healthy_and_not_root(compose: Compose) -> None:
     assert compose("exec", "-T", "worker", "id", "-u").strip() == "65534"
     eventually(lambda: state(compose, "worker")["Health"] == "healthy", timeout=120, what="the worker is healthy")
-    # the same check where nothing listens: it must be able to say no
+    # the same check where nothing listens must fail
     check = json.loads(inspect(compose, "worker", "{{json .Config.Healthcheck.Test}}"))[1:]
     compose("exec", "-T", "worker", *check)
     with pytest.raises(AssertionError):
@@ -240,8 +242,8 @@ def test_the_worker_is_healthy_and_not_root(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_the_worker_is_started_again_after_an_upgrade(compose: Compose) -> None:
-    """As if another version had upgraded the schema beside it, and then were this one."""
+def test_worker_restarts_after_an_upgrade(compose: Compose) -> None:
+    """The schema gets another version's digest while the worker runs, and then its own digest again."""
     with connect(compose) as conn:
         (revision,) = conn.execute("select version_num from pgcombine.schema_version").fetchone() or ("",)
         conn.execute("update pgcombine.schema_version set version_num = '9999'")
@@ -255,7 +257,7 @@ def test_the_worker_is_started_again_after_an_upgrade(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_wants_its_token(compose: Compose) -> None:
+def test_page_requires_its_token(compose: Compose) -> None:
     address = f"http://{compose('port', 'web', '8432').strip()}"
     eventually(lambda: state(compose, "web")["Health"] == "healthy", timeout=120, what="the page is healthy")
 
@@ -268,7 +270,7 @@ def test_the_page_wants_its_token(compose: Compose) -> None:
 
 
 @pytest.mark.slow
-def test_more_workers_and_what_they_log(compose: Compose, settings: dict[str, str], tmp_path: Path) -> None:
+def test_each_scaled_worker_logs(compose: Compose, settings: dict[str, str], tmp_path: Path) -> None:
     run(SCALE, **settings)
     workers = [f"worker-{number}" for number in (1, 2, 3)]
     log = tmp_path / "log"
@@ -286,8 +288,8 @@ def test_more_workers_and_what_they_log(compose: Compose, settings: dict[str, st
 
 
 @pytest.mark.slow
-def test_monitoring(compose: Compose, settings: dict[str, str]) -> None:
-    """Prometheus finds the worker, and Grafana answers; where a registry has their images, or they are there."""
+def test_monitoring_finds_the_worker(compose: Compose, settings: dict[str, str]) -> None:
+    """Prometheus finds the worker, and Grafana answers. The test needs their images, local or from a registry."""
     pull = ["docker", "compose", "--profile", "monitoring", "pull", "--policy=missing", "prometheus", "grafana"]
     try:
         subprocess.run(
@@ -301,7 +303,7 @@ def test_monitoring(compose: Compose, settings: dict[str, str]) -> None:
         address = compose("port", "prometheus", "9090").strip()
         try:
             found = httpx2.get(f"http://{address}/api/v1/targets", trust_env=False).json()
-        except (httpx2.TransportError, ValueError):  # it starts
+        except (httpx2.TransportError, ValueError):  # Prometheus is still starting
             return False
         return [target["health"] for target in found["data"]["activeTargets"]] == ["up"]
 

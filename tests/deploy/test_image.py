@@ -1,7 +1,6 @@
-"""The lines about Docker on the page about services: they build the image, upgrade a database and start a worker.
+"""The Docker commands on the page about services build the image, upgrade a database and start a worker.
 
-They are run as they stand there, but for names that are these tests' own: the image, its base image, and the port on
-this machine.
+The test runs these commands unchanged but for three names: the image, its base image, and the port on this machine.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def docker(*args: str) -> str:
 
 @pytest.fixture
 def image() -> Iterator[str]:
-    """A name for an image, which is removed at the end with its containers."""
+    """A name for an image; the fixture removes the image and its containers at the end."""
     name = f"pgcombine-test-image-{os.getpid()}"
     yield name
     for container in docker("ps", "--all", "--quiet", "--filter", f"ancestor={name}").split():
@@ -42,7 +41,7 @@ def image() -> Iterator[str]:
 
 
 def renamed(lines: str, image: str) -> str:
-    """The lines with these tests' names in them."""
+    """The commands with the names that this test uses."""
     base = images()["PGCOMBINE_TEST_PYTHON_IMAGE"]
     for name, own, times in (
         ("^docker build ", f"docker build --build-arg PYTHON_IMAGE={base} ", 1),
@@ -54,8 +53,8 @@ def renamed(lines: str, image: str) -> str:
     return lines
 
 
-@pytest.mark.parametrize("server", ["container-15"], indirect=True)  # other containers get to it
-def test_the_lines_of_the_page(empty_dsn: str, image: str) -> None:
+@pytest.mark.parametrize("server", ["container-15"], indirect=True)  # a server that other containers can reach
+def test_commands_of_the_page_start_a_worker(empty_dsn: str, image: str) -> None:
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
         address = one(conn, "select host(inet_server_addr())")
         done = subprocess.run(

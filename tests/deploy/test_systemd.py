@@ -1,4 +1,4 @@
-"""A daemon as systemd starts it: it says when it is ready, that it goes on, and that it ends; and the unit is valid."""
+"""A daemon tells systemd that it is ready, alive and stopping; and the unit file is valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNIT = ROOT / "pgcombine" / "deploy" / "pgcombine-worker.service"
 def systemd(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool = False, watchdog: float | None = 0.2
 ) -> Iterator[socket.socket]:
-    """The socket that NOTIFY_SOCKET names, and the watchdog in seconds, in the environment."""
+    """Receive notifications as systemd does: set NOTIFY_SOCKET and a watchdog of so many seconds; yield the socket."""
     with (
         tempfile.TemporaryDirectory() as directory,
         closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as receiver,
@@ -75,14 +75,16 @@ def test_daemon_notifies_systemd(
 
 
 @embedded_only
-def test_a_process_that_hangs_is_missed(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_process_sends_no_watchdog_message(
+    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with systemd(monkeypatch) as receiver, start_cli("worker", "--dsn", dsn) as daemon:
         assert heard(receiver) == "READY=1"
         assert heard(receiver) == "WATCHDOG=1"
         daemon.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, daemon.pid, os.WSTOPPED | os.WNOWAIT)
         receiver.setblocking(False)
-        with suppress(BlockingIOError):  # what it had sent before
+        with suppress(BlockingIOError):  # drop the messages from before the hang
             while heard(receiver):
                 pass
         receiver.settimeout(2)
@@ -116,7 +118,7 @@ def test_process_is_ready_once_all_loops_are_connected(monkeypatch: pytest.Monke
         assert heard(receiver) == "STOPPING=1"
 
 
-def test_another_process_has_the_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watchdog_of_another_process_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_PID", str(os.getppid()))
     heartbeat = Heartbeat()
     with systemd(monkeypatch) as receiver:
@@ -141,7 +143,7 @@ def test_missing_socket_does_not_stop_the_daemon(
     assert [record.getMessage().partition(" ")[0] for record in caplog.records] == ["systemd.failed"]
 
 
-def test_the_unit_is_valid(tmp_path: Path) -> None:
+def test_unit_is_valid(tmp_path: Path) -> None:
     program = require_program("systemd-analyze")
     text = UNIT.read_text(encoding="utf-8")
     assert "/opt/pgcombine/bin/pgcombine" in text
@@ -152,7 +154,7 @@ def test_the_unit_is_valid(tmp_path: Path) -> None:
     assert (done.returncode, about_it) == (0, []), done.stderr
 
 
-def test_the_unit_runs_a_command_that_is_there() -> None:
+def test_unit_runs_an_existing_command() -> None:
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str
     unit.read_string(UNIT.read_text(encoding="utf-8"))

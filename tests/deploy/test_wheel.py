@@ -1,9 +1,9 @@
-"""The wheel holds everything, and what it installs works from any directory.
+"""The wheel holds all files, and an installed wheel works from any directory.
 
-Two environments, both without the checkout: one with the core's own dependencies and the extra ``binary`` from the
-package index (the other extras are refused with a line that names them), one in which the extras of this environment
-can be imported.
-Everything runs from a directory that is the worst of all: it looks like a checkout, and its sources can't be imported.
+There are two environments, both without the checkout. ``core`` has the wheel with its dependencies and the extra
+``binary`` from the package index; commands that need another extra fail there with a line that names the extra.
+``full`` also imports the packages of the tests' environment.
+Everything runs in a directory that looks like a checkout but whose sources can't be imported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def call(*args: object, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The source distribution, and the wheel that is built from it. The checkout stays clean."""
+    """The source distribution, and the wheel built from it. The build writes nothing into the checkout."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -58,7 +58,7 @@ def wheel(distributions: list[Path]) -> Path:
 
 
 def make_environment(directory: Path, wheel: Path | str, *options: str) -> Path:
-    """A virtual environment with the wheel in it; the path of its Python."""
+    """Make a virtual environment with the wheel in it and return the path of its Python."""
     venv.create(directory, with_pip=False, symlinks=True)
     python = directory / "bin" / "python"
     install = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *options)
@@ -90,7 +90,7 @@ def verbs_of(python: Path, elsewhere: Path) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the wheel is run: a checkout whose sources nobody must import, since the wheel's are the installed ones."""
+    """The directory in which the wheel runs. It looks like a checkout, but importing its sources fails."""
     directory = tmp_path_factory.mktemp("elsewhere")
     for name in CHECKOUT:
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -101,16 +101,16 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Python of an environment with nothing but the wheel, what it declares, and the extra ``binary``."""
+    """Python of an environment with the wheel, its dependencies and the extra ``binary``."""
     return make_environment(tmp_path_factory.mktemp("core"), f"{wheel}[binary]")
 
 
 @pytest.fixture(scope="module")
 def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Python of an environment that has the wheel, and behind it the packages of the tests' environment.
+    """Python of an environment that has the wheel and also imports the packages of the tests' environment.
 
-    A line in a .pth file appends that directory without looking for further .pth files in it: an editable
-    install of the checkout stays out.
+    A .pth file appends the directory of those packages. Python ignores .pth files in an appended directory, so the
+    editable install of the checkout stays out.
     """
     python = make_environment(tmp_path_factory.mktemp("full"), wheel, "--no-deps")
     site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=ROOT).strip())
@@ -141,16 +141,16 @@ def test_wheel_holds_every_file(wheel: Path, directory: str, package: str, patte
         assert here - set(archive.namelist()) == set()
 
 
-def test_metadata_are_complete(distributions: list[Path]) -> None:
+def test_distributions_have_complete_metadata(distributions: list[Path]) -> None:
     checked = call(sys.executable, "-m", "twine", "check", "--strict", *distributions, cwd=ROOT)
     assert checked.count("PASSED") == len(distributions) == 2
 
 
 @pytest.mark.slow
 def test_plain_wheel_says_how_to_get_the_client_library(wheel: Path, elsewhere: Path, tmp_path: Path) -> None:
-    """The line works although no index has the package: the installed one is enough."""
+    """The printed pip command works although no index has pgcombine, because pgcombine is already installed."""
     python = make_environment(tmp_path, wheel)
-    hidden = {"PSYCOPG_IMPL": "binary"}  # the machine may have a libpq
+    hidden = {"PSYCOPG_IMPL": "binary"}  # hide a libpq of the machine
     refused = cli_of(python, elsewhere)("status", PGCOMBINE_DSN="postgresql://127.0.0.1:1/none", **hidden)
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
@@ -170,7 +170,7 @@ def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewher
             assert Path(file).is_relative_to(python.parents[1])
 
 
-# What the pages' Python is given.
+# Names that the Python on the pages uses without defining them, with their types.
 GIVEN = {
     **dict.fromkeys(("dsn", "dsn_a", "dsn_b", "dsn_c", "checkpoint"), "str"),
     **dict.fromkeys(("lines", "events", "changes", "right", "wrong", "stream"), "pyspark.sql.DataFrame"),
@@ -180,7 +180,7 @@ GIVEN = {
 
 
 def program(page: Path) -> str:
-    """The Python of a page as one module, after declarations of what it is given."""
+    """The Python of a page as one module, after declarations of the names in GIVEN."""
     text = "\n".join(fences(page, "python"))
     nodes = list(ast.walk(ast.parse(text)))
     bound = {alias.asname or alias.name.partition(".")[0] for node in nodes for alias in getattr(node, "names", [])}
@@ -194,7 +194,7 @@ def program(page: Path) -> str:
 
 @pytest.mark.slow
 def test_mypy_accepts_the_pages(full: Path, tmp_path: Path) -> None:
-    """As programs of a user who has installed the wheel, and no types of Django."""
+    """mypy checks each page as a program of a user who has installed the wheel but no types for Django."""
     for page in (page for page in PAGES if fences(page, "python")):
         (tmp_path / f"{page.stem.replace('-', '_')}.py").write_text(program(page), encoding="utf-8")
     (tmp_path / "wrong.py").write_text("import pgcombine\npgcombine.CombineQueue(7)\n", encoding="utf-8")
@@ -213,11 +213,11 @@ warn_return_any = false
 
 
 @pytest.mark.slow
-def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
+def test_every_verb_prints_its_help(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
     assert ["db", "upgrade"] in verbs
     assert ["phrasecount"] in verbs
-    # In one process: the calls below start one each.
+    # All in one process, since a process for each verb would take too long.
     code = f"""if True:
         from typer.testing import CliRunner
         from pgcombine.cli.app import app
@@ -232,7 +232,7 @@ def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
 
 UPDATES = '{"word": "fluo", "n": 1}\n{"word": "spark", "n": 2}\n'
 
-# In this order, with UPDATES on stdin: what to call, the exit status, and what stands in the answer.
+# Calls in this order, with UPDATES on stdin: the arguments, the exit status, and a text in the output.
 CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["db", "upgrade"], 0, "upgraded"),
     (["db", "check"], 0, "current"),
@@ -319,13 +319,13 @@ def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn
 
 
 @pytest.mark.slow
-def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
+def test_tests_call_every_verb(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
     groups = [verb[:-1] for verb in verbs]
     leaves = {" ".join(verb) for verb in verbs if verb not in groups}
     calls = [args for args, _, _ in CORE_CALLS] + FULL_CALLS
     called = {" ".join(next(args[:n] for n in (1, 2, 3) if args[:n] not in groups)) for args in calls}
-    assert sorted(leaves - called) == [], "verbs that no test of the wheel calls: give them a line above"
+    assert sorted(leaves - called) == [], "verbs that no test of the wheel calls: add them to CORE_CALLS or FULL_CALLS"
     assert sorted(called - leaves) == []
 
 
@@ -343,8 +343,8 @@ def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
         (["replicas", "run", "--metrics-port", "0"], "metrics"),
     ],
 )
-def test_core_names_the_extra_that_is_missing(core: Path, elsewhere: Path, args: list[str], extra: str) -> None:
-    # Nobody answers there: an extra that is missing is said before that.
+def test_core_names_the_missing_extra(core: Path, elsewhere: Path, args: list[str], extra: str) -> None:
+    # Nothing listens at this address: the missing extra is reported before the connection fails.
     dsn = "postgresql://127.0.0.1:1/none" if extra != "embedded" else None
     answer = cli_of(core, elsewhere)(*args, PGCOMBINE_DSN=dsn)
     assert answer.returncode == 1
@@ -361,7 +361,7 @@ def test_core_names_the_extra_of_several_servers(core: Path, elsewhere: Path) ->
 
 @pytest.fixture
 def own_server(full: Path, elsewhere: Path, home: Path) -> Iterator[Path]:
-    """A PGCOMBINE_HOME whose server is started by the wheel."""
+    """A PGCOMBINE_HOME with a server that the wheel's command started."""
     cli = cli_of(full, elsewhere)
     started = cli("server", "start", PGCOMBINE_HOME=home)
     assert started.returncode == 0, started.stderr
@@ -374,7 +374,7 @@ def own_server(full: Path, elsewhere: Path, home: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def documents(elsewhere: Path) -> str:
-    """The name of a directory with two documents, in the directory from which the wheel is run."""
+    """The name of a directory with two documents, in the directory in which the wheel runs."""
     directory = elsewhere / "documents"
     directory.mkdir()
     (directory / "foo1").write_text("This is only a test. Do not panic. This is only a test.", encoding="utf-8")
@@ -398,7 +398,7 @@ def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_server: Path, tmp_path: Path) -> None:
-    """No registration: Spark looks for it itself. Tasks find the program's own modules, wherever it was started."""
+    """Spark finds the source without registration. Tasks import modules beside the program from any directory."""
     (tmp_path / "beside.py").write_text("def twice(n): return 2 * n")
     (tmp_path / "program.py").write_text("""if True:
         import sys
@@ -422,8 +422,8 @@ def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_se
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_source_is_the_installed_one_in_any_session(full: Path, elsewhere: Path, own_server: Path) -> None:
-    """Spark's own session knows nothing of pgcombine, and its Python processes look in the working directory first."""
+def test_any_session_uses_the_installed_source(full: Path, elsewhere: Path, own_server: Path) -> None:
+    """In a plain Spark session, Python processes search the working directory first, yet use the installed source."""
     code = """if True:
         import os, sys
         from pathlib import Path
@@ -457,7 +457,7 @@ def test_source_is_the_installed_one_in_any_session(full: Path, elsewhere: Path,
 @pytest.mark.slow
 @pytest.mark.jdbc
 @pytest.mark.spark
-def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
+def test_wheel_runs_the_spark_benchmarks(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
     bench = cli_of(full, elsewhere)("bench", "phrasecount", documents, "--json", PGCOMBINE_HOME=own_server)
     assert bench.returncode == 0, bench.stderr
     assert json.loads(bench.stdout)["first"]["documents"] == 2
@@ -469,7 +469,7 @@ def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents
 
 
 @pytest.mark.slow
-def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
+def test_wheel_runs_the_benchmark_of_several_servers(full: Path, elsewhere: Path) -> None:
     options = ("--seconds", "0.5", "--updates", "2", "--replayed", "1000", "--json")
     bench = cli_of(full, elsewhere)("bench", "handoff", *options)
     assert bench.returncode == 0, bench.stderr
@@ -479,8 +479,8 @@ def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_wheel_measures_the_queue(full: Path, elsewhere: Path, own_server: Path) -> None:
-    """With a worker, which is a program that pgcombine starts."""
+def test_wheel_runs_the_benchmark_of_the_queue(full: Path, elsewhere: Path, own_server: Path) -> None:
+    """The benchmark starts a worker as another process."""
     quick = ("--figure", "freshness", "--rounds", "1", "--seconds", "1", "--keys", "100", "--clients", "2", "--json")
     bench = cli_of(full, elsewhere)("bench", *quick, PGCOMBINE_HOME=own_server)
     assert bench.returncode == 0, bench.stderr
@@ -490,7 +490,7 @@ def test_wheel_measures_the_queue(full: Path, elsewhere: Path, own_server: Path)
 @pytest.mark.slow
 @embedded_only
 def test_wheel_serves_the_page(full: Path, elsewhere: Path, dsn: str) -> None:
-    """With its templates and its static files."""
+    """The wheel includes the templates and the static files."""
     command = [str(full.parent / "pgcombine"), "web", "--port", "0", "--dsn", dsn]
     env = environment({"PYTHONPATH": None})
     with subprocess.Popen(command, cwd=elsewhere, env=env, stderr=subprocess.PIPE, text=True) as process:
@@ -505,6 +505,6 @@ def test_wheel_serves_the_page(full: Path, elsewhere: Path, dsn: str) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_left_beside_the_wheel(elsewhere: Path) -> None:
-    # Spark likes to leave a metastore and a warehouse where it is started.
+def test_wheel_leaves_no_files_in_its_directory(elsewhere: Path) -> None:
+    # Spark tends to leave a metastore and a warehouse in its working directory.
     assert {path.name for path in elsewhere.iterdir()} <= {"documents", *CHECKOUT}

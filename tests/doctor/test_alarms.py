@@ -1,7 +1,7 @@
-"""Alarms, whatever was before: none is missing while an update is too old, and none is given without a backlog.
+"""After any history the alarms are right: one while an update is too old, and none without a backlog.
 
-Random histories of writes, passes, statistics that are lost, rebuckets and looks, in which time passes as told. An
-oracle knows when each update was committed, and counts exactly.
+A history is a random sequence of writes, passes, lost statistics, rebuckets and polls, and the test advances the
+recorded times. The test knows when each update was committed, so it knows the exact lag.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from pgcombine.doctor.findings import Context, Finding, Level, Limits
 from pgcombine.web.pages import BEHIND, state_of
 
 QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
-KEPT = 10.0  # seconds that a figure of a view may be old
-TO_A_SECOND = 2.5  # what a recorded time may be off, and how long a step takes
+KEPT = 10.0  # the greatest age of a view's figures, in seconds
+TO_A_SECOND = 2.5  # tolerance in seconds: for rounding of recorded times, and the duration of a step
 
 
 class History:
-    """A database, the ages of what is pending, and what may happen."""
+    """A database, the commit times of its pending updates, and the steps of a random history."""
 
     def __init__(self, conn: psycopg.Connection, dsn: str, rng: random.Random) -> None:
         self.conn, self.dsn, self.rng = conn, dsn, rng
         self.now = 0.0
-        # by queue and word: when its updates were committed that are pending
+        # for each queue and word the commit times of its pending updates
         self.pending: dict[str, dict[str, list[float]]] = {queue: {} for queue in QUEUES}
-        # Queues whose pending rows may stand out of order. The views then know the age of many from a sample.
+        # Queues whose pending rows may be stored out of order. The views then only estimate the age, from a sample.
         self.mixed: set[str] = set()
         for queue, layout in QUEUES.items():
             make_queue(conn, queue, delete_when=None, **layout)
@@ -53,7 +53,7 @@ class History:
             self.pending[queue].setdefault(word, []).append(self.now)
 
     def write_late(self, queue: str) -> None:
-        """A transaction that is open while others write, and passes run; its row is among theirs."""
+        """Commit after other writes and passes, so that this row is stored among younger rows."""
         with psycopg.connect(self.dsn) as late:
             add(late, {"late": 1}, queue)
             self.write(queue)
@@ -78,21 +78,21 @@ class History:
         self.now += seconds
 
     def forget(self, queue: str) -> None:
-        """What a crash does to the statistics."""
+        """Lose the statistics, as a crash does."""
         self.conn.execute("select pg_stat_reset()")
 
     def analyze(self, queue: str) -> None:
         self.conn.execute(f"vacuum (analyze) pgcombine.{queue}_updates")
-        self.mixed.add(queue)  # later rows fill what it freed
+        self.mixed.add(queue)  # later rows fill the freed space
 
     def rebucket(self, queue: str) -> None:
         self.conn.execute("select pgcombine.rebucket(%s, %s)", (queue, self.rng.choice([4, 8])))
-        self.mixed.add(queue)  # it copies bucket by bucket
+        self.mixed.add(queue)  # rebucket copies the rows bucket by bucket
 
     def reclaim(self, queue: str) -> None:
         self.conn.execute("call pgcombine.reclaim(%s)", (queue,))
 
-    def look(self, queue: str) -> None:
+    def poll(self, queue: str) -> None:
         self.rows()
 
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -100,7 +100,7 @@ class History:
             return {row["queue"]: row for row in cursor.execute("select * from pgcombine.queue_stat").fetchall()}
 
     def age(self, queue: str) -> float:
-        """How long something has been pending at least; 0: nothing is, or only since the last pass."""
+        """The age of the oldest pending update; 0 if none is pending."""
         return self.now - min((times[0] for times in self.pending[queue].values()), default=self.now)
 
 
@@ -114,19 +114,19 @@ STEPS: list[Callable[[History, str], None]] = [
         History.wait,
         History.wait,
     ),
-    *(History.forget, History.analyze, History.rebucket, History.reclaim, History.look, History.look),
+    *(History.forget, History.analyze, History.rebucket, History.reclaim, History.poll, History.poll),
 ]
 
 
 def alarms(history: History, limit: float) -> dict[str, Finding]:
-    """What the doctor says of queues whose updates are older."""
+    """The doctor's findings about queues with updates older than ``limit`` seconds."""
     context = Context(history.conn, history.dsn, limits=Limits(lag=limit))
     found = made(checks.lag, context)
     return {finding.subject: finding for finding in found if finding.level in (Level.warning, Level.error)}
 
 
 def check(history: History, told: list[str], *, command: bool = False) -> None:
-    """The invariant: for the views, within what they may be old; for the doctor and the command, exactly."""
+    """Check the invariant: with the views' tolerance for the views, exactly for the doctor and the command."""
     exact = {queue: one(history.conn, "select pgcombine.backlog(%s)", queue) for queue in QUEUES}
     rows = history.rows()
     for queue, row in rows.items():
@@ -161,7 +161,7 @@ def check(history: History, told: list[str], *, command: bool = False) -> None:
 
 @embedded_only
 @pytest.mark.parametrize(("seed", "steps"), [(0, 25), pytest.param(1, 60, marks=pytest.mark.slow)])
-def test_no_alarm_is_missing_and_none_is_false(conn: psycopg.Connection, dsn: str, seed: int, steps: int) -> None:
+def test_alarms_are_complete_and_true(conn: psycopg.Connection, dsn: str, seed: int, steps: int) -> None:
     rng = random.Random(seed)
     history = History(conn, dsn, rng)
     told: list[str] = []
@@ -174,8 +174,8 @@ def test_no_alarm_is_missing_and_none_is_false(conn: psycopg.Connection, dsn: st
     check(history, told, command=True)
 
 
-def test_no_alarm_for_an_update_after_the_last_poll(conn: psycopg.Connection, dsn: str) -> None:
-    """Nobody has looked since, and there are more queues than one look takes in its turn."""
+def test_alarm_comes_for_an_update_after_the_last_poll(conn: psycopg.Connection, dsn: str) -> None:
+    """No poll came after the update, and there are more queues than one poll samples."""
     for number in range(20):
         make_queue(conn, f"q{number}", buckets=1)
     assert run_cli("status", "--max-lag", "5", "--dsn", dsn).returncode == 0
@@ -188,8 +188,8 @@ def test_no_alarm_for_an_update_after_the_last_poll(conn: psycopg.Connection, ds
     assert int(lag) >= 42 - TO_A_SECOND
 
 
-def test_nothing_is_stalled_after_the_last_pass(conn: psycopg.Connection, dsn: str) -> None:
-    """Something was pending at the last look, which was before the last pass."""
+def test_last_pass_ends_the_alarm(conn: psycopg.Connection, dsn: str) -> None:
+    """The last poll came before the last pass and found pending updates."""
     make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(314)])
     pass_time(conn, 100)

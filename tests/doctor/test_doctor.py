@@ -1,4 +1,4 @@
-"""``pgcombine doctor``: each finding is provoked, and none makes the command itself fail."""
+"""``pgcombine doctor``: the tests provoke each finding, and no finding makes the command itself fail."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from pgcombine.doctor import server as servers
 from pgcombine.doctor.examine import CHECKS, examine, made
 from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, name_of, worst
 
-# Without a test here: nothing in the tests' reach brings them about.
+# Findings that these tests can't provoke.
 NOT_PROVOKED = {("version", "error")}
 STRICT = Limits(lag=0.2, snapshot=0.05, waiting_bytes=0, retained_bytes=0, load=0)
 provoked: set[tuple[str, str]] = set()
 
 
 def findings(check: Check, dsn: str, **options: Any) -> list[Finding]:
-    """What a check finds, over a connection of its own."""
+    """The findings of one check over a new connection."""
     with connect(dsn) as connection:
         return [*made(check, Context(connection, dsn, **options))]
 
 
 def found(check: Check, level: str, dsn: str, text: str, **options: Any) -> Finding:
-    """The one finding of this level whose text matches; it has advice unless it is ok."""
+    """Expect one finding of this level whose text matches, with advice unless the level is ok; return it."""
     all_of = findings(check, dsn, **options)
     matching = [one for one in all_of if one.level == level and re.search(text, one.found)]
     assert len(matching) == 1, all_of
@@ -57,14 +57,14 @@ def found(check: Check, level: str, dsn: str, text: str, **options: Any) -> Find
 
 
 def worth(check: Check) -> set[str]:
-    """The levels of a check's findings, as its source says."""
+    """The levels of findings that occur in the source of a check."""
     calls = [
         node for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(check)))) if isinstance(node, ast.Call)
     ]
     return {call.func.id for call in calls if isinstance(call.func, ast.Name) and call.func.id in set(Level)}
 
 
-def test_a_sound_database_has_nothing_wrong(conn: psycopg.Connection, dsn: str) -> None:
+def test_sound_database_has_no_warning(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -76,7 +76,7 @@ def test_a_sound_database_has_nothing_wrong(conn: psycopg.Connection, dsn: str) 
     assert {one.level for one in done if one.check == "cluster-identity"} == {Level.ok}
 
 
-def test_command(conn: psycopg.Connection, dsn: str) -> None:
+def test_command_prints_findings(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     fine = run_cli("doctor", "--dsn", dsn)
     assert (fine.returncode, fine.stderr) == (0, "")
@@ -96,7 +96,7 @@ def test_command(conn: psycopg.Connection, dsn: str) -> None:
     assert run_cli("doctor", "--role-for", "nonsense", "--dsn", dsn).returncode == 2
 
 
-def test_nobody_answers() -> None:
+def test_command_reports_an_unreachable_server() -> None:
     for arguments in (("--dsn", "host=127.0.0.1 port=1 dbname=none"), ("--dsn", "no dsn at all")):
         done = run_cli("doctor", *arguments)
         assert done.returncode == 1
@@ -116,7 +116,7 @@ def set_for_database(conn: psycopg.Connection, setting: str) -> None:
 
 
 def an_hour_ago(conn: psycopg.Connection) -> None:
-    """As if all transactions until now had been an hour ago."""
+    """Date all transactions so far back by an hour."""
     conn.execute("delete from pgcombine.tick")
     conn.execute(
         "insert into pgcombine.tick (at, next_id)"
@@ -125,7 +125,7 @@ def an_hour_ago(conn: psycopg.Connection) -> None:
     conn.execute("delete from pgcombine.sample")
 
 
-def test_settings_of_a_session(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_settings_of_a_session(conn: psycopg.Connection, dsn: str) -> None:
     found(servers.version, "ok", dsn, "PostgreSQL 1")
     found(servers.writable, "ok", dsn, "takes writes")
     found(servers.statistics, "ok", dsn, "is on")
@@ -152,7 +152,7 @@ def test_settings_of_a_session(conn: psycopg.Connection, dsn: str) -> None:
     assert "set it to off" in finding.advice
 
 
-def test_connections(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+def test_doctor_checks_connections(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     found(servers.connections, "ok", dsn, "of 197 ")
     role = roles.login().info.user
     conn.execute(sql.SQL("alter role {} connection limit 3").format(sql.Identifier(role)))
@@ -162,13 +162,13 @@ def test_connections(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     found(database.notifications, "warning", own, "not measured: .*too many connections")
 
 
-def test_clock(dsn: str) -> None:
+def test_doctor_compares_the_clocks(dsn: str) -> None:
     found(servers.clock, "ok", dsn, "apart")
     ahead = found(servers.clock, "warning", dsn, "99.* s behind|100.* s behind", clock=lambda: time.time() + 100)
     assert ahead.value == pytest.approx(-100, abs=30)
 
 
-def test_disk(dsn: str, server: Server, roles: Roles) -> None:
+def test_doctor_checks_the_disk(dsn: str, server: Server, roles: Roles) -> None:
     role = roles.login().info.user
     found(servers.disk, "info", as_role(dsn, role), "can't be seen")
     if server.name.startswith("embedded"):
@@ -176,7 +176,7 @@ def test_disk(dsn: str, server: Server, roles: Roles) -> None:
         found(servers.disk, "warning", dsn, "are free", limits=Limits(full=0))
 
 
-def test_database(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_the_database(conn: psycopg.Connection, dsn: str) -> None:
     found(database.extensions, "ok", dsn, "plpgsql")
     found(database.search_path, "ok", dsn, "chosen roles")
     conn.execute("grant create on schema public to public")
@@ -188,11 +188,11 @@ def test_database(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("truncate pgcombine.cluster_identity")
     conn.execute(
         "insert into pgcombine.cluster_identity values (1, '3'), (2, '4')"
-    )  # as a restore leaves it: with other ids
+    )  # a restored database has the ids of another cluster
     found(database.cluster_identity, "error", dsn, "post_restore has not run")
 
 
-def test_without_a_schema(empty_dsn: str) -> None:
+def test_doctor_reports_a_missing_schema(empty_dsn: str) -> None:
     found(database.schema, "error", empty_dsn, "has no pgcombine schema")
     done = examine(empty_dsn)
     assert [one.check for one in done if one.level is Level.error] == ["schema"]
@@ -203,20 +203,22 @@ def test_without_a_schema(empty_dsn: str) -> None:
     assert {one.check for one in examine(empty_dsn) if one.level is Level.error} == {"extensions", "schema"}
 
 
-def test_schema_of_another_version(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_a_schema_of_another_version(conn: psycopg.Connection, dsn: str) -> None:
     found(database.schema, "ok", dsn, "revision")
     conn.execute("update pgcombine.repeatable set digest = 'other'")
     assert "db upgrade" in found(database.schema, "error", dsn, "another version").advice
 
 
-def test_pooler(dsn: str) -> None:
+def test_doctor_accepts_a_direct_connection(dsn: str) -> None:
     found(database.pooler, "ok", dsn, "itself")
     found(database.notifications, "ok", dsn, r"takes [\d.]+ ms")
     found(database.notifications, "warning", dsn, "took", limits=Limits(round_trip=0))
 
 
-def test_behind_a_pooler(dsn: str) -> None:
-    NOT_PROVOKED.update(pooled := {("pooler", "warning"), ("notifications", "info")})  # without pgbouncer
+def test_doctor_reports_a_pooler(dsn: str) -> None:
+    NOT_PROVOKED.update(
+        pooled := {("pooler", "warning"), ("notifications", "info")}
+    )  # if pgbouncer is missing, these stay unprovoked
     with pgbouncer(dsn) as url:
         NOT_PROVOKED.difference_update(pooled)
         found(database.pooler, "warning", url, "LISTEN")
@@ -224,7 +226,7 @@ def test_behind_a_pooler(dsn: str) -> None:
         assert worst(examine(url)) is Level.warning
 
 
-def test_what_holds_old_rows(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_names_sessions_with_old_snapshots(conn: psycopg.Connection, dsn: str) -> None:
     found(database.snapshots, "ok", dsn, "no session")
     with psycopg.connect(dsn, application_name="report") as holder:
         holder.execute("select txid_current()")
@@ -244,7 +246,7 @@ def test_what_holds_old_rows(conn: psycopg.Connection, dsn: str) -> None:
         conn.execute("rollback prepared 'forgotten'")
 
 
-def test_replication_slots(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_replication_slots(conn: psycopg.Connection, dsn: str) -> None:
     slot = one(conn, "select current_database()")
     conn.execute("select pg_create_physical_replication_slot(%s, true)", (slot,))
     try:
@@ -254,7 +256,7 @@ def test_replication_slots(conn: psycopg.Connection, dsn: str) -> None:
         conn.execute("select pg_drop_replication_slot(%s)", (slot,))
 
 
-def test_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+def test_doctor_checks_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     make_queue(conn)
     make_queue(conn, "other")
     role = roles.login().info.user
@@ -280,7 +282,7 @@ def test_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     found(database.rights, "error", own, "lacks the right work on other", rights=["work"], queues=["other"])
 
 
-def test_a_role_without_temporary_tables(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+def test_doctor_reports_a_role_without_temporary_tables(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     make_queue(conn)
     role = roles.login("pg_read_all_stats").info.user
     found(database.role, "ok", as_role(dsn, role), "ordinary")
@@ -291,8 +293,8 @@ def test_a_role_without_temporary_tables(conn: psycopg.Connection, dsn: str, rol
     found(database.role, "ok", as_role(dsn, role), "ordinary")
 
 
-def test_a_role_without_any_right(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
-    """Nothing that it may not see ends the command."""
+def test_doctor_runs_for_a_role_without_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    """Figures that the role must not see don't end the command."""
     make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc')")
     role = roles.login().info.user
@@ -308,7 +310,7 @@ def test_a_role_without_any_right(conn: psycopg.Connection, dsn: str, roles: Rol
         conn.execute("grant select on pgcombine.queue_stat, pgcombine.worker to public")
 
 
-def test_a_check_that_fails(conn: psycopg.Connection, dsn: str) -> None:
+def test_failed_check_becomes_a_finding(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("drop function pgcombine_internal.verify_structure(text)")
     (finding,) = findings(queues.structure, dsn)
@@ -317,8 +319,8 @@ def test_a_check_that_fails(conn: psycopg.Connection, dsn: str) -> None:
     provoked.add(("any", "warning"))
 
 
-def test_connection_that_is_lost(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was found until then is kept."""
+def test_lost_connection_becomes_a_finding(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command keeps the findings from before the loss."""
 
     def end(context: Context) -> Iterator[Finding]:
         conn.execute("select pg_terminate_backend(%s)", (context.connection.info.backend_pid,))
@@ -331,7 +333,7 @@ def test_connection_that_is_lost(conn: psycopg.Connection, dsn: str, monkeypatch
     provoked.add(("connection", "error"))
 
 
-def test_queue(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.queues, "info", dsn, "no queue")
     found(queues.queues, "error", dsn, 'no queue "wc"', queues=["wc"])
     found(queues.workers, "info", dsn, "no worker")
@@ -355,7 +357,7 @@ def test_queue(conn: psycopg.Connection, dsn: str) -> None:
     assert findings(queues.lag, dsn) == []
 
 
-def test_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     conn.execute("select pgcombine.add_observer('wc', 'slow', 'select pg_sleep(60) from changes')")
@@ -375,7 +377,7 @@ def test_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
             running.cancel()
 
 
-def test_failures(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_failing_keys(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     found(queues.failing, "error", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
@@ -390,7 +392,7 @@ def test_failures(conn: psycopg.Connection, dsn: str) -> None:
     assert found(queues.quarantine, "warning", dsn, "1 keys").value == 1
 
 
-def test_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as other:
@@ -399,7 +401,7 @@ def test_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
         found(queues.locked, "warning", dsn, "has locked its tables")
 
 
-def test_workers(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_workers(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     with workers(dsn, "wc", poll=0.05, lock_timeout=20) as worker, psycopg.connect(dsn) as other:
         eventually(lambda: [one for one in findings(queues.workers, dsn) if one.level is Level.ok])
@@ -411,14 +413,14 @@ def test_workers(conn: psycopg.Connection, dsn: str) -> None:
         found(queues.workers, "info", dsn, "waits for a lock")
 
 
-def test_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, key=["word text"], value=["t text last(n)", "n int max"], delete_when=None, buckets=1)
     assert findings(queues.segments, dsn, limits=STRICT) == []
     conn.execute(
         "insert into pgcombine.wc_updates (word, t, n)"
         " select 'w' || i, repeat(md5(i::text), 60), i from generate_series(1, 6000) i"
     )
-    assert findings(queues.segments, dsn, limits=STRICT) == [], "they hold pending updates"
+    assert findings(queues.segments, dsn, limits=STRICT) == [], "segments with pending updates are no finding"
     combine_all(conn)
     finding = found(queues.segments, "warning", dsn, "1 segments with 1\\d MB", limits=STRICT)
     assert finding.value > 8 * 2**20
@@ -434,14 +436,14 @@ def test_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
         ("delete from pgcombine.bucket where bucket = 3", "bucket 3 is missing"),
     ],
 )
-def test_structure(conn: psycopg.Connection, dsn: str, damage: str, text: str) -> None:
+def test_doctor_reports_a_damaged_structure(conn: psycopg.Connection, dsn: str, damage: str, text: str) -> None:
     make_queue(conn)
     assert findings(queues.structure, dsn) == []
     conn.execute(damage.encode())
     found(queues.structure, "error", dsn, text)
 
 
-def test_exports(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_exports(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc')")
     found(queues.exports, "ok", dsn, "about 0 entries")
@@ -461,7 +463,7 @@ def test_exports(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.exports, "warning", dsn, "has refused 1 entries")
 
 
-def test_other_servers(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_checks_other_servers(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.handoff_handshake('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
@@ -479,7 +481,7 @@ def test_other_servers(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.servers, "error", dsn, "hints were truncated")
 
 
-def test_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'run 1')")
     assert findings(queues.loads, dsn) == []
@@ -487,7 +489,7 @@ def test_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
     assert found(queues.loads, "info", dsn, "run 1").subject == "wc"
 
 
-def test_autovacuum_of_a_table(conn: psycopg.Connection, dsn: str) -> None:
+def test_doctor_reports_disabled_autovacuum(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     found(servers.autovacuum, "ok", dsn, "on, ")
     conn.execute("alter table pgcombine.wc_values_b0002 set (autovacuum_enabled = false)")
@@ -510,7 +512,7 @@ def sick(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
             yield empty
 
 
-def test_settings_of_a_sick_server(sick: str) -> None:
+def test_doctor_reports_bad_settings(sick: str) -> None:
     found(servers.autovacuum, "error", sick, "autovacuum is off")
     found(servers.durability, "info", sick, "synchronous_commit")
     found(servers.wal, "ok", sick, "2048 MB")
@@ -524,7 +526,7 @@ def test_settings_of_a_sick_server(sick: str) -> None:
         assert int(wanted[1]) > 10
 
 
-def test_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_checks_the_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found(machine.program, "ok", dsn, "^pgcombine .*, Python 3")
     monkeypatch.setenv("PGCOMBINE_JDBC_JAR", "/nowhere")
     found(machine.jdbc_driver, "error", dsn, "names '/nowhere'")
@@ -541,8 +543,8 @@ def test_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     found(machine.java, "warning", dsn, "Spark needs Java 17")
 
 
-def test_every_finding_was_provoked(request: pytest.FixtureRequest) -> None:
-    """The last test: it takes what those before have found."""
+def test_tests_provoke_every_finding(request: pytest.FixtureRequest) -> None:
+    """This must be the last test, since it reads the findings of the others."""
     alone = {item.name.partition("[")[0] for item in request.session.items if item.path == request.path}
     if len(alone) < 30 or request.config.option.keyword:
         does_not_apply("only some of this file's tests were run")
