@@ -1,4 +1,4 @@
-"""Python observers of a queue's changes.
+"""Python observers of a queue's changes, and of what arrived in its passes.
 
 A CombineQueue has them by name. They are declared in the database, too, by
 ``pgcombine.add_observer(…, language => 'python')``. A pass by a program that lacks a declared observer is refused.
@@ -7,6 +7,7 @@ A CombineQueue has them by name. They are declared in the database, too, by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +33,34 @@ class ChangeStream(Protocol):
     def __len__(self) -> int: ...
 
 
+class Arrival(NamedTuple):
+    """A key with the updates of a pass, combined with each other but not with the old value.
+
+    A key is a scalar, or a tuple where the queue has several key columns. A value likewise.
+    """
+
+    key: Any
+    value: Any
+
+
+class ArrivalStream(Protocol):
+    """What arrived in a pass. The arrivals are read in portions, and may be iterated several times."""
+
+    def __iter__(self) -> Iterator[Arrival]: ...
+
+    def __len__(self) -> int: ...
+
+
 Observer = Callable[[Connection, ChangeStream], object]
-Observers = Mapping[str, Observer]  # by name
+ArrivalObserver = Callable[[Connection, ArrivalStream], object]
+
+
+@dataclass(frozen=True)
+class OfArrivals:
+    """An observer of what arrived, as a queue keeps it beside its observers of changes."""
+
+    function: ArrivalObserver
+
+
+Observers = Mapping[str, Observer | OfArrivals]  # by name
 NO_OBSERVERS: Observers = MappingProxyType({})

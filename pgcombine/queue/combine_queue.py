@@ -24,7 +24,7 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.database.steps import Statement, Steps
 from pgcombine.errors import ConfigError, translated
 from pgcombine.queue import content
-from pgcombine.queue.callbacks import Observer
+from pgcombine.queue.callbacks import ArrivalObserver, Observer, OfArrivals
 from pgcombine.queue.initialize import initialize
 from pgcombine.queue.rows import Row
 from pgcombine.queue.wait import wait
@@ -35,6 +35,7 @@ _OPTIONS = (
 )
 
 F = TypeVar("F", bound=Observer)
+A = TypeVar("A", bound=ArrivalObserver)
 
 
 class CombineQueue:
@@ -75,7 +76,7 @@ class CombineQueue:
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
         self.expire_when, self.expire_silently, self.expire_every = expire_when, expire_silently, expire_every
-        self.observers: dict[str, Observer] = {}
+        self.observers: dict[str, Observer | OfArrivals] = {}
 
     def __repr__(self) -> str:
         return f"CombineQueue({self.name!r})"
@@ -117,15 +118,34 @@ class CombineQueue:
         """
         if observer is None:
             return lambda function: self.on_change(function, name=name)
-        name = name or str(getattr(observer, "__name__", repr(observer)))
+        self._observe(observer, observer, name)
+        return observer
+
+    @overload
+    def on_arrival(self, observer: A, *, name: str | None = None) -> A: ...
+    @overload
+    def on_arrival(self, *, name: str | None = None) -> Callable[[A], A]: ...
+    def on_arrival(self, observer: A | None = None, *, name: str | None = None) -> A | Callable[[A], A]:
+        """Register a function ``fn(tx, arrived)`` as an observer of updates, to feed another queue.
+
+        A worker calls the function in every pass with updates, also if they change no value. ``arrived`` is an
+        :class:`~pgcombine.queue.callbacks.ArrivalStream` of (key, value): for each key the pass's updates, combined
+        with each other but not with the old value. Otherwise such an observer is one of :meth:`on_change`.
+        """
+        if observer is None:
+            return lambda function: self.on_arrival(function, name=name)
+        self._observe(observer, OfArrivals(observer), name)
+        return observer
+
+    def _observe(self, function: Callable[..., object], observer: Observer | OfArrivals, name: str | None) -> None:
+        name = name or str(getattr(function, "__name__", repr(function)))
         kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-        if any(kind(observer) for kind in kinds):
+        if any(kind(function) for kind in kinds):
             raise ConfigError(
                 f'observer "{name}" of queue "{self.name}" is asynchronous or a generator: it would never run'
             )
-        if self.observers.setdefault(name, observer) is not observer:
+        if self.observers.setdefault(name, observer) != observer:
             raise ConfigError(f'queue "{self.name}" has an observer "{name}" already')
-        return observer
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:

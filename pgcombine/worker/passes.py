@@ -39,7 +39,7 @@ log = logging.getLogger("pgcombine.worker")
 
 _PASS = (
     "select updates, keys, changes, more, expired, next_page is not null, observe "
-    "from pgcombine_internal.run_pass(%s, %s, %s::text[], -1)"
+    "from pgcombine_internal.run_pass(%s, %s, %s::text[], -1, arrived => %s)"
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
@@ -107,7 +107,8 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
     """
 
     def take() -> Pass | None:
-        row = connection.execute(_PASS, (queue, bucket, list(observers))).fetchone()
+        read = python_pass.reads_arrivals(observers)
+        row = connection.execute(_PASS, (queue, bucket, list(observers), read)).fetchone()
         if row is None:
             return None
         *counts, observe = row

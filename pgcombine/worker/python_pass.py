@@ -7,11 +7,12 @@ database.
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -19,65 +20,83 @@ from psycopg.pq import TransactionStatus
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import ObserversMissingError, PassError, QueueExistsError, translated
-from pgcombine.queue.callbacks import Change, Observers
+from pgcombine.queue.callbacks import Arrival, Change, Observers, OfArrivals
 from pgcombine.queue.combine_queue import CombineQueue
 
 _PORTION = 1000  # rows fetched at once
 _KEPT_IN_MEMORY = 1 << 20  # bytes
+T = TypeVar("T")
 
 
-class Changes:
-    """The changes of a pass. An observer may iterate them several times, and use the connection meanwhile.
+class Stream(Generic[T]):
+    """Rows of a pass. An observer may iterate them several times, and use the connection meanwhile.
 
-    The changes are in a file, which is read in portions. So memory stays bounded, and the connection is free: an
-    observer may COPY into another queue while it iterates.
+    The rows are in a file, which is read in portions. So memory stays bounded, and the connection is free: an observer
+    may COPY into another queue while it iterates. ``shape`` makes of a row what the observer gets.
     """
 
-    def __init__(self, portions: Iterable[list[tuple[Any, ...]]], count: int, keys: int, values: int) -> None:
-        self._count = count
-        self._keys = keys
-        self._values = values
+    def __init__(self, portions: Iterable[list[tuple[Any, ...]]], shape: Callable[[tuple[Any, ...]], T]) -> None:
+        self._count = 0
+        self._shape = shape
         self._file = SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY)  # noqa: SIM115 (closed with the pass)
         self._places: list[int] = []
         for rows in portions:
             self._places.append(self._file.tell())
+            self._count += len(rows)
             pickle.dump(rows, self._file, pickle.HIGHEST_PROTOCOL)
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[T]:
         for place in self._places:
             self._file.seek(place)
             for row in pickle.load(self._file):
-                columns = row[len(row) - self._keys - 2 * self._values :]
-                old, new = columns[self._keys : self._keys + self._values], columns[self._keys + self._values :]
-                yield Change(_scalar(columns[: self._keys]), _value(old), _value(new))
+                yield self._shape(row)
 
     def close(self) -> None:
-        """Delete the file of the changes."""
+        """Delete the file of the rows."""
         self._file.close()
 
 
 def call(
     connection: Connection, queue: str, bucket: int, names: list[str], observers: Observers, *, changes: int
 ) -> None:
-    """Call these observers in order with the changes in the cursor of a pass, and close the cursor.
+    """Call these observers in order with the rows in the cursor of a pass, and close the cursor.
 
-    ``changes`` is the number of changes. Raises the errors of the database, and PassError if an observer raises.
+    The cursor has ``changes`` changes and then, for observers of arrivals, what arrived. An observer isn't called if
+    there is nothing for it. Raises the errors of the database, and PassError if an observer raises.
     """
     if not names:
         return
-    columns = one(
+    keys, values = one(
         connection,
         "select count(*) filter (where role = 'key'), count(*) filter (where role = 'value') "
         "from pgcombine.queue_column where queue = %s",
         queue,
     )
-    with closing(Changes(_portions(connection, "pgcombine_changes"), changes, *columns)) as found:
+
+    def change(row: tuple[Any, ...]) -> Change:
+        key, old, new = _split(row, keys, values)
+        return Change(_scalar(key), _value(old), _value(new))
+
+    def arrival(row: tuple[Any, ...]) -> Arrival:
+        key, _, value = _split(row, keys, values)
+        return Arrival(_scalar(key), _scalar(value))
+
+    with ExitStack() as files:
+        changed = files.enter_context(closing(Stream(_portions(connection, changes), change)))
+        arrived = None
+        if reads_arrivals(observers):
+            arrived = files.enter_context(closing(Stream(_portions(connection), arrival)))
         for name in names:
+            observer = observers[name]
             try:
-                observers[name](connection, found)
+                if not isinstance(observer, OfArrivals):
+                    if changed:
+                        observer(connection, changed)
+                elif arrived:
+                    observer.function(connection, arrived)
             except psycopg.Error:
                 raise
             except Exception as error:
@@ -104,6 +123,11 @@ def declare(connection: Connection, queue: CombineQueue) -> None:
                     )
             except QueueExistsError:
                 pass  # another worker was faster
+
+
+def reads_arrivals(observers: Observers) -> bool:
+    """Return whether one of the observers reads what arrived."""
+    return any(isinstance(observer, OfArrivals) for observer in observers.values())
 
 
 def require(connection: Connection, queue: str, observers: Observers) -> None:
@@ -135,10 +159,18 @@ def _require_transaction(connection: Connection, observer: str, queue: str, buck
     raise PassError(f'observer "{observer}" {what}', queue=queue, bucket=bucket)
 
 
-def _portions(connection: Connection, cursor: str) -> Iterator[list[tuple[Any, ...]]]:
-    fetch = sql.SQL("fetch {} from {}").format(_PORTION, sql.Identifier(cursor))
-    while rows := connection.execute(fetch).fetchall():
+def _portions(connection: Connection, count: float = math.inf) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the next ``count`` rows of a pass's cursor; by default all that are left."""
+    fetch = sql.SQL("fetch {} from pgcombine_changes")
+    while count > 0 and (rows := connection.execute(fetch.format(min(_PORTION, count))).fetchall()):
+        count -= len(rows)
         yield rows
+
+
+def _split(row: tuple[Any, ...], keys: int, values: int) -> tuple[tuple[Any, ...], ...]:
+    """Return the key columns, the old values and the new values, which are the last columns of a row."""
+    columns = row[len(row) - keys - 2 * values :]
+    return columns[:keys], columns[keys : keys + values], columns[keys + values :]
 
 
 def _scalar(columns: tuple[Any, ...]) -> Any:

@@ -144,7 +144,9 @@ def _search(
             with connection.transaction():
                 connection.execute("set constraints all deferred")  # as a separate transaction checks them at its end
                 changes, observe = one(
-                    connection, "select changes, observe from pgcombine_internal.try_keys(%s, %s)", first, last
+                    connection,
+                    "select changes, observe from pgcombine_internal.try_keys(%s, %s, arrived => %s)",
+                    *(first, last, python_pass.reads_arrivals(observers)),
                 )
                 python_pass.call(connection, queue, bucket, observe, observers, changes=changes)
                 connection.execute("set constraints all immediate")

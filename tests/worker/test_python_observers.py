@@ -21,7 +21,7 @@ from support.servers import embedded_only
 from support.sessions import workers
 
 from pgcombine.errors import ConfigError, ObserversMissingError, PassError, QueueNotFoundError
-from pgcombine.queue.callbacks import Change, ChangeStream
+from pgcombine.queue.callbacks import Arrival, ArrivalStream, Change, ChangeStream, OfArrivals
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
@@ -192,6 +192,68 @@ def test_a_raising_observer_loses_nothing_and_a_key_is_quarantined(conn: Connect
     assert dict(conn.execute("select word, n from copy").fetchall()) == values(conn)
 
 
+def test_observers_of_arrivals_get_updates_that_change_nothing(conn: Connection, dsn: str) -> None:
+    queue = CombineQueue("wc", key=["word text"], value=["n bigint sum", "top int max"], buckets=1)
+    seen: list[object] = []
+
+    @queue.on_arrival
+    def feed(tx: Connection, arrived: ArrivalStream) -> None:
+        assert len(arrived) == len(list(arrived))
+        seen.append(sorted(arrived))
+
+    @queue.on_change(name="tell")
+    def tell(tx: Connection, changes: ChangeStream) -> None:
+        seen.append(sorted(changes))
+
+    queue.create(conn)
+    conn.execute("create table audit (n bigint)")
+    conn.execute("select pgcombine.add_observer('wc', 'audit', 'select count(*) from arrived')")
+    queue.enqueue(conn, [("a", 1, 5), ("a", 2, None), ("b", 0, None)])
+    drain(dsn, queue)
+    arrived = [Arrival("a", (3, 5)), Arrival("b", (0, None))]
+    assert seen == [arrived, [Change("a", None, (3, 5)), Change("b", None, (0, None))]]
+    seen.clear()
+    queue.enqueue(conn, [("a", 1, 3), ("a", -1, 4)])
+    drain(dsn, queue)
+    assert seen == [[Arrival("a", (0, 4))]]
+    seen.clear()
+    conn.execute("select pgcombine.set_expiry('wc', 'n > 0')")
+    with workers(dsn, app=[queue], poll=0.05):
+        eventually(lambda: seen == [[Change("a", (3, 5), None)]], what="a pass without updates")
+
+
+def test_arrivals_come_in_portions_beside_changes(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=1)
+    add_up: list[tuple[int, int]] = []
+    queue.on_arrival(lambda tx, arrived: add_up.append((len(arrived), sum(a.value for a in arrived))), name="feed")
+    queue.on_change(lambda tx, changes: add_up.append((len(changes), sum(c.new for c in changes))), name="tell")
+    queue.create(conn)
+    add(conn, {f"w{i}": i for i in range(2500)})
+    drain(dsn, queue)
+    assert add_up == [(2500, sum(range(2500))), (2499, sum(range(2500)))]  # delete_when: w0 has no value
+
+
+def test_a_search_for_failing_keys_hands_on_what_arrived(conn: Connection, dsn: str) -> None:
+    """In the tries, too, an observer gets each update exactly once, also those that cancel out."""
+    queue = word_count(buckets=1, quarantine_after=1)
+    conn.execute("create table fed (word text, n bigint)")
+
+    @queue.on_arrival
+    def feed(tx: Connection, arrived: ArrivalStream) -> None:
+        for key, n in arrived:
+            if key == "bad":
+                raise ValueError("I won't have it")
+            tx.execute("insert into fed values (%s, %s)", (key, n))
+
+    queue.create(conn)
+    words = {f"w{i}": i for i in range(100)}
+    add(conn, [*words.items(), ("bad", 1), ("nil", 1), ("nil", -1)])
+    drain(dsn, queue)
+    assert [entry["key"] for entry in quarantine.ls(conn)] == [{"word": "bad"}]
+    fed = conn.execute("select word, n from fed").fetchall()
+    assert sorted(fed) == sorted([*words.items(), ("nil", 0)])
+
+
 def test_an_observer_cant_end_the_transaction(conn: Connection, dsn: str) -> None:
     queue = word_count(buckets=1)
     queue.on_change(lambda tx, changes: tx.commit(), name="commit")
@@ -243,7 +305,13 @@ def test_the_decorator_takes_a_name() -> None:
     @queue.on_change()
     def second(tx: Connection, changes: ChangeStream) -> None: ...
 
-    assert queue.observers == {"first": observe, "second": second}
+    @queue.on_arrival(name="third")
+    def feed(tx: Connection, arrived: ArrivalStream) -> None: ...
+
+    assert queue.observers == {"first": observe, "second": second, "third": OfArrivals(feed)}
+    queue.on_arrival(feed, name="third")
+    with pytest.raises(ConfigError, match='has an observer "third" already'):
+        queue.on_change(feed, name="third")
 
 
 def test_functions_that_would_never_run_are_refused() -> None:

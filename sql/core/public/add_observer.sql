@@ -4,9 +4,15 @@
 -- running passes, and later passes wait until the call commits.
 --   statement  an insert, update, delete, merge (PostgreSQL 17 and later), or a select that calls a function. It reads
 --              the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value).
---              It sees the tables as they were before the pass. Its names are looked up on the search path of the role
---              that runs the pass, so qualify them
+--              Or it reads the relation arrived: the key and value columns, one row for each key with the pass's
+--              updates of the key, combined with each other but not with the old value. It sees the tables as they were
+--              before the pass. Its names are looked up on the search path of the role that runs the pass, so qualify
+--              them
 --   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
+-- changes is for consumers, arrived feeds other queues. Differences of changes can't feed a queue: they lack late
+-- updates of expired keys, each expired key would take its value out of the other queue, and some combiners (min, max,
+-- hll) have no differences. A key that a pass removes because it has expired isn't in arrived, but its late updates
+-- are. Updates of a quarantined key arrive when the key is retried.
 -- The statement can read no other part of the pass's statement. If updates cancel out, changes is empty, but an
 -- aggregate over it still returns a row: add having count(*) > 0. The statement, and triggers on the tables that it
 -- writes, run with the rights of the role that runs the pass. So the owner of such a table can do everything that the
@@ -14,8 +20,8 @@
 -- Passes that can't run an observer in Python raise PC008. If its function raises, the pass rolls back and is tried
 -- again. A key that keeps failing is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue, bucket.
--- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes, or reads
--- another part of the pass; 40001 another session has changed the queue since the snapshot.
+-- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes and
+-- arrived, or reads another part of the pass; 40001 another session has changed the queue since the snapshot.
 create or replace function pgcombine.add_observer(queue text, observer text, statement text default null,
     language text default 'sql')
 returns void
@@ -66,8 +72,8 @@ begin
     exception when others then
         raise exception 'observer "%" of queue "%" doesn''t work: %', observer, _queue, sqlerrm
             using errcode = 'PC003',
-                hint = 'give one insert, update, delete or select over the relation changes, which has the key '
-                'columns, old_… and new_…';
+                hint = 'give one insert, update, delete or select over changes, which has the key columns, old_… and '
+                'new_…, or over arrived, which has the key and value columns';
     end;
 end
 $$;

@@ -1,7 +1,8 @@
 -- pgcombine_internal.check_observer(queue, observer [, installed])
--- Refuses an observer in SQL that reads another part of the pass than changes. The function explains the statement
--- alone, beside a relation changes, so that PostgreSQL finds no other part of a pass. It also raises while a table or
--- view on the search path has the name of a part: in a pass a statement that names it would read the part.
+-- Refuses an observer in SQL that reads another part of the pass than changes and arrived. The function explains the
+-- statement alone, beside relations of these names, so that PostgreSQL finds no other part of a pass. It also raises
+-- while a table or view on the search path has the name of a part: in a pass a statement that names it would read the
+-- part.
 --   installed  whether the observer exists already. Then the function refuses only the names of parts, including those
 --              of former versions. It leaves another error, such as a table that isn't on this role's search path, to
 --              the pass
@@ -26,10 +27,12 @@ begin
     select o.statement into strict _statement from pgcombine.observer o
         where (o.queue, o.observer) = (check_observer.queue, check_observer.observer);
     for _line in execute format(
-        E'explain (costs off) with changes as (select %s), pgcombine_alone as materialized (\n%s\n) select',
+        E'explain (costs off) with changes as (select %s), arrived as (select %s), '
+            'pgcombine_alone as materialized (\n%s\n) select',
         concat_ws(', ', pgcombine_internal.column_list(queue, 'key', 'null::{type}{collate} as {name}'),
             pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {old}'),
-            pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {new}')), _statement)
+            pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {new}')),
+        pgcombine_internal.column_list(queue, form => 'null::{type}{collate} as {name}'), _statement)
     loop
         exit;
     end loop;
@@ -38,9 +41,9 @@ exception when others then
         raise exception 'observer "%" of queue "%" doesn''t work: %', observer, queue, sqlerrm
             using errcode = 'PC003', hint = case when installed
                 then format('select pgcombine.drop_observer(%L, %L) in the former version, and add one that reads '
-                    'changes alone', queue, observer)
-                else 'give one insert, update, delete or select over the relation changes, which has the key columns, '
-                    'old_… and new_…' end;
+                    'changes or arrived alone', queue, observer)
+                else 'give one insert, update, delete or select over changes, which has the key columns, old_… and '
+                    'new_…, or over arrived, which has the key and value columns' end;
     end if;
 end
 $$;

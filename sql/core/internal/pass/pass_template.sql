@@ -16,9 +16,10 @@
 --                clause before an insert, update, delete or merge is recognized by that word. If a select has the word
 --                only as a name or in a string, add_observer refuses it
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
--- changes to the observers and counts. A key whose new values have expired is deleted, as by delete_when. The expired
--- keys of the pages are deleted, too, unless they have pending or quarantined updates. Their condition has a form (not
--- coalesce) that the planner takes for half of the rows, so that it joins many by hash.
+-- changes and the folded updates (arrived) to the observers and counts. PostgreSQL leaves arrived out of the plan if no
+-- observer reads it. A key whose new values have expired is deleted, as by delete_when. The expired keys of the pages
+-- are deleted, too, unless they have pending or quarantined updates. Their condition has a form (not coalesce) that the
+-- planner takes for half of the rows, so that it joins many by hash.
 -- An observer can read the parts before it. Their names begin with pgcombine_, so that they hide no table of a user,
 -- and check_observer refuses such names. Rows are written in the order of the table's pages and of its index, so that
 -- each page is visited once. They are written by ctid: if another pass has changed or deleted them since the snapshot,
@@ -143,6 +144,8 @@ $expired$ end || $pass$), pgcombine_removed as (
     on conflict do nothing
 ), changes as (
     {changes}
+), arrived as (
+    select {keys}, {new_values} from pgcombine_folded
 ){observers}
 select coalesce((select sum(pgcombine_updates) from pgcombine_folded), 0)::bigint as updates,
        (select count(*) from pgcombine_folded) as keys,

@@ -1,15 +1,17 @@
--- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, range_mask, hash_range])
+-- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, range_mask, hash_range, arrived])
 --     → (bucket, updates, keys, changes, more, expired, next_page, observe)
 -- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines the pending updates with the values, and
 -- writes the new values and a journal row, all in the caller's transaction. Returns no row if the bucket is claimed
 -- already, if the queue is paused, or if no bucket is given and none has pending updates.
 --   bucket     null: the next one with pending updates
 --   observers, from_page, range_mask, hash_range  see plan_pass
+--   arrived    whether an observer of the caller reads the folded updates
 --   expired    number of expired keys removed
 --   next_page  where the scan for expired keys continues (see end_pass)
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
 --              are the rows of the cursor pgcombine_changes, which the server stores, on disk if they are many. The
---              last columns of the rows are those of the relation changes
+--              last columns of the rows are those of the relation changes. With arrived the folded updates follow (see
+--              python_sql)
 -- The claim comes first. Under read committed the pass then sees all that was committed before the claim. Under
 -- repeatable read the snapshot is older than the claim. If another pass has committed in between, this pass raises
 -- 40001, and the caller runs it again.
@@ -20,7 +22,7 @@
 -- observers.
 create or replace function pgcombine_internal.run_pass(queue text, inout bucket integer default null,
     observers text[] default '{}', from_page bigint default null, range_mask bigint default null,
-        hash_range bigint default null,
+        hash_range bigint default null, arrived boolean default false,
     out updates bigint, out keys bigint, out changes bigint, out more boolean, out expired bigint, out next_page bigint,
     out observe text[])
 returns setof record
@@ -52,12 +54,12 @@ begin
         if _queue.pass -> 'python' <> '[]' then
             open _changes no scroll for execute
                     pgcombine_internal.pass_sql(_queue, run_pass.bucket, coalesce(_plan.pending < 1000, true))
-                    || ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2'
+                    || pgcombine_internal.python_sql(_queue, run_pass.arrived)
                 using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
                     _plan.range_mask, _plan.hash_range;
-            -- runs the pass; the first row has no change, since a nested loop keeps the order of its outer rows
+            -- runs the pass; the first row has no change
             fetch _changes into updates, keys, changes, _quarantined, expired;
-            if changes > 0 then
+            if changes > 0 or arrived and keys > 0 then
                 observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
             else
                 close _changes;

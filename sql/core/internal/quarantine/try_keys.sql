@@ -1,13 +1,14 @@
--- pgcombine_internal.try_keys(first, last [, observed]) → (changes, observe)
+-- pgcombine_internal.try_keys(first, last [, observed, arrived]) → (changes, observe)
 -- Combines a range of keys of a search. If that fails, the caller rolls back to a savepoint and passes the error to
 -- next_try.
 --   observed  whether observers see the changes
+--   arrived   see run_pass
 --   changes   number of values changed
 --   observe   see run_pass
 -- Tables written: <queue>_values; those of the observers.
 -- Errors: 54000 see refuse_bytes; those of combiners and observers.
 create or replace function pgcombine_internal.try_keys(first integer, last integer, observed boolean default true,
-    out changes bigint, out observe text[])
+    arrived boolean default false, out changes bigint, out observe text[])
 language plpgsql
 as $$
 declare
@@ -27,10 +28,10 @@ begin
     if observed and _queue.pass -> 'python' <> '[]' then
         _queue.statements := array[pgcombine_internal.pass_template(_queue.queue, true, _source || '$4 and $5')];
         open _changes no scroll for execute pgcombine_internal.pass_sql(_queue, _plan.bucket, true)
-                || ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2'
+                || pgcombine_internal.python_sql(_queue, try_keys.arrived)
             using false, _page, _page, try_keys.first, try_keys.last;
         fetch _changes into _updates, _keys, changes;
-        if changes > 0 then
+        if changes > 0 or arrived and _keys > 0 then
             observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
         else
             close _changes;

@@ -195,3 +195,60 @@ def test_observer_may_contain_a_control_character(conn: psycopg.Connection) -> N
     add(conn, {"a": 1})
     combine_all(conn)
     assert conn.execute("select * from audit").fetchall() == [("a\x01b",)]
+
+
+def test_an_observer_reads_the_folded_updates(conn: psycopg.Connection) -> None:
+    """An update that changes no value arrives, old values aren't part of it, and a quarantined key's updates stay."""
+    make_queue(conn, value=["n bigint sum", "top int max"], buckets=1)
+    conn.execute("create table audit (word text, n bigint, top int)")
+    observe(conn, "audit", "insert into audit select word, n, top from arrived")
+    insert = "insert into pgcombine.wc_updates (word, n, top) values "
+    arrived = "delete from audit returning word, n, top"
+    conn.execute(f"{insert} ('a', 1, 5), ('a', 2, 3), ('b', 1, 1), ('b', -1, null)".encode())
+    combine_all(conn)
+    assert sorted(conn.execute(arrived).fetchall()) == [("a", 3, 5), ("b", 0, 1)]
+    conn.execute(f"{insert} ('a', 4, 2), ('a', -4, 4)".encode())
+    assert [changes for _, _, _, changes, _ in combine_all(conn)] == [0]
+    assert conn.execute(arrived).fetchall() == [("a", 0, 4)]
+    hold(conn, word="held")
+    conn.execute(f"{insert} ('held', 1, 1), ('c', 1, 1)".encode())
+    combine_all(conn)
+    assert conn.execute(arrived).fetchall() == [("c", 1, 1)]
+    conn.execute("select pgcombine.retry_quarantined('wc')")
+    combine_all(conn)
+    assert conn.execute(arrived).fetchall() == [("held", 1, 1)]
+
+
+def test_keys_that_expire_dont_arrive_but_their_late_updates_do(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text, n bigint)")
+    observe(conn, "audit", "insert into audit select word, n from arrived")
+    observe(conn, "read", "select count(*) from arrived")
+    add(conn, {"a": 1, "b": 2})
+    combine_all(conn)
+    assert sorted(conn.execute("delete from audit returning word, n").fetchall()) == [("a", 1), ("b", 2)]
+    conn.execute("select pgcombine.set_expiry('wc', 'n = 1')")
+    conn.execute("call pgcombine.expire('wc')")
+    assert values(conn) == {"b": 2}
+    assert conn.execute("select * from audit").fetchall() == []
+    conn.execute("select pgcombine.set_expiry('wc', 'true')")
+    add(conn, {"late": 7})
+    combine_all(conn)
+    assert "late" not in values(conn)
+    assert conn.execute("select * from audit").fetchall() == [("late", 7)]
+
+
+def test_the_plan_has_no_folded_updates_for_observers_that_dont_read_them(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text)")
+    observe(conn, "audit", "insert into audit select word from changes")
+
+    def scans() -> int:
+        name = one(conn, "select pgcombine_internal.prepare_pass(q, 0) from pgcombine.queue q")
+        plan = conn.execute(f"explain (costs off) execute {name} ({', '.join(['null'] * 9)})".encode()).fetchall()
+        return sum("CTE Scan on pgcombine_folded" in line for (line,) in plan)
+
+    conn.execute("set plan_cache_mode = force_generic_plan")
+    without = scans()
+    observe(conn, "feed", "insert into audit select word from arrived")
+    assert scans() == without + 1
