@@ -1,8 +1,7 @@
-"""G2: the old value reported for a key is the new value reported for it the time before.
+"""G2: the old value in a change of a key is the new value in the previous change of that key.
 
-Over keys that go and come back, passes of several sessions at both isolation levels, snapshots taken early, bounded
-passes and passes that roll back. Broken on purpose: passes that don't look at the values, that don't write or
-remove them.
+The tests cover keys that are deleted and return, concurrent sessions at both isolation levels, old snapshots, bounded
+passes, and passes that roll back. Mutants, which the tests must detect: passes that don't read, write or delete values.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from support.wait import eventually
 
 
 def chains(conn: psycopg.Connection, dsn: str, seed: int) -> None:
-    """Sessions that take turns at random, with transactions that overlap."""
+    """Run random statements in three sessions with overlapping transactions, and check the changes of each key."""
     chance = random.Random(seed)
     expected: Counter[str] = Counter()
     with psycopg.connect(dsn) as psql, psycopg.connect(dsn) as early, psycopg.connect(dsn) as third:
@@ -43,7 +42,9 @@ def chains(conn: psycopg.Connection, dsn: str, seed: int) -> None:
                 add(conn, {word: -expected[word]})
                 expected[word] = 0
             elif action == "look":
-                session.execute("select count(*) from pgcombine.queue")  # a snapshot that gets old
+                session.execute(
+                    "select count(*) from pgcombine.queue"
+                )  # the snapshot may be old at the session's next pass
             elif action == "pass":
                 try:
                     session.execute("select pgcombine.combine('wc', 0)")
@@ -78,7 +79,7 @@ def without_removal(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("mutant", [without_old_values, without_update, without_removal])
-def test_broken_chains_are_noticed(
+def test_mutants_that_break_chains_are_detected(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
     make_queue(conn, buckets=1)
@@ -88,7 +89,7 @@ def test_broken_chains_are_noticed(
         chains(conn, dsn, seed=1000)
 
 
-def test_a_pass_that_rolled_back_reported_nothing(conn: psycopg.Connection, dsn: str) -> None:
+def test_rolled_back_pass_reports_nothing(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1})
@@ -99,28 +100,28 @@ def test_a_pass_that_rolled_back_reported_nothing(conn: psycopg.Connection, dsn:
         psql.execute("select pgcombine.combine('wc', 0)")
         psql.execute("savepoint before")
         add(conn, {"a": 1})
-        psql.execute("select pgcombine.combine('wc', 0)")  # claimed already: by the same transaction
+        psql.execute("select pgcombine.combine('wc', 0)")  # the same transaction has locked the bucket before
         psql.execute("rollback to savepoint before")
     assert audited(conn) == [("a", None, 2)]
     combine_all(conn)
     assert audited(conn) == [("a", None, 2), ("a", 2, 3)]
 
 
-def test_several_passes_in_one_transaction(conn: psycopg.Connection, dsn: str) -> None:
+def test_passes_in_one_transaction_keep_the_chain(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     audit(conn)
     with psycopg.connect(dsn) as psql:
         for _ in range(3):
             add(conn, {"a": 1})
             psql.execute("select pgcombine.combine('wc', 0)")
-            add(psql, {"a": 10})  # what the transaction itself enqueues isn't committed
+            add(psql, {"a": 10})  # the transaction's own update isn't committed, so no pass of it takes the update
             psql.execute("select pgcombine.combine('wc', 0)")
     assert audited(conn) == [("a", None, 1), ("a", 1, 2), ("a", 2, 3)]
     combine_all(conn)
     check(conn, {"a": 33})
 
 
-def test_workers_beside_crons_and_rollbacks(conn: psycopg.Connection, dsn: str) -> None:
+def test_workers_beside_cron_jobs_and_rollbacks_keep_the_chains(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=3, pass_limit=5)
     audit(conn)
     expected: Counter[str] = Counter()
@@ -146,8 +147,8 @@ def test_workers_beside_crons_and_rollbacks(conn: psycopg.Connection, dsn: str) 
     check(conn, expected)
 
 
-def test_an_observer_of_a_late_snapshot_waits_for_no_rival(conn: psycopg.Connection, dsn: str) -> None:
-    """A rival commits while the pass waits for a value's row: the pass is refused, whatever it has reported."""
+def test_pass_that_waits_for_a_rivals_commit_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
+    """A rival commits while a pass waits for a value's row. The pass fails, although its observer has already run."""
     make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1})

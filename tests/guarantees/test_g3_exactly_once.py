@@ -1,8 +1,8 @@
-"""G3: every committed update is combined exactly once, whatever is killed, whenever.
+"""G3: each committed update is combined exactly once, even if a session is killed at any moment.
 
-Values, changes and the mark of what is combined commit together. ``tests/chaos`` kills at random; here every moment is
-chosen. Broken on purpose: passes that leave no mark, or one that is older or younger than what they took; that forget
-transactions which stay open; rivals; slices that count for all keys; conflicts that are lost.
+Values, changes and the mark commit together. ``tests/chaos`` kills at random; the tests here choose the moment.
+Mutants, which the tests must detect: passes with no mark or a wrong mark, passes that forget open transactions, passes
+that don't lock the bucket, and hash ranges that count for all keys.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 @contextmanager
 def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
-    """A session that gives up waiting; ``level`` is psycopg's isolation level."""
+    """A session with a lock timeout; ``level`` is psycopg's number of an isolation level."""
     with psycopg.connect(dsn, options="-c lock_timeout=5s") as conn:
         conn.isolation_level = psycopg.IsolationLevel(level)
         yield conn
 
 
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass whose snapshot precedes a rival's commit, at each isolation level and for each kind of write."""
+    """A rival's pass commits between a pass and its snapshot: for each isolation level, and for a new, a changed and a
+    deleted key.
+    """
     for level in (2, 3):
         for word in ("new", "there", "going"):
             add(conn, {"there": 1, "going": 1})
@@ -62,7 +64,7 @@ def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def rivals_meet(conn: psycopg.Connection, dsn: str) -> None:
-    """A second pass comes while the first one is open."""
+    """A second pass begins while the first one is open."""
     for level in (2, 3):
         before = values(conn)
         add(conn, {"a": 1, "b": 2})
@@ -89,7 +91,7 @@ def blocked(conn: psycopg.Connection, session: psycopg.Connection) -> bool:
 
 
 def comes_during_a_pass(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates that commit while a pass runs are left for the next one."""
+    """Updates commit after a pass, but before its transaction ends. The next pass takes them."""
     before = values(conn)
     add(conn, {"a": 1})
     for level in (2, 3):
@@ -102,8 +104,8 @@ def comes_during_a_pass(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn) == before | {"a": before.get("a", 0) + 221, "c": before.get("c", 0) + 2}
 
 
-def comes_before_the_claim(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates that commit between the snapshot and the claim."""
+def comes_before_the_lock(conn: psycopg.Connection, dsn: str) -> None:
+    """Updates commit between a pass's snapshot and its lock on the bucket."""
     before = values(conn).get("a", 0)
     for level in (2, 3):
         add(conn, {"a": 1})
@@ -116,12 +118,12 @@ def comes_before_the_claim(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def comes_before_the_statement(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates that commit when the pass has its mark, and its statement waits to begin."""
+    """Updates commit after the pass has taken its mark, while its statement waits for a table lock."""
     waiting_pass(conn, dsn, "lock table pgcombine.wc_values_b0000 in access exclusive mode")
 
 
 def comes_during_the_statement(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates that commit when the statement has its snapshot."""
+    """Updates commit after the pass's statement has taken its snapshot, while it waits for a row."""
     waiting_pass(conn, dsn, "select from pgcombine.wc_values where word = 'a' for update")
 
 
@@ -147,7 +149,7 @@ def waiting_pass(conn: psycopg.Connection, dsn: str, lock: str) -> None:
 
 
 def open_for_long(conn: psycopg.Connection, dsn: str) -> None:
-    """Transactions with low ids that commit after passes of many later ones."""
+    """Transactions with low ids commit after passes over later transactions."""
     before = values(conn).get("a", 0)
     for level in (2, 3):
         with session(dsn) as first, session(dsn) as second, session(dsn, level) as worker:
@@ -163,7 +165,7 @@ def open_for_long(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def own(conn: psycopg.Connection, dsn: str) -> None:
-    """What the pass's own transaction enqueues, before it and after it."""
+    """The pass's own transaction enqueues before and after the pass."""
     before = values(conn).get("a", 0)
     with session(dsn) as worker:
         add(worker, {"a": 1})
@@ -176,7 +178,7 @@ def own(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def a_rival_takes_more(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass that changes no value, with a snapshot older than a rival's pass, which took more."""
+    """A pass whose updates cancel out has an older snapshot than a rival's pass, which has combined more updates."""
     before = values(conn).get("a", 0)
     add(conn, [("a", 1), ("a", -1)])
     with session(dsn, 3) as late:
@@ -189,29 +191,29 @@ def a_rival_takes_more(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn)["a"] == before + 5
 
 
-def slices_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
-    """Slices of the keys, between which open transactions commit."""
+def ranges_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
+    """Open transactions commit between passes over two hash ranges."""
     word_of = (
         "select 'w' || i from generate_series(1, 99) i where hash_record_extended(row('w' || i), 0) & 1 = %s limit 1"
     )
     words = [one(conn, word_of, number) for number in (0, 1)]
-    combine_slice = "select pgcombine_internal.run_pass('wc', 0, range_mask => 1, hash_range => %s)"
-    for slices in ((0, 1), (1, 0)):
+    combine_range = "select pgcombine_internal.run_pass('wc', 0, range_mask => 1, hash_range => %s)"
+    for hash_ranges in ((0, 1), (1, 0)):
         before = values(conn)
         with session(dsn) as first, session(dsn) as second:
             add(first, dict.fromkeys(words, 1))
             add(second, dict.fromkeys(words, 10))
             add(conn, dict.fromkeys(words, 100))
-            conn.execute(combine_slice, (slices[0],))
-            second.commit()  # the ends of both marks are the same, and what is in progress isn't
-            conn.execute(combine_slice, (slices[1],))
+            conn.execute(combine_range, (hash_ranges[0],))
+            second.commit()  # the two marks differ only in their lists of open transactions
+            conn.execute(combine_range, (hash_ranges[1],))
             first.commit()
         combine_all(conn)
         assert values(conn) == {word: before.get(word, 0) + 111 for word in words}
 
 
 def again(conn: psycopg.Connection, dsn: str) -> None:
-    """What a pass took is not taken by the next one."""
+    """Several passes run after one update."""
     before = values(conn).get("a", 0)
     add(conn, {"a": 1})
     for _ in range(3):
@@ -220,7 +222,7 @@ def again(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def bounded(conn: psycopg.Connection, dsn: str) -> None:
-    """Slices, some of them rolled back."""
+    """Bounded passes take hash ranges, and some of them roll back."""
     conn.execute("update pgcombine.queue set pass_limit = 4")
     before = values(conn)
     add(conn, [("x", 1)] * 30 + [(f"y{i}", 1) for i in range(30)])
@@ -245,20 +247,20 @@ SCENARIOS = [
     again,
     commits_in_between,
     rivals_meet,
-    comes_before_the_claim,
+    comes_before_the_lock,
     comes_before_the_statement,
     comes_during_the_statement,
     comes_during_a_pass,
     open_for_long,
     own,
     a_rival_takes_more,
-    slices_with_other_marks,
+    ranges_with_other_marks,
     bounded,
 ]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_each_update_once(
+def test_each_update_counts_once(
     conn: psycopg.Connection, dsn: str, scenario: Callable[[psycopg.Connection, str], None]
 ) -> None:
     make_queue(conn, buckets=1)
@@ -267,7 +269,7 @@ def test_each_update_once(
 
 
 def upserts_nothing(conn: psycopg.Connection) -> None:
-    """New keys aren't written."""
+    """Mutant: a pass doesn't insert new keys."""
     mutate_functions(conn, "where c.pgcombine_row is null and not c.pgcombine_gone", "where false")
 
 
@@ -279,21 +281,21 @@ def upserts_nothing(conn: psycopg.Connection) -> None:
         (late_mark, comes_during_the_statement),
         (beyond_the_mark, comes_before_the_statement),
         (open_forgotten, open_for_long),
-        (open_of_one_mark, slices_with_other_marks),
+        (open_of_one_mark, ranges_with_other_marks),
         (own_is_seen, own),
         (rivals_in_the_journal, a_rival_takes_more),
         (one_mark_for_all_slices, bounded),
         (upserts_nothing, commits_in_between),
     ],
 )
-def test_lost_and_doubled_updates_are_noticed(
+def test_mutants_that_lose_or_repeat_updates_are_detected(
     conn: psycopg.Connection,
     dsn: str,
     mutant: Callable[[psycopg.Connection], None],
     scenario: Callable[[psycopg.Connection, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queues, "MOST_PASSES", 300)  # some take the same updates for ever
+    monkeypatch.setattr(queues, "MOST_PASSES", 300)  # some mutants take the same updates again and again
     make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("set statement_timeout = '20s'")
@@ -306,7 +308,7 @@ MOMENTS = ["claimed", "combined", "waiting for a value's row", "in an observer"]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_backend_killed_inside_a_pass(conn: psycopg.Connection, dsn: str, moment: str) -> None:
+def test_backend_killed_in_a_pass_loses_nothing(conn: psycopg.Connection, dsn: str, moment: str) -> None:
     make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1, "b": 1})
@@ -376,8 +378,8 @@ def test_an_observer_that_raises_loses_nothing(conn: psycopg.Connection, dsn: st
     check(conn, {"a": 4, "b": 2})
 
 
-def test_two_phase_commit_of_updates_and_passes(conn: psycopg.Connection, dsn: str) -> None:
-    """A prepared pass holds its bucket; prepared updates are pending only once they are committed."""
+def test_prepared_updates_and_passes_count_once(conn: psycopg.Connection, dsn: str) -> None:
+    """A prepared pass keeps its bucket locked. Updates of a prepared transaction are pending after COMMIT PREPARED."""
     make_queue(conn, buckets=1)
     audit(conn)
     database = conn.info.dbname
@@ -397,7 +399,7 @@ def test_two_phase_commit_of_updates_and_passes(conn: psycopg.Connection, dsn: s
     check(conn, {"a": 2})
 
 
-def test_workers_whose_backends_are_killed(conn: psycopg.Connection, dsn: str) -> None:
+def test_workers_with_killed_backends_lose_nothing(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=4, pass_limit=20)
     audit(conn)
     expected: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""G4: a change is reported only if old and new differ.
+"""G4: a change is reported only if the old and the new value differ.
 
-Broken on purpose: passes that report every key that they touched, that write values which stay the same.
+Mutants, which the tests must detect: passes that report each key of their updates, or unchanged keys that have a value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUIET: Steps = [
 
 
 def quiet(conn: psycopg.Connection) -> None:
-    """Each step's updates, and the changes that they are."""
+    """Enqueue and combine the updates of each step, and compare the reported changes with those of the step."""
     for updates, changes in QUIET:
         conn.execute("truncate public.wc_audit")
         add(conn, updates)
@@ -38,7 +38,7 @@ def quiet(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("pass_limit", [1000, 1])
-def test_what_cancels_out_is_not_reported(conn: psycopg.Connection, pass_limit: int) -> None:
+def test_updates_that_cancel_out_are_not_reported(conn: psycopg.Connection, pass_limit: int) -> None:
     make_queue(conn, buckets=1, pass_limit=pass_limit)
     audit(conn)
     quiet(conn)
@@ -59,7 +59,9 @@ def reports_keys_that_are_there(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("mutant", [reports_all, reports_keys_that_are_there])
-def test_noise_is_noticed(conn: psycopg.Connection, mutant: Callable[[psycopg.Connection], None]) -> None:
+def test_mutants_that_report_unchanged_keys_are_detected(
+    conn: psycopg.Connection, mutant: Callable[[psycopg.Connection], None]
+) -> None:
     make_queue(conn, buckets=1)
     audit(conn)
     mutant(conn)
@@ -67,8 +69,8 @@ def test_noise_is_noticed(conn: psycopg.Connection, mutant: Callable[[psycopg.Co
         quiet(conn)
 
 
-def test_an_observer_does_not_run_for_nothing(conn: psycopg.Connection) -> None:
-    """Not once, as far as rows go: its trigger table stays empty."""
+def test_observer_gets_no_unchanged_key(conn: psycopg.Connection) -> None:
+    """An observer that inserts a row for each run with changes inserts none if the updates cancel out."""
     make_queue(conn, buckets=1)
     conn.execute("create table public.runs (changes bigint)")
     conn.execute(
@@ -80,7 +82,7 @@ def test_an_observer_does_not_run_for_nothing(conn: psycopg.Connection) -> None:
     assert one(conn, "select count(*) from public.runs") == 0
 
 
-def test_values_that_stay_are_not_written(conn: psycopg.Connection) -> None:
+def test_unchanged_values_are_not_written(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 5, "b": 5})
     combine_all(conn)
@@ -91,8 +93,8 @@ def test_values_that_stay_are_not_written(conn: psycopg.Connection) -> None:
     assert one(conn, stamps) == before
 
 
-def test_other_combiners(conn: psycopg.Connection) -> None:
-    """What doesn't exceed a maximum, what is null, what changes in one of two columns."""
+def test_min_and_max_report_only_changes(conn: psycopg.Connection) -> None:
+    """With min and max, only an update that exceeds a value is a change. Null updates are none."""
     make_queue(conn, value=["top int max", "low int min"], delete_when=None, buckets=1)
     conn.execute("create table public.seen (word text, old_top int, new_top int, old_low int, new_low int)")
     conn.execute(

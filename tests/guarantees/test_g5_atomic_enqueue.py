@@ -1,6 +1,6 @@
-"""G5: enqueueing is part of the caller's own transaction: it rolls back with it.
+"""G5: an enqueue is a part of the caller's transaction and rolls back with that transaction.
 
-Broken on purpose: an enqueue over a connection of its own.
+A mutant, which the tests must detect, enqueues over another connection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAYS: list[Enqueue] = [add, by_copy, by_function, by_python]
 
 
 def with_the_caller(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    """Nothing of an open transaction is combined, and nothing of one that rolls back, wholly or to a savepoint."""
+    """Enqueue in transactions that stay open, commit, or roll back wholly or to a savepoint. Only commits may count."""
     with psycopg.connect(dsn) as caller:
         put(caller, {"a": 1})
         assert combine_all(conn) == []
@@ -59,25 +59,25 @@ def with_the_caller(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
         put(caller, {"a": 100})
         with pytest.raises(psycopg.errors.DivisionByZero):
             caller.execute("select 1 / 0")
-        caller.commit()  # which rolls back
+        caller.commit()  # after the error, COMMIT rolls back
         put(caller, {"a": 100})
         caller.close()
         eventually(
             lambda: one(conn, "select count(*) from pg_stat_activity where datname = current_database()") == 1,
-            what="the caller has gone without a commit",
+            what="the caller's session has ended without a commit",
         )
     combine_all(conn)
     check(conn, {"a": 1, "c": 1})
 
 
 @pytest.mark.parametrize("put", WAYS)
-def test_updates_come_and_go_with_the_transaction(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
+def test_updates_commit_or_roll_back_with_the_transaction(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
     make_queue(conn, buckets=2)
     audit(conn)
     with_the_caller(conn, dsn, put)
 
 
-def test_an_enqueue_of_its_own_is_noticed(conn: psycopg.Connection, dsn: str) -> None:
+def test_mutant_that_enqueues_elsewhere_is_detected(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     audit(conn)
     with pytest.raises(AssertionError):
@@ -90,8 +90,8 @@ def add_elsewhere(dsn: str, updates: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("put", WAYS)
-def test_a_sleeping_worker_is_not_told_of_what_rolls_back(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    """A notification is part of the transaction too."""
+def test_rolled_back_enqueue_does_not_wake_a_worker(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
+    """The notification is a part of the transaction, too."""
     make_queue(conn, buckets=2)
     audit(conn)
     with workers(dsn, "wc", poll=60) as worker, psycopg.connect(dsn) as caller:
@@ -105,7 +105,7 @@ def test_a_sleeping_worker_is_not_told_of_what_rolls_back(conn: psycopg.Connecti
     assert audited(conn) == [("a", None, 2)]
 
 
-def test_updates_of_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -> None:
+def test_prepared_updates_count_after_their_commit(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     name = conn.info.dbname
     with psycopg.connect(dsn, autocommit=True) as caller:
@@ -120,7 +120,7 @@ def test_updates_of_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -
     assert values(conn) == {"a": 1}
 
 
-def test_many_savepoints(conn: psycopg.Connection, dsn: str) -> None:
+def test_updates_within_savepoints_count_once(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as caller:
         for i in range(1, 101):

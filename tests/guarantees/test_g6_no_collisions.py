@@ -1,7 +1,7 @@
-"""G6: enqueuers take no lock that another enqueuer or a worker waits for; they never deadlock.
+"""G6: an enqueue takes no lock for which another enqueue or a worker waits, so enqueues never deadlock.
 
-Every session here gives up a wait at once. Broken on purpose: a gate that is waited for, counters
-that are updated in place.
+All sessions in these tests have a short lock timeout. Mutants, which the tests must detect: enqueues that wait for the
+idle lock or for a bucket, and enqueues that update counters in place.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from support.wait import eventually
 from pgcombine.queue.combine_queue import CombineQueue
 
 
-def impatient(dsn: str) -> psycopg.Connection:
+def with_lock_timeout(dsn: str) -> psycopg.Connection:
     return psycopg.connect(dsn, options="-c lock_timeout=500ms")
 
 
-def nobody_waits(conn: psycopg.Connection, dsn: str) -> None:
-    """Open transactions that enqueued the same keys in opposite orders, passes before, between and after."""
+def check_that_nobody_waits(conn: psycopg.Connection, dsn: str) -> None:
+    """Open transactions enqueue the same keys in opposite orders. Passes run before, between and after the enqueues."""
     conn.execute("set lock_timeout = '500ms'")
-    with impatient(dsn) as one_writer, impatient(dsn) as other_writer, impatient(dsn) as worker:
+    with with_lock_timeout(dsn) as one_writer, with_lock_timeout(dsn) as other_writer, with_lock_timeout(dsn) as worker:
         try:
             for level in (psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ):
                 for session in (one_writer, other_writer, worker):
@@ -52,21 +52,24 @@ def nobody_waits(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn) == {"a": 12, "b": 12}
 
 
-def test_nobody_waits(conn: psycopg.Connection, dsn: str) -> None:
+def test_enqueues_and_passes_do_not_wait(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
-    nobody_waits(conn, dsn)
+    check_that_nobody_waits(conn, dsn)
 
 
-def test_nobody_waits_for_a_sleeping_worker(conn: psycopg.Connection, dsn: str) -> None:
-    """The commits that notify follow one another; that is short, and whoever sleeps is woken by the first."""
+def test_enqueues_do_not_wait_for_a_listening_worker(conn: psycopg.Connection, dsn: str) -> None:
+    """A worker holds the idle lock and listens. Enqueues notify the worker instead of waiting for the lock."""
     make_queue(conn, buckets=2)
-    with psycopg.connect(dsn, autocommit=True) as sleeper:
-        assert one(sleeper, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)") == "taken"
-        nobody_waits(conn, dsn)
+    with psycopg.connect(dsn, autocommit=True) as listening_worker:
+        assert (
+            one(listening_worker, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)")
+            == "taken"
+        )
+        check_that_nobody_waits(conn, dsn)
 
 
 def counters_in_place(conn: psycopg.Connection) -> None:
-    """What is done without a queue."""
+    """Mutant: each enqueue updates a row with the total of the key, as programs do without a queue."""
     conn.execute("create table public.total (word text primary key, n bigint)")
     conn.execute(
         """
@@ -83,8 +86,8 @@ def counters_in_place(conn: psycopg.Connection) -> None:
     )
 
 
-def a_lock_of_the_bucket(conn: psycopg.Connection) -> None:
-    """Writers that wait for the pass in progress."""
+def lock_the_bucket(conn: psycopg.Connection) -> None:
+    """Mutant: enqueues wait for a pass in progress."""
     conn.execute(
         """
         create function public.claim() returns trigger language plpgsql as $$
@@ -99,33 +102,36 @@ def a_lock_of_the_bucket(conn: psycopg.Connection) -> None:
     )
 
 
-@pytest.mark.parametrize("mutant", [counters_in_place, a_lock_of_the_bucket])
-def test_collisions_are_noticed(
+@pytest.mark.parametrize("mutant", [counters_in_place, lock_the_bucket])
+def test_mutants_that_wait_are_detected(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
     make_queue(conn, buckets=2)
     mutant(conn)
     with pytest.raises(AssertionError, match="waits"):
-        nobody_waits(conn, dsn)
+        check_that_nobody_waits(conn, dsn)
 
 
-def test_a_gate_that_is_waited_for_is_noticed(conn: psycopg.Connection, dsn: str) -> None:
+def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     mutate_functions(
         conn,
         "pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer)",
         "pg_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer) is null",
     )
-    with psycopg.connect(dsn, autocommit=True) as sleeper:
-        assert one(sleeper, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)") == "taken"
+    with psycopg.connect(dsn, autocommit=True) as listening_worker:
+        assert (
+            one(listening_worker, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)")
+            == "taken"
+        )
         with pytest.raises(AssertionError, match="waits"):
-            nobody_waits(conn, dsn)
+            check_that_nobody_waits(conn, dsn)
 
 
-def test_locks_of_an_enqueuer(conn: psycopg.Connection, dsn: str) -> None:
-    """None of a row, of a page or of a transaction that isn't its own; on tables none that a pass conflicts with."""
+def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str) -> None:
+    """An enqueue locks no row and no page, and its table locks conflict with no pass."""
     make_queue(conn, buckets=2)
-    with impatient(dsn) as writer:
+    with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1, "b": 1})
         enqueue(writer, [{"word": "c", "n": 1}])
         found = conn.execute(
@@ -139,32 +145,32 @@ def test_locks_of_an_enqueuer(conn: psycopg.Connection, dsn: str) -> None:
     assert not [table for _, _, table in found if table and "_values" in table]
 
 
-def test_observers_come_and_go_beside_open_writers(conn: psycopg.Connection, dsn: str) -> None:
-    """Who waited for a table's lock here would hold up all enqueues that come after it."""
+def test_observers_are_added_and_dropped_beside_open_writers(conn: psycopg.Connection, dsn: str) -> None:
+    """If add_observer waited for a lock on a table, all later enqueues would wait behind it."""
     make_queue(conn, buckets=2)
     conn.execute("set lock_timeout = '500ms'")
-    with impatient(dsn) as writer:
+    with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1})
         conn.execute("select pgcombine.add_observer('wc', 'nothing', 'select 1 from changes')")
         add(writer, {"a": 1})
         conn.execute("select pgcombine.drop_observer('wc', 'nothing')")
-    with impatient(dsn) as owner:
+    with with_lock_timeout(dsn) as owner:
         owner.execute("select pgcombine.add_observer('wc', 'nothing', 'select 1 from changes')")
         add(conn, {"a": 1})
-        assert combine_all(conn) == [], "passes wait for the owner's commit, enqueues don't"
+        assert combine_all(conn) == [], "a pass must not run before the owner's commit"
     combine_all(conn)
     assert values(conn) == {"a": 3}
 
 
 def test_random_key_order_never_deadlocks(conn: psycopg.Connection, dsn: str) -> None:
-    """Eight writers with keys in random order, in transactions of several statements, beside two workers."""
+    """Eight writers enqueue keys in random order, in transactions of several statements, beside two workers."""
     make_queue(conn, buckets=4)
     words = [f"w{i}" for i in range(20)]
     start = threading.Barrier(8)
 
     def write(seed: int) -> None:
         chance = random.Random(seed)
-        with impatient(dsn) as writer:
+        with with_lock_timeout(dsn) as writer:
             start.wait(timeout=30)
             for _ in range(25):
                 for _ in range(3):

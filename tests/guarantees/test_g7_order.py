@@ -1,7 +1,7 @@
-"""G7: the changes of one key reach observers and exports in commit order of the passes.
+"""G7: the changes of a key reach observers and exports in the order in which the passes commit.
 
-PostgreSQL delivers notifications in commit order: an observer that notifies each change tells that order to a listener,
-beside a table to which it appends. Broken on purpose: passes that don't claim.
+An observer notifies each change. PostgreSQL delivers notifications in the order of commits, so a listener sees this
+order. A mutant, which the tests must detect, doesn't lock the bucket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def listener(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def all_heard(heard: psycopg.Connection) -> list[Change]:
-    """What was notified so far; those of a commit come before anything that its session does next."""
+    """The changes that were notified until now. Notifications of earlier commits come before ``end``."""
     heard.execute("notify heard, 'end'")
     changes = []
     for notification in heard.notifies(timeout=30):
@@ -41,7 +41,7 @@ def all_heard(heard: psycopg.Connection) -> list[Change]:
 
 
 @pytest.mark.parametrize("pass_limit", [10_000, 5])
-def test_order_of_commits(conn: psycopg.Connection, dsn: str, pass_limit: int) -> None:
+def test_changes_arrive_in_the_order_of_commits(conn: psycopg.Connection, dsn: str, pass_limit: int) -> None:
     make_queue(conn, buckets=2, pass_limit=pass_limit)
     audit(conn)
     conn.execute("select pgcombine.add_observer('wc', 'notify', %s)", (NOTIFY,))
@@ -66,8 +66,8 @@ def test_order_of_commits(conn: psycopg.Connection, dsn: str, pass_limit: int) -
     assert by_key == {word: [change for change in audited(conn) if change.word == word] for word in expected}
 
 
-def overtakes(conn: psycopg.Connection, dsn: str) -> None:
-    """A second pass comes while the first one isn't committed; whatever it reports, the order must be right."""
+def start_a_second_pass(conn: psycopg.Connection, dsn: str) -> None:
+    """A second pass begins before the first one commits. The order of the changes must be right."""
     with listener(dsn) as heard, psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         add(conn, {"a": 1})
         first.execute("select pgcombine.combine('wc', 0)")
@@ -90,20 +90,20 @@ def test_no_pass_overtakes_another(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("select pgcombine.add_observer('wc', 'notify', %s)", (NOTIFY,))
-    overtakes(conn, dsn)
+    start_a_second_pass(conn, dsn)
 
 
-def test_overtaking_is_noticed(conn: psycopg.Connection, dsn: str) -> None:
+def test_mutant_that_overtakes_is_detected(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("select pgcombine.add_observer('wc', 'notify', %s)", (NOTIFY,))
     without_claim(conn)
     with pytest.raises(AssertionError):
-        overtakes(conn, dsn)
+        start_a_second_pass(conn, dsn)
 
 
-def test_a_tree_hands_changes_on_in_order(conn: psycopg.Connection, dsn: str) -> None:
-    """Two queues in a row: the second one's chains are unbroken as well, and lead to the first one's values."""
+def test_second_queue_gets_changes_in_order(conn: psycopg.Connection, dsn: str) -> None:
+    """An observer enqueues changes to a second queue, whose changes are also in order, and whose values are equal."""
     make_queue(conn, buckets=3, pass_limit=7)
     make_queue(conn, "next", buckets=2, pass_limit=7)
     audit(conn)

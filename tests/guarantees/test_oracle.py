@@ -1,9 +1,8 @@
-"""A queue against a dictionary: whatever sessions do, in whatever order, the values are what was committed.
+"""A queue compared with a dictionary: after random actions of several sessions, the values are the committed totals.
 
-A state machine (hypothesis) drives writers with open transactions, savepoints and rollbacks; psql-style passes and
-those of repeatable-read transactions with old snapshots, several of them open at once; bounds, pauses, killed
-backends, observers that come, raise and go. All on real connections. After each step ``_current`` is what is
-committed, every change reported so far continues its key's chain, and what a pass that commits reports is complete.
+A state machine of hypothesis runs the actions. Writers have open transactions, savepoints and rollbacks. Passes run in
+concurrent transactions, some with old snapshots. Limits change, queues pause, backends are killed, observers raise.
+After each action ``wc_current`` has the committed totals, and each change's old value is the previous new value.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ LEVELS = (
 
 @dataclass
 class Writer:
-    """A session that enqueues; ``pending`` is what its open transaction adds, ``saved`` the same at each savepoint."""
+    """A session that enqueues. ``pending`` has its open transaction's updates, ``saved`` those at each savepoint."""
 
     session: psycopg.Connection
     pending: Counter[str] = field(default_factory=Counter)
@@ -68,7 +67,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        # nothing that the machine does has to wait long for what it left open
+        # no action may wait long for a transaction that the machine has left open
         self.conn = psycopg.connect(self.dsn, autocommit=True, options="-c lock_timeout=10s")
         self.writers = [Writer(self.connect()) for _ in range(3)]
         self.passers = [self.connect(level) for level in LEVELS]
@@ -96,7 +95,7 @@ class Machine(RuleBasedStateMachine):
             "select pgcombine.add_observer('wc', 'fragile', 'select 1 / works from changes, public.switch')"
         )
 
-    # writers
+    # rules for writers
 
     @rule(writer=WRITERS, updates=UPDATES, how=st.sampled_from(["insert", "function", "arrays"]))
     def put(self, writer: int, updates: list[tuple[str, int]], how: str) -> None:
@@ -118,7 +117,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(writer=WRITERS)
     def take_away(self, writer: int) -> None:
-        """Bring a key to its end, as far as this writer knows."""
+        """Enqueue updates after which two keys that this writer sees have the total 0 and are deleted."""
         it = self.writers[writer]
         for word, n in list(current(it.session).items())[:2]:
             add(it.session, {word: -n})
@@ -155,11 +154,11 @@ class Machine(RuleBasedStateMachine):
         self.kill(self.writers[writer].session)
         self.writers[writer] = Writer(self.connect())
 
-    # passes
+    # rules for passes
 
     @rule(passer=PASSERS)
-    def look(self, passer: int) -> None:
-        """Under repeatable read this takes the snapshot that a later pass runs with."""
+    def take_snapshot(self, passer: int) -> None:
+        """Under repeatable read, the transaction takes its snapshot here, and a later pass uses it."""
         self.passers[passer].execute("select count(*) from pgcombine.wc_updates")
 
     @rule(passer=PASSERS, bucket=BUCKETS, times=st.integers(1, 3))
@@ -185,35 +184,35 @@ class Machine(RuleBasedStateMachine):
         self.passers[passer] = self.connect(LEVELS[passer])
 
     @rule(bucket=BUCKETS)
-    def complete_pass(self, bucket: int, mask: int | None = None, slice_: int | None = None) -> None:
-        """Alone, with nothing committed beside it: what it reports is all that is committed."""
+    def complete_pass(self, bucket: int, mask: int | None = None, range_number: int | None = None) -> None:
+        """Run a pass with a new snapshot. The values that it reports must include all committed updates."""
         before = self.audited()
         done = self.attempt(
             lambda: self.conn.execute(
                 "select * from pgcombine_internal.run_pass('wc', %s, range_mask => %s, hash_range => %s)",
-                (bucket % self.buckets, mask, slice_),
+                (bucket % self.buckets, mask, range_number),
             ).fetchall()
         )
         changes = self.audited()[len(before) :]
         for change in changes:
-            assert (change.new or 0) == self.committed[change.word], f"{change} is not all of it"
+            assert (change.new or 0) == self.committed[change.word], f"{change} lacks committed updates"
         assert len(changes) == sum(row[3] for row in done)
 
-    @rule(bucket=BUCKETS, bits=st.integers(1, 2), slice_=st.integers(0, 3))
-    def complete_slice(self, bucket: int, bits: int, slice_: int) -> None:
-        """As complete_pass, over a part of the keys."""
-        self.complete_pass(bucket, 2**bits - 1, slice_ & (2**bits - 1))
+    @rule(bucket=BUCKETS, bits=st.integers(1, 2), range_number=st.integers(0, 3))
+    def complete_hash_range(self, bucket: int, bits: int, range_number: int) -> None:
+        """Run complete_pass over a hash range."""
+        self.complete_pass(bucket, 2**bits - 1, range_number & (2**bits - 1))
 
     @rule(writer=WRITERS, updates=UPDATES)
     def commit_across_passes(self, writer: int, updates: list[tuple[str, int]]) -> None:
-        """Passes come between updates and their commit."""
+        """Run passes between updates and their commit."""
         self.put(writer, updates, "insert")
         self.put_and_commit(updates)
         for bucket in range(self.buckets):
             self.complete_pass(bucket)
         self.commit(writer)
 
-    # the rest
+    # other rules
 
     @rule()
     def reclaim(self) -> None:
@@ -227,7 +226,7 @@ class Machine(RuleBasedStateMachine):
                 self.conn.execute("select pgcombine.rebucket('wc', %s, timeout => '0')", (buckets,))
             self.buckets = buckets
         except psycopg.Error as error:
-            if error.sqlstate not in ("PC006", "55P03"):  # a session has the tables, or a bucket
+            if error.sqlstate not in ("PC006", "55P03"):  # another session has locked the tables or a bucket
                 raise
 
     @rule(limit=st.sampled_from([1, 2, 5, 1000]))
@@ -249,7 +248,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restart_an_observer(self) -> None:
-        """Drop it and declare it again, unless a pass is in progress, which it waits for."""
+        """Drop the observer and add it again, unless a pass in progress has locked it."""
         try:
             self.conn.execute("select pgcombine.drop_observer('wc', 'fragile')")
         except errors.LockNotAvailable:
@@ -261,7 +260,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def current_is_what_is_committed(self) -> None:
         if one(self.conn, "select count(*) from pgcombine.queue"):
-            self.wrong = True  # until the contrary is shown
+            self.wrong = True  # false again if the assertions below succeed
             assert current(self.conn) == {word: n for word, n in self.committed.items() if n}
             changes = self.audited()
             assert follow(changes) == dict(self.conn.execute("select word, n from pgcombine.wc_values").fetchall())
@@ -309,18 +308,18 @@ def run(dsn: str, *, timeout: float = 30.0, **options: Any) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_against_a_dictionary(dsn: str) -> None:
+def test_queue_equals_a_dictionary(dsn: str) -> None:
     run(dsn, max_examples=6)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_against_a_dictionary_for_longer(dsn: str) -> None:
+def test_queue_equals_a_dictionary_in_a_longer_run(dsn: str) -> None:
     run(dsn, max_examples=40)
 
 
 def torn_keys(conn: psycopg.Connection) -> None:
-    """The slice of a key's updates isn't the key's."""
+    """Mutant: the updates of a key are in different hash ranges."""
     mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
     conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
@@ -332,14 +331,14 @@ MUTANTS = [without_claim, without_mark, open_forgotten, one_mark_for_all_slices,
 @embedded_only
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_machine_notices_a_broken_pass(
+def test_machine_detects_mutants(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
     mutant(conn)
-    with pytest.raises(NOTICED):
-        run(dsn, **UNTIL_NOTICED)
+    with pytest.raises(DETECTED):
+        run(dsn, **UNTIL_DETECTED)
 
 
-# rivals don't meet at the same moment each time: what was noticed once need not be when it is tried again
-NOTICED = (AssertionError, psycopg.Error, Flaky)
-UNTIL_NOTICED: dict[str, Any] = {"timeout": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}
+# Sessions don't meet at the same moments in each run, so an error may not occur again when hypothesis repeats it.
+DETECTED = (AssertionError, psycopg.Error, Flaky)
+UNTIL_DETECTED: dict[str, Any] = {"timeout": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}

@@ -1,7 +1,7 @@
-"""The reference's test of big updates: two buckets, a tiny pass limit, twenty workers.
+"""Large transactions with a small pass limit and twenty workers, as in a test of Apache Fluo Recipes.
 
-Transactions of 1000 keys, first +1, then +2, then +10 each. An observer that keeps its own copy of the values finds
-in every change that ``old`` is what it wrote last.
+Three transactions add 1, 2 and 10 to each of 1000 keys. An observer keeps a copy of the values, and checks that each
+change's old value is in the copy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from support.queues import add, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
 
-# raises where the copy isn't what the change says: the pass would be tried for ever
+# The function raises if the copy differs from the change's old value. Workers then retry the pass until the timeout.
 COPY = """
 create function public.copy(word text, old bigint, new bigint) returns void language plpgsql as $$
 begin
@@ -28,7 +28,7 @@ $$
 
 
 @pytest.mark.parametrize("keys", [300, pytest.param(1000, marks=pytest.mark.slow)])
-def test_big_update(conn: psycopg.Connection, dsn: str, keys: int) -> None:
+def test_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str, keys: int) -> None:
     make_queue(conn, buckets=2, pass_limit=50)
     audit(conn)
     conn.execute("create table public.copy (word text primary key, n bigint)")
@@ -47,14 +47,14 @@ def test_big_update(conn: psycopg.Connection, dsn: str, keys: int) -> None:
             assert values(conn) == dict.fromkeys(words, total)
             assert dict(conn.execute("select word, n from public.copy").fetchall()) == values(conn)
     check(conn, dict.fromkeys(words, 13))
-    # a transaction's updates came all at once, one a key: nobody saw anything in between
+    # each transaction has one update for each key, so there is one change for each
     assert {change.new for change in audited(conn)} == {1, 3, 13}
     assert one(conn, "select count(*) from public.copied") == 3 * keys
 
 
 @pytest.mark.slow
-def test_big_updates_on_top_of_each_other(conn: psycopg.Connection, dsn: str) -> None:
-    """The same while workers don't keep up: three transactions at once, and keys that repeat within them."""
+def test_concurrent_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str) -> None:
+    """The next transactions commit before the workers have combined the first, and have two updates for each key."""
     make_queue(conn, buckets=2, pass_limit=50)
     audit(conn)
     words = [f"w{i:04}" for i in range(1000)]

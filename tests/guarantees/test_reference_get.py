@@ -1,4 +1,4 @@
-"""The reference's test of reading: values combined with what is pending, before and after draining, in 17 buckets."""
+"""wc_current and ``get`` combine values with pending updates, in 17 buckets, as in a test of Apache Fluo Recipes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def get(request: pytest.FixtureRequest, conn: psycopg.Connection) -> object:
     return by_view if request.param == "view" else lambda: CombineQueue("wc").get(conn, ANIMALS)
 
 
-def test_get(conn: psycopg.Connection, get) -> None:  # type: ignore[no-untyped-def]
+def test_get_combines_values_and_pending_updates(conn: psycopg.Connection, get) -> None:  # type: ignore[no-untyped-def]
     make_queue(conn, buckets=17)
     for updates in ({"cat": 2, "dog": 5}, {"cat": 1, "dog": 1}, {"cat": 1, "dog": 1, "fish": 2}):
         add(conn, updates)
@@ -43,7 +43,7 @@ def test_get(conn: psycopg.Connection, get) -> None:  # type: ignore[no-untyped-
     assert get() == current(conn) == values(conn) == {"cat": 5, "fish": 2}
 
 
-def test_get_while_workers_drain(conn: psycopg.Connection, dsn: str, get) -> None:  # type: ignore[no-untyped-def]
+def test_get_is_exact_while_workers_combine(conn: psycopg.Connection, dsn: str, get) -> None:  # type: ignore[no-untyped-def]
     make_queue(conn, buckets=17)
     expected = dict.fromkeys(ANIMALS, 0)
     with workers(dsn, "wc", count=3, poll=0.1):

@@ -1,7 +1,7 @@
-"""The reference's test of a tree of queues: seven of them, fed by one another's observers, under twenty workers.
+"""A tree of seven queues whose observers enqueue to the next level, under twenty workers, as in a test of Fluo Recipes.
 
-xyt → xy, xt, yt → x, y, t: each change of a level is handed down as a delta. After every load all seven are equal to a
-roll-up by brute force.
+The levels are xyt → xy, xt, yt → x, y, t. Each change is enqueued to the next level as the difference of its values.
+After each load, the values of all queues equal totals that the test computes from the keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORKERS = 20
 TREE = {"xyt": ["xy", "xt", "yt"], "xy": ["x"], "xt": ["t"], "yt": ["y"], "x": [], "y": [], "t": []}
 
 FIRST = ["1:1:1", "1:1:2", "1:2:1", "1:2:2", "2:1:1", "2:1:2", "2:2:1", "2:2:2", "3:1:1"]
-SECOND = ["1:1:1", "1:3:1", "2:3:3", "2:3:3", "4:1:2"]  # one of them twice
+SECOND = ["1:1:1", "1:3:1", "2:3:3", "2:3:3", "4:1:2"]  # one key occurs twice
 
 
 def plant(conn: psycopg.Connection) -> None:
@@ -48,9 +48,9 @@ def load(conn: psycopg.Connection, keys: list[str]) -> None:
     )
 
 
-def test_tree(conn: psycopg.Connection, dsn: str) -> None:
+def test_tree_has_the_totals_of_all_levels(conn: psycopg.Connection, dsn: str) -> None:
     plant(conn)
-    backlog = "select sum(pgcombine.backlog(queue))::int from pgcombine.queue"  # one snapshot: nothing slips through
+    backlog = "select sum(pgcombine.backlog(queue))::int from pgcombine.queue"  # in one snapshot
     with workers(dsn, count=WORKERS, poll=0.5):
         for loaded, keys in ((FIRST, FIRST), (SECOND, FIRST + SECOND)):
             load(conn, loaded)
@@ -59,8 +59,8 @@ def test_tree(conn: psycopg.Connection, dsn: str) -> None:
                 assert rows(conn, f"{name}_values") == rolled_up(keys, name), name
 
 
-def test_tree_shrinks_to_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    """What is taken back disappears from every level."""
+def test_tree_is_empty_after_updates_cancel_out(conn: psycopg.Connection, dsn: str) -> None:
+    """After updates that cancel out the first ones, all levels are empty."""
     plant(conn)
     backlog = "select sum(pgcombine.backlog(queue))::int from pgcombine.queue"
     with workers(dsn, count=WORKERS, poll=0.5):

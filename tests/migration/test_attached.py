@@ -1,4 +1,4 @@
-"""Attached tables outlive a downgrade to base, and a dump."""
+"""Attached tables after a downgrade to base, and after a dump and restore."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAPPING = "select word, 2 as n from regexp_split_to_table({}.body, ' ') word whe
 
 
 def counts(conn: psycopg.Connection) -> dict[str, tuple[int, int]]:
-    """What is in the tables."""
+    """The totals of pending updates and values for each word."""
     found = conn.execute(
         "select word, sum(n)::bigint, sum(docs)::bigint from (select word, n, docs from pgcombine.words_updates "
         "union all select word, n, docs from pgcombine.words_values) as parts "
@@ -26,7 +26,7 @@ def counts(conn: psycopg.Connection) -> dict[str, tuple[int, int]]:
     return {word: (n, docs) for word, n, docs in found}
 
 
-def test_down_while_a_table_is_attached(dsn: str) -> None:
+def test_downgrade_removes_triggers_of_attached_tables(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("create table public.doc (body text)")
         WORDS.create(conn)
@@ -37,7 +37,7 @@ def test_down_while_a_table_is_attached(dsn: str) -> None:
 
 
 @embedded_only
-def test_a_dump_that_is_restored_goes_on(dsn: str, server: Server) -> None:
+def test_restored_dump_keeps_tables_attached(dsn: str, server: Server) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("create table public.doc (id int, body text) partition by list (id)")
         conn.execute("create table public.doc_1 partition of public.doc for values in (1)")

@@ -1,7 +1,7 @@
-"""A cluster that goes on as a copy of itself: each update counts once, also those that were pending or in progress.
+"""In a copy of a cluster, each update counts once, including those that were pending or in progress.
 
-A standby that is promoted, recovery to a point in time and pg_upgrade keep the ids of transactions, and writers go on
-at once. A dump of an older version gives other ids, and needs post_restore (see test_dump.py, for template copies too).
+A promoted standby, recovery to a point in time and pg_upgrade keep the ids of transactions, so writers can enqueue at
+once. A dump that another version restores has other ids, and needs post_restore (see test_dump.py).
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ LATE = {"late": 1, "w1": 5}
 
 @dataclass
 class State:
-    """What queues have at a moment: by queue the values with what is pending, and how many updates are pending."""
+    """The state of the queues: the rows of each view ``_current``, and the number of pending updates."""
 
     current: dict[str, Counter[str]]
     backlog: dict[str, int]
-    prepared: Counter[str]  # what comes to each queue if the prepared transaction is committed
+    prepared: Counter[str]  # updates of the prepared transaction, the same for each queue
 
 
 def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, int]]:
@@ -62,9 +62,9 @@ def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, 
 
 @contextmanager
 def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Connection]]:
-    """Queues with updates that are combined, pending, held and in arrays; a transaction is prepared, and one is open.
+    """Create queues with combined, pending and quarantined updates, a prepared transaction, and an open one.
 
-    The second item is the open one's connection.
+    Yields the state, and the connection of the open transaction.
     """
     update = Counter(WORDS * 2)
     with ExitStack() as stack:
@@ -89,7 +89,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
         enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
         if prepared:
             preparing.execute(f"prepare transaction '{conn.info.dbname}'")
-        for queue in QUEUES:  # both are in progress in the marks of some buckets
+        for queue in QUEUES:  # the marks of some buckets list both transactions as open
             add(conn, update, queue)
             conn.execute("select pgcombine.combine(%s, 0)", (queue,))
             add(conn, update, queue)
@@ -110,9 +110,9 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
 
 
 def goes_on(dsn: str, had: State) -> None:
-    """A copy has the state that the original had; all is combined, once; updates come and are reclaimed again.
+    """Check that a copy has the original's state, combines each update once, and reclaims later updates.
 
-    Its writers have gone on before: LATE is in it already.
+    The function ``writers_go_on`` must have enqueued LATE before.
     """
     with psycopg.connect(dsn, autocommit=True) as conn:
         expected = {queue: found + Counter(LATE) for queue, found in had.current.items()}
@@ -160,7 +160,7 @@ def goes_on(dsn: str, had: State) -> None:
 
 
 def writers_go_on(dsn: str) -> None:
-    """Before any worker, and with no need for one."""
+    """Enqueue LATE in the copy, which needs neither a worker nor post_restore."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         for queue in QUEUES:
             add(conn, LATE, queue)
@@ -174,7 +174,7 @@ def primary_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def primary(primary_home: Path) -> Iterator[Server]:
-    """A server of its own, whose files are copied."""
+    """A server whose files the tests copy."""
     with embedded(primary_home, SETTINGS | {"wal_keep_size": "1GB"}) as dsn:
         server = Server("primary", dsn)
         yield server
@@ -182,7 +182,7 @@ def primary(primary_home: Path) -> Iterator[Server]:
 
 
 def copy_passwords(source: Path, home: Path) -> Path:
-    """What an EmbeddedServer has beside its data, for one in ``home``; where these belong."""
+    """Copy the password files of an EmbeddedServer to ``home``, and return the directory for the data."""
     data = home / "postgres" / "data"
     data.parent.mkdir(parents=True)
     for name in ("password", "owner-password"):
@@ -191,7 +191,7 @@ def copy_passwords(source: Path, home: Path) -> Path:
 
 
 def base_backup(primary: Server, primary_home: Path, home: Path, *options: str) -> Path:
-    """A copy of the files of a running server, for an EmbeddedServer in ``home``; its data directory."""
+    """Copy the files of a running server for an EmbeddedServer in ``home``, and return the data directory."""
     data = copy_passwords(primary_home, home)
     command = [programs.find(primary.version).path("pg_basebackup"), "--dbname", primary.dsn, "--pgdata", data]
     subprocess.run([*command, "--checkpoint=fast", "--no-sync", *options], check=True, capture_output=True)
@@ -200,7 +200,7 @@ def base_backup(primary: Server, primary_home: Path, home: Path, *options: str) 
 
 @contextmanager
 def running(home: Path, database: str, **settings: str) -> Iterator[str]:
-    """The superuser's URI of a database of the server in ``home``."""
+    """Start the server in ``home``, and yield the superuser's URI of ``database``."""
     server = EmbeddedServer(home, settings=SETTINGS | settings)
     server.start()
     try:
@@ -209,7 +209,7 @@ def running(home: Path, database: str, **settings: str) -> Iterator[str]:
         server.stop("immediate")
 
 
-def test_a_promoted_standby(primary: Server, primary_home: Path, tmp_path: Path) -> None:
+def test_promoted_standby_counts_each_update_once(primary: Server, primary_home: Path, tmp_path: Path) -> None:
     with primary.migrated() as dsn:
         base_backup(primary, primary_home, tmp_path, "--write-recovery-conf")
         database = urlsplit(dsn).path[1:]
@@ -218,18 +218,18 @@ def test_a_promoted_standby(primary: Server, primary_home: Path, tmp_path: Path)
                 written = one(main, "select pg_current_wal_insert_lsn()")
                 main.execute("select pg_switch_wal()")
                 replayed = "select pg_last_wal_replay_lsn() >= %s::pg_lsn"
-                eventually(lambda: one(conn, replayed, written), what="the standby has it all")
+                eventually(lambda: one(conn, replayed, written), what="the standby has replayed all WAL")
                 assert state(conn) == (had.current, had.backlog)
                 with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
                     add(conn, LATE)
                 assert one(conn, "select pg_promote()")
             writers_go_on(copy)
-            opened.commit()  # in the former primary alone
+            opened.commit()  # the commit reaches the former primary only
             goes_on(copy, had)
 
 
-def test_a_standby_is_promoted_while_everything_runs(primary: Server, primary_home: Path, tmp_path: Path) -> None:
-    """It has what was committed at some moment, with marks of that moment; the rest is gone."""
+def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home: Path, tmp_path: Path) -> None:
+    """The promoted standby has the commits until some moment, and the marks of the same moment."""
     stop = threading.Event()
 
     def write(dsn: str, word: str) -> None:
@@ -254,7 +254,7 @@ def test_a_standby_is_promoted_while_everything_runs(primary: Server, primary_ho
         for queue, layout in QUEUES.items():
             make_queue(conn, queue, **layout)
             audit(conn, queue)
-        # otherwise a slow standby cancels what reads rows that the primary has removed
+        # without these settings, a slow standby cancels queries that need rows which the primary has removed
         patient = {"max_standby_streaming_delay": "-1", "max_standby_archive_delay": "-1"}
         with running(tmp_path, urlsplit(dsn).path[1:], **patient) as copy:
             writers = [partial(write, dsn, word) for word in WORDS[:3]]
@@ -281,7 +281,7 @@ def test_a_standby_is_promoted_while_everything_runs(primary: Server, primary_ho
                         more = "select count(*) > %s from public.written"
                         eventually(lambda: one(there, more, before + 30), what="writers go on")
                         with workers(copy, poll=0.05):
-                            eventually(lambda: one(there, more, before + 300), what="with workers, too")
+                            eventually(lambda: one(there, more, before + 300), what="writers go on beside workers")
                     finally:
                         stop.set()
                 for queue in ("wc", "one"):
@@ -291,8 +291,10 @@ def test_a_standby_is_promoted_while_everything_runs(primary: Server, primary_ho
                 complete(there)
 
 
-def test_recovery_to_a_point_in_time(primary: Server, primary_home: Path, tmp_path: Path) -> None:
-    """What was combined, reclaimed and committed since then is as it was."""
+def test_recovery_to_a_point_in_time_counts_each_update_once(
+    primary: Server, primary_home: Path, tmp_path: Path
+) -> None:
+    """The recovered database has the state of the restore point, without later passes, commits and truncations."""
     with primary.migrated() as dsn, psycopg.connect(primary.dsn, autocommit=True) as main:
         data = base_backup(primary, primary_home, tmp_path)
         database = urlsplit(dsn).path[1:]
@@ -318,13 +320,13 @@ def test_recovery_to_a_point_in_time(primary: Server, primary_home: Path, tmp_pa
             "recovery_target_action": "promote",
         }
         with running(tmp_path, database, **target) as copy, psycopg.connect(copy, autocommit=True) as conn:
-            eventually(lambda: not one(conn, "select pg_is_in_recovery()"), what="it is recovered")
+            eventually(lambda: not one(conn, "select pg_is_in_recovery()"), what="the recovery has ended")
             writers_go_on(copy)
             goes_on(copy, had)
 
 
-def test_pg_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the oldest version whose programs are there to the newest."""
+def test_pg_upgrade_keeps_pending_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test upgrades a cluster from the oldest installed version of PostgreSQL to the newest."""
     versions = sorted(programs.available())
     require("PostgreSQL's programs of two versions", there=len(versions) > 1)
     homes.stay(monkeypatch, tmp_path)
@@ -347,7 +349,7 @@ def test_pg_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def upgraded(former: Path, later: Path) -> None:
-    """The server in ``former``, with the newest version's programs, in ``later``."""
+    """Run pg_upgrade on the server in ``former``; the new cluster is in ``later``."""
     old, new = former / "postgres" / "data", copy_passwords(former, later)
     new.mkdir()
     before = programs.find(int((old / "PG_VERSION").read_text()))
@@ -369,8 +371,8 @@ def upgraded(former: Path, later: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_dump_of_an_older_version(servers: Servers) -> None:
-    """Made and restored by the newer version's programs, as PostgreSQL recommends."""
+def test_dump_of_an_older_version_keeps_pending_updates(servers: Servers) -> None:
+    """The newer version's programs dump and restore the database, as PostgreSQL recommends."""
     require_docker()
     older, newer = servers.get("container-15"), servers.get("embedded-18")
     with older.migrated() as dsn, busy(dsn) as (had, opened), newer.database() as copy:
@@ -389,11 +391,11 @@ def test_a_dump_of_an_older_version(servers: Servers) -> None:
                 with pytest.raises(PostRestorePendingError, match="try again"):
                     CombineQueue(queue).enqueue(conn, LATE.items())
             assert state(conn) == (had.current, had.backlog)
-            with workers(copy, "idle", poll=0.05):  # all stays pending
+            with workers(copy, "idle", poll=0.05):  # a worker of another queue leaves these updates pending
                 eventually(
                     lambda: one(conn, "select pgcombine_internal.own_cluster()"), what="a worker calls post_restore"
                 )
             for queue in QUEUES:
                 add(conn, LATE, queue)
-        had.prepared.clear()  # it isn't in a dump
+        had.prepared.clear()  # a dump lacks the prepared transaction
         goes_on(copy, had)

@@ -1,6 +1,7 @@
-"""A database that is restored from a dump goes on, in whatever cluster, and each update counts once.
+"""A database restored from a dump, in the same or another cluster: each update counts once.
 
-The ids of transactions that are stored mean nothing there: post_restore takes what is pending. Nobody writes before.
+The stored ids of transactions mean nothing in the restored database. The function post_restore gives pending updates
+new ids. Enqueues are refused until it has run.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ WC = CombineQueue("wc")
 
 
 def dumped(dsn: str, server: Server, *options: str) -> bytes:
-    """A dump in SQL."""
+    """Return a dump of a database as SQL."""
     command = [programs.find(server.version).path("pg_dump"), *options, "--dbname", dsn]
     return subprocess.run(command, capture_output=True, check=True).stdout
 
 
 @contextmanager
 def loaded(dump: bytes, server: Server, *options: str) -> Iterator[str]:
-    """The URI of a new database into which a dump is loaded."""
+    """Load a dump into a new database, and yield its URI."""
     with server.database() as copy:
         psql = programs.find(server.version).path("psql")
         load = [psql, "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", *options, "--dbname", copy]
@@ -50,14 +51,14 @@ def loaded(dump: bytes, server: Server, *options: str) -> Iterator[str]:
 
 @contextmanager
 def restored(dsn: str, server: Server) -> Iterator[str]:
-    """The URI of a database into which a dump of ``dsn`` is loaded."""
+    """Dump ``dsn``, load the dump into a new database, and yield its URI."""
     with loaded(dumped(dsn, server), server) as copy:
         yield copy
 
 
 @pytest.fixture(scope="session")
 def young(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A cluster that has given out few transaction ids."""
+    """A new cluster, whose transaction ids are lower than those in a dump."""
     home: Path = tmp_path_factory.mktemp("young")
     with embedded(home, SETTINGS) as dsn:
         server = Server("young", dsn)
@@ -67,7 +68,7 @@ def young(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(params=["the same cluster", pytest.param("another cluster", marks=pytest.mark.slow)])
 def target(request: pytest.FixtureRequest, server: Server) -> Server:
-    """Where a dump is restored."""
+    """The server into which a dump is restored."""
     return server if request.param == "the same cluster" else request.getfixturevalue("young")
 
 
@@ -84,17 +85,17 @@ def target(request: pytest.FixtureRequest, server: Server) -> Server:
     [pytest.param({"buckets": 1}, marks=pytest.mark.slow), {}, {"buckets": 6, "buckets_per_partition": 3}],
     ids=str,
 )
-def test_a_queue_survives_dump_and_restore(
+def test_restored_queue_counts_each_update_once(
     conn: psycopg.Connection, dsn: str, server: Server, target: Server, layout: dict[str, int], options: tuple[str, ...]
 ) -> None:
     make_queue(conn, **layout)
     audit(conn)
     add(conn, [(f"w{i}", 1) for i in range(50)])
     drain(dsn, "wc", timeout=60)
-    # pending when it is dumped
+    # these updates are pending when the database is dumped
     add(conn, {"w0": 1, "new": 2})
     enqueue(conn, [{"word": f"w{i % 70}", "n": 1} for i in range(700)])
-    conn.execute("select pgcombine.combine('wc', 0)")  # one bucket's mark is beyond the others'
+    conn.execute("select pgcombine.combine('wc', 0)")  # the mark of one bucket is newer than those of the others
     expected = Counter({f"w{i}": 10 + (i < 50) for i in range(70)}) + Counter(w0=1, new=2)
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 0 < pending < 702 or layout.get("buckets") == 1
@@ -129,8 +130,8 @@ def test_a_queue_survives_dump_and_restore(
 
 
 @embedded_only
-def test_a_worker_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """Writers that have started before it go on when it has."""
+def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """A writer that was refused before the worker starts can enqueue after the worker has run post_restore."""
     make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
@@ -151,7 +152,7 @@ def test_a_worker_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> 
 
 
 @embedded_only
-def test_an_upgrade_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+def test_upgrade_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
@@ -162,7 +163,7 @@ def test_an_upgrade_adopts(conn: psycopg.Connection, dsn: str, server: Server) -
 
 
 @embedded_only
-def test_of_several_one_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+def test_one_of_several_sessions_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(100)])
 
@@ -180,7 +181,7 @@ def test_of_several_one_adopts(conn: psycopg.Connection, dsn: str, server: Serve
 
 
 @embedded_only
-def test_a_restore_that_is_not_finished(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+def test_post_restore_is_refused_during_a_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
@@ -191,7 +192,7 @@ def test_a_restore_that_is_not_finished(conn: psycopg.Connection, dsn: str, serv
 
 
 @embedded_only
-def test_who_may_not_run_passes_does_not_adopt(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+def test_post_restore_needs_the_right_to_work(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn)
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         role = f"{there.info.dbname}_nobody"
@@ -211,7 +212,7 @@ def test_who_may_not_run_passes_does_not_adopt(conn: psycopg.Connection, dsn: st
 
 
 @embedded_only
-def test_slices_that_were_combined(conn: psycopg.Connection, dsn: str, server: Server, target: Server) -> None:
+def test_combined_hash_ranges_stay_combined(conn: psycopg.Connection, dsn: str, server: Server, target: Server) -> None:
     make_queue(conn, buckets=2, pass_limit=10)
     add(conn, [(f"w{i}", 1) for i in range(200)])
     for bucket in (0, 1, 0):
@@ -224,8 +225,8 @@ def test_slices_that_were_combined(conn: psycopg.Connection, dsn: str, server: S
 
 
 @embedded_only
-def test_a_template_copy_goes_on_at_once(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """Its ids are those of the same cluster."""
+def test_template_copy_needs_no_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """A copy by CREATE DATABASE ... TEMPLATE has ids of the same cluster, so it needs no post_restore."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -245,8 +246,8 @@ def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None
         conn.execute("insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 4711)")
 
 
-def test_no_single_transaction_writes_a_cluster_identity(conn: psycopg.Connection) -> None:
-    """A restore does that, and its id may be one that is named."""
+def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection) -> None:
+    """A restore writes both rows in one transaction, whose id may equal one of the stored ids."""
     assert one(
         conn,
         "select bool_and(pgcombine_internal.own_cluster()) and count(distinct id::text) = 2"
@@ -269,7 +270,7 @@ def test_no_single_transaction_writes_a_cluster_identity(conn: psycopg.Connectio
 
 
 def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
-    """In the file by whose number sessions remember it."""
+    """Sessions remember the cluster identity by its table's file number, so its rows must not change within a file."""
     for change in (
         "update pgcombine.cluster_identity set id = '3'",
         "delete from pgcombine.cluster_identity where place = 2",
@@ -282,8 +283,8 @@ def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
 
 
 @embedded_only
-def test_a_session_from_before_data_alone_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """It has remembered that the ids were this database's, and notices that they aren't any more."""
+def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """A session that has checked the cluster identity detects that a restore of data alone has replaced it."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -295,7 +296,7 @@ def test_a_session_from_before_data_alone_is_restored(conn: psycopg.Connection, 
             """
             do $$
             begin
-                set local session_replication_role = replica; -- as --disable-triggers does
+                set local session_replication_role = replica; -- as in a dump with --disable-triggers
                 execute (select 'truncate ' || string_agg(c.oid::regclass::text, ', ') from pg_class c
                          where c.relnamespace = 'pgcombine'::regnamespace and c.relkind in ('r', 'p'));
             end $$
@@ -315,8 +316,8 @@ def test_a_session_from_before_data_alone_is_restored(conn: psycopg.Connection, 
 
 
 @embedded_only
-def test_who_claims_that_the_ids_are_this_databases(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """Its own updates may be lost. Ids that mean nothing don't stay."""
+def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """A session that sets the remembered identity itself may lose its updates. post_restore removes foreign ids."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -338,8 +339,8 @@ def test_who_claims_that_the_ids_are_this_databases(conn: psycopg.Connection, ds
 
 
 @embedded_only
-def test_a_dump_is_complete_while_updates_come_and_go(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """Passes and truncations go on; each dump has what was committed at its moment, once."""
+def test_dump_beside_passes_is_consistent(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """A dump beside passes and truncations has each update committed before its snapshot exactly once."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 5")
     make_queue(conn, buckets=2)
     conn.execute("create table public.written (word text, n bigint)")
@@ -368,7 +369,7 @@ def test_a_dump_is_complete_while_updates_come_and_go(conn: psycopg.Connection, 
             for least in (300, 600):
                 eventually(lambda least=least: one(conn, written) > least, what="updates come")
                 dump = dumped(dsn, server)
-                eventually(lambda: one(conn, truncated, one(conn, written)), what="segments were truncated")
+                eventually(lambda: one(conn, truncated, one(conn, written)), what="segments are truncated")
                 with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
                     expected = dict(there.execute("select word, sum(n) from public.written group by word").fetchall())
                     assert sum(expected.values()) > 0
@@ -380,10 +381,10 @@ def test_a_dump_is_complete_while_updates_come_and_go(conn: psycopg.Connection, 
 
 
 @embedded_only
-def test_quarantined_keys_are_known_where_their_hash_is_another(
+def test_quarantined_keys_are_found_after_their_hash_changes(
     conn: psycopg.Connection, dsn: str, server: Server
 ) -> None:
-    """An enum's label is hashed by its number, and a restore gives it another one; or that of another label."""
+    """PostgreSQL hashes an enum's label by its OID. After a restore, a label has another OID and so another hash."""
     conn.execute("create type public.color as enum ('red', 'green', 'blue')")
     make_queue(conn, key=["c public.color", "day date"], buckets=1, quarantine_after=1)
     conn.execute("create table public.forbidden (c text)")
@@ -400,21 +401,21 @@ def test_quarantined_keys_are_known_where_their_hash_is_another(
     update = "insert into pgcombine.wc_updates select c, '2026-01-01', 1 from unnest(%s::public.color[]) c"
     conn.execute(update, (["red", "red", "green", "blue"],))
     drain(dsn, "wc", timeout=60)
-    held = {"red": 2, "green": 1}
+    quarantined = {"red": 2, "green": 1}
     listed = "select key ->> 'c', updates from pgcombine.quarantine"
-    assert dict(conn.execute(listed).fetchall()) == held
+    assert dict(conn.execute(listed).fetchall()) == quarantined
     conn.execute("truncate public.forbidden")
     numbers = "select array_agg(oid order by enumsortorder) from pg_enum where enumtypid = 'public.color'::regtype"
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("select pgcombine.post_restore()")
         assert one(there, numbers) != one(conn, numbers)
-        assert (WC.verify(there), dict(there.execute(listed).fetchall())) == ([], held)
+        assert (WC.verify(there), dict(there.execute(listed).fetchall())) == ([], quarantined)
         there.execute(update, (["red", "blue"],))
         assert [tuple(map(str, row)) for row in there.execute("select * from pgcombine.wc_current").fetchall()] == [
             ("blue", "2026-01-01", "2")
         ]
         combine_all(there)
-        assert dict(there.execute(listed).fetchall()) == held | {"red": 3}
+        assert dict(there.execute(listed).fetchall()) == quarantined | {"red": 3}
         shown = "select c::text, n from pgcombine.wc_values"
         assert there.execute(shown).fetchall() == [("blue", 2)]
 
@@ -429,7 +430,7 @@ def test_quarantined_keys_are_known_where_their_hash_is_another(
         assert one(there, "select count(*) from pgcombine.wc_quarantine") == 0
 
 
-# A type of keys whose hash is another where a dump is restored: what makes it, its name, the key of a label.
+# Key types whose hashes differ after a restore: the statement that creates the type, its name, and a key's text.
 REACH = "create type public.reach as range (subtype = public.color)"
 PIXEL = "create type public.pixel as (at int, colors public.color[])"
 RELATION = "create domain public.relation as regclass"
@@ -456,10 +457,10 @@ LAYOUTS = {"buckets": {"buckets": 8}, "slices": {"buckets": 1, "pass_limit": 10}
         *(pytest.param(kind, "slices", marks=pytest.mark.slow) for kind in list(OTHER_HASHES)[2:]),
     ],
 )
-def test_keys_that_get_into_other_buckets(
+def test_keys_that_change_buckets_count_once(
     conn: psycopg.Connection, dsn: str, server: Server, kind: str, layout: str
 ) -> None:
-    """A label has another hash where a dump is restored, so that no mark tells what of it is combined."""
+    """After a restore, keys have other hashes and so other buckets, whose marks don't apply to them."""
     labels = [f"c{i}" for i in range(60)]
     create, name, form = OTHER_HASHES[kind]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
@@ -475,7 +476,7 @@ def test_keys_that_get_into_other_buckets(
         conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 0 < pending < 60
-    # pg_dump does by itself what the option says where a key is an enum
+    # for enum keys, pg_dump loads via the partition root without the option
     dump = dumped(dsn, server, *([] if kind == "enum" else ["--load-via-partition-root"]))
     with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("select pgcombine.post_restore()")
@@ -490,7 +491,7 @@ def test_keys_that_get_into_other_buckets(
 
 
 def readings(conn: psycopg.Connection) -> dict[str, object]:
-    """What each way to read the queue wc finds: its views in the catalog, the functions, and the program's calls."""
+    """The results of all ways to read the queue wc: its views, SQL functions and Python calls."""
     names = (
         "select c.relname::text from pg_class c where c.relkind in ('v', 'p')"
         " and c.relnamespace = 'pgcombine'::regnamespace and c.relname ~ '^wc_(?!updates)' order by 1"
@@ -523,10 +524,10 @@ def readings(conn: psycopg.Connection) -> dict[str, object]:
 
 @embedded_only
 @pytest.mark.parametrize("layout", [*LAYOUTS.values(), {"buckets": 6, "buckets_per_partition": 3}], ids=str)
-def test_reading_is_right_before_the_adoption(
+def test_reads_before_post_restore_are_right(
     conn: psycopg.Connection, dsn: str, server: Server, layout: dict[str, int]
 ) -> None:
-    """Labels have other hashes, and so other buckets, whose marks say nothing about their updates."""
+    """Reads before post_restore are right, although the keys have other hashes and so other buckets."""
     labels = [f"c{i}" for i in range(60)]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
     make_queue(conn, key=["c public.color"], **layout)
@@ -547,7 +548,7 @@ def test_reading_is_right_before_the_adoption(
 
 
 @embedded_only
-def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+def test_keys_expire_in_a_restored_database(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn, delete_when=None)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")

@@ -1,4 +1,4 @@
-"""An upgrade to a made-up next version (``support/next_version.py``), and the way back that its page tells."""
+"""An upgrade to a made-up next version (``support/next_version.py``), and the documented downgrade."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UPGRADES = [schema.upgrade, pytest.param(by_psql, marks=pytest.mark.slow)]
 
 
 def with_queues(conn: psycopg.Connection) -> None:
-    """Queues with an observer, an export, an attached table, a held key, keys that expire; values, pending updates."""
+    """Create queues with an observer, an export, an attached table, a quarantined key, values and pending updates."""
     make_queue(conn, expire_when="n <= -1000", quarantine_after=9)
     make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
     conn.execute("create table public.history (word text, was bigint, is_now bigint)")
@@ -53,7 +53,7 @@ def with_queues(conn: psycopg.Connection) -> None:
 
 
 def holds(conn: psycopg.Connection, others: int = 0) -> None:
-    """What ``with_queues`` made is there, and goes on; the word w was counted so often meanwhile."""
+    """Check that the queues of ``with_queues`` are complete and work. The word w has ``others`` updates."""
     assert conn.execute("select q.queue, v.* from pgcombine.queue q, pgcombine.verify(q.queue) v").fetchall() == []
     for queue in ("wc", "money", "docs"):
         combine_all(conn, queue)
@@ -69,13 +69,15 @@ def holds(conn: psycopg.Connection, others: int = 0) -> None:
 
 
 def schema_of(dsn: str) -> list[str]:
-    """As pg_dump shows it, whatever the order of columns."""
+    """The lines of pg_dump's output, sorted, because columns may have another order after an upgrade."""
     return sorted(line.rstrip(",") for line in dump(dsn, "--schema-only"))
 
 
 @pytest.mark.parametrize("upgrade", UPGRADES)
-def test_it_is_brought_up(dsn: str, empty_dsn: str, upgrade: Callable[[str], object]) -> None:
-    """While sessions enqueue and combine: they wait, and go on. Every update counts once. It equals a fresh schema."""
+def test_upgrade_beside_enqueues_and_passes_equals_a_new_schema(
+    dsn: str, empty_dsn: str, upgrade: Callable[[str], object]
+) -> None:
+    """The upgrade runs beside enqueues and passes, and each update counts once. The result equals a new schema."""
     stop = threading.Event()
     counts = {"enqueued": 0, "passes": 0}
 
@@ -88,7 +90,7 @@ def test_it_is_brought_up(dsn: str, empty_dsn: str, upgrade: Callable[[str], obj
     def combining() -> None:
         with psycopg.connect(dsn, autocommit=True) as worker:
             while not stop.is_set():
-                # a pass that meets the upgrade is rolled back, as in a worker
+                # a pass that fails because of the upgrade rolls back and is retried, as in a worker
                 with suppress(psycopg.OperationalError, psycopg.ProgrammingError, psycopg.DataError):
                     counts["passes"] += len(worker.execute("select * from pgcombine.combine('wc')").fetchall())
 
@@ -99,11 +101,11 @@ def test_it_is_brought_up(dsn: str, empty_dsn: str, upgrade: Callable[[str], obj
                 schema.check(dsn)
             with in_background(enqueueing, combining):
                 try:
-                    eventually(lambda: counts["passes"] > 3, what="the older version's passes")
+                    eventually(lambda: counts["passes"] > 3, what="passes run before the upgrade")
                     upgrade(dsn)
                     enqueued, passes = counts["enqueued"], counts["passes"]
-                    eventually(lambda: counts["passes"] > passes + 3, what="passes of this version")
-                    eventually(lambda: counts["enqueued"] > enqueued, what="updates of this version")
+                    eventually(lambda: counts["passes"] > passes + 3, what="passes run after the upgrade")
+                    eventually(lambda: counts["enqueued"] > enqueued, what="updates come after the upgrade")
                 finally:
                     stop.set()
             assert schema.check(dsn) == NEXT
@@ -120,8 +122,8 @@ def test_it_is_brought_up(dsn: str, empty_dsn: str, upgrade: Callable[[str], obj
 
 
 @pytest.mark.parametrize("upgrade", UPGRADES)
-def test_the_way_back(dsn: str, upgrade: Callable[[str], object]) -> None:
-    """Down, then the older version's own upgrade; and up and down again, with what is pending."""
+def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Callable[[str], object]) -> None:
+    """Downgrade, then run the older version's upgrade. Then upgrade and downgrade again, with pending updates."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         with_queues(conn)
         before = schema_of(dsn)
@@ -147,8 +149,8 @@ def test_the_way_back(dsn: str, upgrade: Callable[[str], object]) -> None:
         assert values(conn) == {"a": 11, "bad": 12}
 
 
-def test_down_twice(dsn: str) -> None:
-    """Between the two there are no functions that count what is pending."""
+def test_second_downgrade_needs_force(dsn: str) -> None:
+    """After the first downgrade, no function counts pending updates, so the second one needs force."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         with next_version():
@@ -163,7 +165,7 @@ def test_down_twice(dsn: str) -> None:
         assert one(conn, "select count(*) from pg_namespace where nspname ~ '^pgcombine'") == 0
 
 
-def test_down_twice_without_queues(dsn: str) -> None:
+def test_second_downgrade_succeeds_without_queues(dsn: str) -> None:
     with next_version():
         schema.upgrade(dsn)
         assert schema.downgrade(dsn, FIRST) == FIRST
@@ -183,8 +185,8 @@ def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None
         schema.upgrade_sql(NEXT)
 
 
-def test_a_fault_that_these_tests_notice(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it was: stale functions go last."""
+def test_tests_detect_stale_overloads(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the step that drops stale overloads first, the upgrade fails with an ambiguous function."""
     query = sqlfiles.query
     monkeypatch.setattr(sqlfiles, "query", lambda name: "select 1" if name == "upgrade_overloads" else query(name))
     with psycopg.connect(dsn, autocommit=True) as conn:

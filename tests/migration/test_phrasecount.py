@@ -1,4 +1,4 @@
-"""phrasecount's schema: made at its first use, and again when its files have changed."""
+"""phrasecount creates its schema at its first use, and applies its files again after they change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dump(dsn: str) -> list[str]:
     return sorted(line for line in done.stdout.splitlines() if "restrict " not in line)
 
 
-def test_a_database_that_never_ran_it_has_nothing_of_it(conn: psycopg.Connection, dsn: str) -> None:
+def test_database_without_phrasecount_has_no_schema_of_it(conn: psycopg.Connection, dsn: str) -> None:
     named = (
         "select p.oid::regprocedure::text from pg_proc p "
         "where p.prosrc like '%phrasecount%' or p.proname like '%phrasecount%'"
@@ -33,13 +33,13 @@ def test_a_database_that_never_ran_it_has_nothing_of_it(conn: psycopg.Connection
     assert conn.execute(named).fetchall() == []
 
 
-def test_other_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> None:
+def test_changed_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> None:
     ensure(dsn)
     before = dump(dsn)
     older = "create or replace function phrasecount.clean() returns void language sql as 'select'"
     conn.execute(older)
     ensure(dsn)
-    assert dump(dsn) != before  # the comment says that the files are these
+    assert dump(dsn) != before  # the schema's comment says that the files are applied, so the older function stays
     conn.execute("comment on schema phrasecount is 'phrasecount, of the files of an older program'")
     conn.execute("alter table phrasecount.move drop column old_document")
     conn.execute("drop table phrasecount.move, phrasecount.listed")
@@ -47,9 +47,9 @@ def test_other_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> No
     assert dump(dsn) == before
 
 
-def test_two_first_runs_at_once(conn: psycopg.Connection, dsn: str) -> None:
+def test_concurrent_first_runs_create_one_schema(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as first, closing(connect(dsn)) as second:
-        one(first, "select 1")  # a transaction that stays open
+        one(first, "select 1")  # opens a transaction
         ensure_schema(first)
         with in_background(lambda: ensure_schema(second)):
             waits(conn, second.info.backend_pid)

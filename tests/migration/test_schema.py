@@ -1,4 +1,4 @@
-"""The schema's life: fresh equals upgraded, again changes nothing, down removes everything, others are refused."""
+"""Upgrades and downgrades of the schema: what they create and remove, and which schemas they refuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WC = CombineQueue("wc")
 
 
 def dump(dsn: str, *options: str) -> list[str]:
-    """The lines of pg_dump's output, but for its random marks; sorted, for rows and columns have no order."""
+    """The lines of pg_dump's output without its random marks, sorted, because rows and columns have no order."""
     command = [programs.find().path("pg_dump"), "--no-comments", *options, "--dbname", dsn]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -31,7 +31,7 @@ def dump(dsn: str, *options: str) -> list[str]:
 
 
 def with_queues(dsn: str) -> None:
-    """Queues of several shapes, values and pending updates in them."""
+    """Create queues of several shapes with values and pending updates."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         make_queue(
@@ -47,7 +47,7 @@ def with_queues(dsn: str) -> None:
 
 
 def holds(dsn: str) -> None:
-    """What with_queues made is there, and goes on."""
+    """Check that the queues of ``with_queues`` are complete and work."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         assert one(conn, "select pgcombine.backlog('wc')") == 3
         assert (values(conn), current(conn)) == ({"a": 1, "b": 2}, {"a": 11, "c": 5})
@@ -70,8 +70,8 @@ def test_upgrading_again_changes_nothing(dsn: str) -> None:
     holds(dsn)
 
 
-def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
-    """As if an older program had made the queues: their pass, their views and their trigger come anew."""
+def test_upgrade_regenerates_objects_of_queues(dsn: str) -> None:
+    """The test damages the generated pass, views and trigger of a queue. An upgrade generates them again."""
     with_queues(dsn)
     before = dump(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
@@ -85,7 +85,7 @@ def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
     holds(dsn)
 
 
-def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
+def test_downgrade_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
     with pytest.raises(QueueNotEmptyError, match=r"queue \"plain\" has pending updates: run 'pgcombine drain plain'"):
         schema.downgrade(dsn, "base")
@@ -105,7 +105,7 @@ def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None
         make_queue(conn)
 
 
-def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:
+def test_forced_downgrade_drops_pending_updates(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
     schema.downgrade(dsn, "base", force=True)
     assert dump(dsn) == dump(empty_dsn)
@@ -120,7 +120,7 @@ def test_an_upgrade_that_fails_leaves_nothing(empty_dsn: str, monkeypatch: pytes
     assert dump(empty_dsn) == before
 
 
-def test_a_missing_schema(empty_dsn: str) -> None:
+def test_missing_schema_is_reported(empty_dsn: str) -> None:
     with pytest.raises(SchemaMissingError, match="has no pgcombine schema: run 'pgcombine db upgrade'"):
         schema.check(empty_dsn)
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
@@ -129,7 +129,7 @@ def test_a_missing_schema(empty_dsn: str) -> None:
         schema.check(empty_dsn)
 
 
-def test_other_sql_of_the_same_revision(dsn: str) -> None:
+def test_other_functions_of_the_same_revision_are_refused(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("update pgcombine.repeatable set digest = 'another'")
     with pytest.raises(SchemaMismatchError, match=r"is of another version .* run 'pgcombine db upgrade'"):
@@ -148,21 +148,21 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
     assert dump(dsn) == before
 
 
-def test_an_unknown_revision(dsn: str) -> None:
+def test_unknown_revision_is_refused(dsn: str) -> None:
     for revision in ("nonsense", ""):
         with pytest.raises(SchemaError, match=f"'{revision}'"):
             schema.downgrade(dsn, revision)
     schema.check(dsn)
 
 
-def test_a_relative_revision(dsn: str) -> None:
+def test_relative_revision_is_accepted(dsn: str) -> None:
     assert schema.downgrade(dsn, "-1") == "base"
     with psycopg.connect(dsn) as conn:
         assert one(conn, "select to_regnamespace('pgcombine')") is None
 
 
-def test_a_role_that_may_not(server: Server, empty_dsn: str) -> None:
-    """One line, no traceback of three libraries."""
+def test_role_without_the_privilege_gets_an_error(server: Server, empty_dsn: str) -> None:
+    """The upgrade raises PostgreSQL's own error, without wrapping it."""
     with psycopg.connect(empty_dsn, autocommit=True) as conn, psycopg.connect(empty_dsn, autocommit=True) as admin:
         admin.execute("drop role if exists pgcombine_nobody")
         admin.execute("create role pgcombine_nobody")
@@ -176,7 +176,7 @@ def test_a_role_that_may_not(server: Server, empty_dsn: str) -> None:
 
 @pytest.mark.slow
 @embedded_only
-def test_by_the_command_line(empty_dsn: str) -> None:
+def test_commands_upgrade_check_and_downgrade(empty_dsn: str) -> None:
     def call(*args: str) -> tuple[int, str, str]:
         done = run_cli("db", *args, "--dsn", empty_dsn)
         return done.returncode, done.stdout, done.stderr
@@ -192,7 +192,7 @@ def test_by_the_command_line(empty_dsn: str) -> None:
         CombineQueue("wc").enqueue(conn, [{"word": "a"}])
     assert call("upgrade") == (0, f"already at revision {schema.head()}\n", "")
     assert json.loads(call("upgrade", "--json")[1]) == {"revision": schema.head(), "state": "current"}
-    assert call("downgrade")[0] == 2  # the revision isn't left to chance
+    assert call("downgrade")[0] == 2  # the revision has no default
     status, out, err = call("downgrade", "base", "--yes")
     assert (status, out) == (1, "")
     assert "pgcombine drain wc" in err

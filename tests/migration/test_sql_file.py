@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade --sql``: psql and the file make the same database as the program, or change nothing."""
+"""``pgcombine db upgrade --sql`` prints a file. Applied by psql, it has the same effect as the program, or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLE = "pgcombine_administrator"
 
 
 def psql(dsn: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Apply the file's text as its first lines say."""
+    """Apply the file with psql as its first lines say."""
     command = [programs.find().path("psql"), "-X", "-v", "ON_ERROR_STOP=1", "--dbname", dsn, *options, "-f", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
 
@@ -41,7 +41,7 @@ def complaints(errors: str) -> list[str]:
 
 
 def fails(dsn: str, text: str, *words: str) -> None:
-    """The file ends with an error that has these words, and changes nothing."""
+    """Check that psql fails with an error that has these words, and changes nothing."""
     before = dump(dsn)
     done = psql(dsn, text)
     assert done.returncode == 3
@@ -50,7 +50,7 @@ def fails(dsn: str, text: str, *words: str) -> None:
 
 
 def same(first: str, second: str) -> None:
-    """Equal in all that pg_dump shows, comments too, and in what the catalog of queues holds."""
+    """Check that pg_dump shows equal schemas and data in both databases, and that their comments are equal."""
     for options in (["--schema-only"], ["--data-only", "--exclude-table=pgcombine.cluster_identity"]):
         assert dump(first, *options) == dump(second, *options)
     comments = (
@@ -64,13 +64,16 @@ def same(first: str, second: str) -> None:
 
 
 def hostile(text: str) -> list[str]:
-    """A variable of psql for each name after a colon; psql would put it in where it takes the name for a variable."""
+    """Options that set a psql variable for each name after a colon in the file.
+
+    If psql took a name for a variable, it would insert the wrong text.
+    """
     names = set(re.findall(r":['\"{]?\??(\w+)", text))
     assert len(names) > 5
     return [option for name in sorted(names) for option in ("-v", f"{name}=) hostile (")]
 
 
-def test_psql_makes_what_the_program_makes(dsn: str, empty_dsn: str) -> None:
+def test_file_creates_the_same_schema_as_the_program(dsn: str, empty_dsn: str) -> None:
     text = schema.upgrade_sql()
     applied(empty_dsn, text, *hostile(text))
     assert schema.check(empty_dsn) == schema.head()
@@ -93,7 +96,7 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
 
 
 def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
-    """Also in a client that goes on after an error."""
+    """The file also changes nothing if the client continues after an error."""
     broken = schema.upgrade_sql().replace("\ncommit;\n", "\nselect 1/0;\ncommit;\n")
     fails(empty_dsn, broken, "division by zero")
     before = dump(empty_dsn)
@@ -101,8 +104,8 @@ def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
     assert dump(empty_dsn) == before
 
 
-def test_the_same_lock_as_the_programs(empty_dsn: str) -> None:
-    """While the file is applied, the program and another psql wait; then the one is content, and the other refuses."""
+def test_file_and_program_exclude_each_other(empty_dsn: str) -> None:
+    """An upgrade and another psql wait until the file is applied. Then the upgrade succeeds, and psql refuses."""
     text = schema.upgrade_sql()
     refused: list[str] = []
     with (
@@ -114,13 +117,13 @@ def test_the_same_lock_as_the_programs(empty_dsn: str) -> None:
             waiting = (
                 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
             )
-            eventually(lambda: one(conn, waiting) == 2, what="both wait")
+            eventually(lambda: one(conn, waiting) == 2, what="the upgrade and psql wait")
             applying.execute("commit")
     assert f"has the pgcombine schema at revision {schema.head()}" in refused[0]
     schema.check(empty_dsn)
 
 
-def test_unknown_revisions() -> None:
+def test_unknown_revisions_are_refused() -> None:
     for revision in ("nonsense", "", "head", "-1", "00"):
         with pytest.raises(SchemaError, match=f"'{revision}'"):
             schema.upgrade_sql(revision)
@@ -128,7 +131,7 @@ def test_unknown_revisions() -> None:
 
 @contextmanager
 def administrator(dsn: str) -> Iterator[str]:
-    """The DSN of a role that may create in the database, and that isn't a superuser."""
+    """The DSN of a role that owns the database, but isn't a superuser."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         name = conn.info.dbname
         conn.execute(f"drop role if exists {ROLE}")
@@ -143,7 +146,7 @@ def administrator(dsn: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("revision", [None, FIRST])
-def test_a_role_that_is_no_superuser(empty_dsn: str, server: Server, revision: str | None) -> None:
+def test_owner_of_the_database_may_apply_the_file(empty_dsn: str, server: Server, revision: str | None) -> None:
     with administrator(empty_dsn) as dsn:
         if revision is not None:
             schema.upgrade(dsn)
@@ -187,7 +190,7 @@ def _call(*args: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_by_the_command_line(empty_dsn: str) -> None:
+def test_command_prints_the_file(empty_dsn: str) -> None:
     status, out, err = _call("--sql")
     assert (status, err) == (0, "")
     assert out == schema.upgrade_sql()

@@ -1,4 +1,4 @@
-"""A daemon that runs while another program upgrades the schema ends with one line and status 3, and loses nothing."""
+"""A daemon ends with one line and status 3 if another program upgrades the schema. No update is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACK = "update pgcombine.schema_version set version_num = %s"
 
 
 def ends(process: subprocess.Popen[str]) -> str:
-    """The last line of the command, which ends with status 3 by itself."""
+    """Wait for the command to end with status 3, and return its last line."""
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 3, out
     assert "Traceback" not in out
@@ -30,11 +30,11 @@ def ends(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize("options", each_nth(3, [["--concurrency", "2"], ["--poll", "0.2"], ["--handoff"]]))
-def test_a_worker(conn: psycopg.Connection, dsn: str, options: list[str]) -> None:
+def test_worker_ends_after_an_upgrade(conn: psycopg.Connection, dsn: str, options: list[str]) -> None:
     make_queue(conn)
     with start_cli("worker", *options, "--dsn", dsn) as worker:
         add(conn, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 1}, what="the worker works")
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
         conn.execute(NEWER)
         line = ends(worker)
     assert "newer than this program (revision 9999" in line
@@ -44,12 +44,12 @@ def test_a_worker(conn: psycopg.Connection, dsn: str, options: list[str]) -> Non
     assert current(conn) == {"a": 3}
 
 
-def test_a_worker_whose_functions_are_gone(conn: psycopg.Connection, dsn: str) -> None:
-    """The pass fails because of the upgrade: that isn't recorded as a failure, and nothing is quarantined."""
+def test_worker_whose_functions_are_missing_records_no_failure(conn: psycopg.Connection, dsn: str) -> None:
+    """A pass that fails because of the upgrade records no failure and quarantines no key."""
     make_queue(conn, quarantine_after=1)
     with start_cli("worker", "--dsn", dsn) as worker:
         add(conn, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 1}, what="the worker works")
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
         with conn.transaction():
             conn.execute(NEWER)
             conn.execute("alter function pgcombine_internal.plan_pass rename to plan_pass_anew")
@@ -61,7 +61,7 @@ def test_a_worker_whose_functions_are_gone(conn: psycopg.Connection, dsn: str) -
 
 
 @pytest.mark.slow
-def test_an_export_worker(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_export_worker_ends_after_an_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     make_export(conn, export="out", exporter="files", target=str(tmp_path))
     with start_cli("export", "run", "out", "--dsn", dsn) as worker:
@@ -71,7 +71,7 @@ def test_an_export_worker(conn: psycopg.Connection, dsn: str, tmp_path: Path) ->
         assert "revision 9999" in ends(worker)
 
 
-def test_a_replayer(conn: psycopg.Connection, dsn: str) -> None:
+def test_replayer_ends_after_an_upgrade(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with start_cli("replicas", "run", "--poll", "0.2", "--dsn", dsn) as replayer:
         connected = "select count(*) from pg_stat_activity where application_name like 'pgcombine handoff%'"
@@ -81,23 +81,25 @@ def test_a_replayer(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("command", [["worker"], ["replicas", "run"], ["export", "run", "out"]])
-def test_a_daemon_that_starts_too_early(empty_dsn: str, command: list[str]) -> None:
-    """Its supervisor starts it again until the schema is there."""
+def test_daemon_without_a_schema_ends(empty_dsn: str, command: list[str]) -> None:
+    """A daemon without a schema ends with status 3, so that its supervisor starts it again."""
     with start_cli(*command, "--dsn", empty_dsn) as daemon:
         assert "has no pgcombine schema: run 'pgcombine db upgrade'" in ends(daemon)
 
 
 @pytest.mark.slow
-def test_a_page_may_start_too_early(empty_dsn: str) -> None:
-    """It says so to its readers, and ends only if the schema was its own before."""
+def test_page_waits_for_a_schema(empty_dsn: str) -> None:
+    """The web page runs without a schema and says so. After it has seen its schema, it ends if the schema changes."""
     with started("--dsn", empty_dsn) as (url, page):
         early = httpx2.get(url, trust_env=False, timeout=60)
         assert early.status_code == 503
         assert "has no pgcombine schema" in early.text
         schema.upgrade(empty_dsn)
-        eventually(lambda: httpx2.get(url, trust_env=False, timeout=60).status_code == 200, what="it works")
+        eventually(lambda: httpx2.get(url, trust_env=False, timeout=60).status_code == 200, what="the page is shown")
         assert page.stdout is not None
-        assert any("web.database_back" in line for line in page.stdout), "the page has seen its schema"
+        assert any("web.database_back" in line for line in page.stdout), (
+            "the page has not logged that it has seen its schema"
+        )
         with psycopg.connect(empty_dsn, autocommit=True) as conn:
             conn.execute(NEWER)
         assert "revision 9999" in ends(page)
