@@ -1,4 +1,4 @@
-"""The embedded server: one for all programs, whatever was killed, taken or left over before."""
+"""The embedded server: all programs share one, also after kills, taken ports and stale files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ print(EmbeddedServer(Path(sys.argv[1])).start(), flush=True)
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., EmbeddedServer]]:
-    """Makes servers below the test's directory; they are stopped at the end."""
+    """Makes servers below the test's directory; the fixture stops them at the end."""
     made: list[EmbeddedServer] = []
 
     def make(home: str = "home", **options: object) -> EmbeddedServer:
@@ -63,7 +63,7 @@ def unmade(make: Callable[..., EmbeddedServer]) -> EmbeddedServer:
 
 @pytest.fixture
 def embedded(make: Callable[..., EmbeddedServer], filled: Filled, tmp_path: Path) -> EmbeddedServer:
-    """A server whose data are there."""
+    """A stopped server whose data directory exists."""
     filled(tmp_path / "home")
     return make()
 
@@ -93,7 +93,7 @@ SPINNING = "select count(*) = 1 from pg_stat_activity where state = 'active' and
 
 
 def spin(conn: psycopg.Connection) -> None:
-    """Keep a server process busy with what doesn't look whether its server has ended."""
+    """Keep a server process busy in a loop that doesn't notice the end of its server."""
     with contextlib.suppress(psycopg.OperationalError):
         conn.execute("do $$ begin loop null; end loop; end $$")
 
@@ -105,12 +105,12 @@ def postmaster(server: EmbeddedServer) -> psutil.Process:
 
 
 def postmasters(server: EmbeddedServer) -> list[int]:
-    """The servers in the data directory; their processes but the first are children of one another."""
+    """The servers in the data directory: its processes without those whose parent is also one of them."""
     found = [process.pid for process in processes.left_over(server.status().data_directory)]
     return [pid for pid in found if psutil.Process(pid).ppid() not in found]
 
 
-def test_start_status_stop_start(unmade: EmbeddedServer) -> None:
+def test_server_restarts_with_its_port_and_data(unmade: EmbeddedServer) -> None:
     dsn = unmade.start()
     assert unmade.start() == dsn == unmade.dsn()
     execute(dsn, "create table kept as select 42 as n")
@@ -127,11 +127,11 @@ def test_start_status_stop_start(unmade: EmbeddedServer) -> None:
     assert not unmade.stop()
     assert not unmade.status().running
     assert postmasters(unmade) == []
-    assert unmade.start() == dsn  # the port too
+    assert unmade.start() == dsn  # with the same port
     assert value(dsn, "select n from kept") == 42
 
 
-def test_nothing_of_the_home_is_open_to_others(unmade: EmbeddedServer) -> None:
+def test_home_is_closed_to_others(unmade: EmbeddedServer) -> None:
     unmade.start()
     for name in ("password", "owner-password"):
         assert (unmade.home / "postgres" / name).stat().st_mode & 0o777 == 0o600
@@ -143,7 +143,7 @@ def test_nothing_of_the_home_is_open_to_others(unmade: EmbeddedServer) -> None:
     assert unmade.log.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -> None:
+def test_tcp_and_socket_require_the_password(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     right = urlsplit(dsn)
     sockets = embedded.status().socket_directory
@@ -162,13 +162,13 @@ def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -
     assert value(embedded.superuser_dsn(), stored)
 
 
-def test_psql_takes_the_uri(embedded: EmbeddedServer) -> None:
+def test_psql_accepts_the_uri(embedded: EmbeddedServer) -> None:
     psql = [programs.find().path("psql"), "-XAtc", "select 6 * 7", embedded.start()]
     done = subprocess.run(psql, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "42"), done.stderr
 
 
-def test_the_server_outlives_who_started_it(embedded: EmbeddedServer) -> None:
+def test_server_outlives_its_starter(embedded: EmbeddedServer) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", f"{START}\nsys.stdin.read()", str(embedded.home)],
         stdin=subprocess.PIPE,
@@ -180,8 +180,8 @@ def test_the_server_outlives_who_started_it(embedded: EmbeddedServer) -> None:
         assert process.stdout is not None
         dsn = process.stdout.readline().strip()
         server = postmaster(embedded)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does to all that was started from it
-        process.communicate(timeout=60)  # ends though the server runs: it inherited no pipe
+        os.killpg(process.pid, signal.SIGINT)  # a terminal sends SIGINT to the whole process group
+        process.communicate(timeout=60)  # returns while the server runs, since the server inherited no pipe
     assert process.returncode == -signal.SIGINT
     assert value(dsn, "select 1") == 1
     assert postmaster(embedded) == server
@@ -189,7 +189,7 @@ def test_the_server_outlives_who_started_it(embedded: EmbeddedServer) -> None:
     assert server.terminal() is None
 
 
-def test_programs_that_start_it_at_once_get_one_server(unmade: EmbeddedServer) -> None:
+def test_concurrent_starters_get_one_server(unmade: EmbeddedServer) -> None:
     started = [starter(unmade.home) for _ in range(4)]
     answers = [process.communicate(timeout=120) for process in started]
     assert [process.returncode for process in started] == [0] * 4, answers
@@ -211,7 +211,7 @@ def test_data_survive_kill_9(embedded: EmbeddedServer) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_killed_server_left_running_does_not_keep_the_next_one_out(embedded: EmbeddedServer) -> None:
+def test_server_starts_beside_left_over_processes(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     connected = psycopg.connect(dsn, autocommit=True)
 
@@ -237,7 +237,7 @@ def test_stop_after_kill_9_leaves_nothing(embedded: EmbeddedServer) -> None:
 
 
 @pytest.mark.parametrize("pid", each_nth(3, ["mine", "1", "gone", "nonsense"]))
-def test_a_stale_pid_file(embedded: EmbeddedServer, pid: str) -> None:
+def test_stale_pid_file_does_not_prevent_a_start(embedded: EmbeddedServer, pid: str) -> None:
     dsn = embedded.start()
     pid_file = embedded.status().data_directory / "postmaster.pid"
     lines = pid_file.read_text().splitlines(keepends=True)
@@ -245,13 +245,13 @@ def test_a_stale_pid_file(embedded: EmbeddedServer, pid: str) -> None:
     with subprocess.Popen(["true"]) as gone:
         pass
     lines[0] = {"mine": f"{os.getpid()}\n", "gone": f"{gone.pid}\n"}.get(pid, f"{pid}\n")
-    pid_file.write_text("".join(lines))  # as a container that restarts finds it
+    pid_file.write_text("".join(lines))  # a restarted container finds the pid of a process that isn't a server
     assert not embedded.status().running
     assert embedded.start() == dsn
     assert value(dsn, "select 1") == 1
 
 
-def test_a_stale_socket_lock(embedded: EmbeddedServer) -> None:
+def test_stale_socket_lock_does_not_prevent_a_start(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     sockets = embedded.status().socket_directory
     embedded.stop()
@@ -268,7 +268,9 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     account, runs = accounts.choose(data, programs.find())
     command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
     command += ["-c", "unix_socket_directories="]
-    if account.uid is not None:  # which server another account's process is may show in its command line only
+    if (
+        account.uid is not None
+    ):  # the data directory of another account's process may be known only from its command line
         command += ["-c", f"cluster_name={processes.mark(data)}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **account.options(data)) as own:
         try:
@@ -282,7 +284,7 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     assert own.returncode == 0
 
 
-def test_a_taken_port_is_left_to_who_has_it(embedded: EmbeddedServer) -> None:
+def test_taken_port_is_replaced(embedded: EmbeddedServer) -> None:
     before = embedded.start()
     execute(before, "create table kept as select 42 as n")
     embedded.stop()
@@ -291,7 +293,7 @@ def test_a_taken_port_is_left_to_who_has_it(embedded: EmbeddedServer) -> None:
         assert urlsplit(after).port != urlsplit(before).port
         assert value(after, "select n from kept") == 42
     embedded.stop()
-    assert embedded.start() == after  # recorded, though the old one is free again
+    assert embedded.start() == after  # the new port is recorded, although the old port is free again
 
 
 MOMENTS = {
@@ -304,7 +306,7 @@ MOMENTS = {
 @pytest.mark.parametrize(
     "moment", ["initdb at work", *(pytest.param(one, marks=pytest.mark.slow) for one in [*MOMENTS][1:])]
 )
-def test_a_starter_that_was_killed(unmade: EmbeddedServer, moment: str) -> None:
+def test_server_starts_after_its_starter_was_killed(unmade: EmbeddedServer, moment: str) -> None:
     with starter(unmade.home) as process:
         eventually(lambda: any(unmade.home.glob(MOMENTS[moment])))
         process.kill()
@@ -317,7 +319,7 @@ def test_a_starter_that_was_killed(unmade: EmbeddedServer, moment: str) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_by_the_user_while_it_starts(unmade: EmbeddedServer) -> None:
+def test_server_starts_after_ctrl_c_in_initdb(unmade: EmbeddedServer) -> None:
     with starter(unmade.home) as process:
         eventually(lambda: any(unmade.home.glob(MOMENTS["initdb at work"])))
         process.send_signal(signal.SIGINT)
@@ -326,7 +328,7 @@ def test_interrupted_by_the_user_while_it_starts(unmade: EmbeddedServer) -> None
     assert value(unmade.start(), "select 1") == 1
 
 
-def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
+def test_server_starts_in_a_home_with_a_long_path(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
     embedded = make("long/" + "x" * 120)
     filled(embedded.home)
     dsn = urlsplit(embedded.start())
@@ -342,14 +344,14 @@ def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer], filled: Fi
 
 
 @pytest.mark.slow
-def test_a_home_with_an_odd_path(make: Callable[..., EmbeddedServer]) -> None:
+def test_server_starts_in_a_home_with_an_odd_path(make: Callable[..., EmbeddedServer]) -> None:
     embedded = make("a home, with \"quotes\" 'and' ünïcode $x %d")
     assert value(embedded.start(), "select 1") == 1
     assert embedded.stop()
 
 
 @pytest.mark.slow
-def test_a_setting_that_postgresql_refuses(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
+def test_start_reports_a_setting_that_postgresql_refuses(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
     embedded = make(settings={"fsync": "off", "work_mem": "many"})
     filled(embedded.home)
     with pytest.raises(ConfigError, match=r'didn\'t start: .*"work_mem": "many".*server\.log'):
@@ -361,7 +363,7 @@ def test_data_of_another_version_are_kept(make: Callable[..., EmbeddedServer]) -
     old = make(version=16)
     dsn = old.start()
     assert str(value(dsn, "show server_version_num")).startswith("16")
-    assert make().start() == dsn  # no version asked for: that of the data
+    assert make().start() == dsn  # without a given version the version of the data counts
     with pytest.raises(ConfigError, match="made by PostgreSQL 16, and version 18 is asked for"):
         make(version=18).start()
 
@@ -379,7 +381,7 @@ def test_a_server_in_another_container_is_not_disturbed(
     pid_file.write_text(f"{gone.pid}\n{data}\n0\n1\n\n127.0.0.1\n\nready\n")
     monkeypatch.setattr(postmaster_module, "GRACE", 0.01)
     monkeypatch.setattr(postmaster_module, "ELSEWHERE", 0.05)
-    # Its processes can't be seen from here; the lock on the shared volume can.
+    # Processes in another container are invisible, but their lock on the shared volume is visible.
     with postmaster_module.locking.exclusive(embedded.home / "postgres" / "alive.lock", timeout=5):
         with pytest.raises(ConfigError, match="is in another container"):
             embedded.start()
@@ -411,7 +413,7 @@ def test_ensure_starts_the_configured_home(tmp_path: Path, filled: Filled, monke
 
 @pytest.fixture
 def no_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment as most containers are: root can't make user namespaces."""
+    """An environment in which root can't make user namespaces, as in most containers."""
     found = shutil.which("id")
     assert found
     (tmp_path / "bin").mkdir()
@@ -420,7 +422,7 @@ def no_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_root_runs_it_as_another_account_below_a_closed_directory(make: Callable[..., EmbeddedServer]) -> None:
+def test_root_runs_the_server_below_a_closed_directory(make: Callable[..., EmbeddedServer]) -> None:
     embedded = make("closed/home", settings={})
     embedded.home.parent.mkdir(mode=0o700)
     dsn = embedded.start()
@@ -464,7 +466,7 @@ def elsewhere(*_: object) -> tuple[accounts.Account, programs.Programs]:
 def test_root_gives_data_of_its_own_to_another_account(
     make: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Earlier versions, and this one where it must, run the server as root under another number."""
+    """Earlier versions, and this version without another account, run the server as root in a user namespace."""
     monkeypatch.setattr(accounts, "_other", elsewhere)
     embedded = make()
     dsn = embedded.start()
@@ -484,7 +486,7 @@ def test_root_gives_data_of_its_own_to_another_account(
 
 @pytest.mark.root
 def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedServer], tmp_path: Path) -> None:
-    """Each process of the server, and what it starts, has an ordinary account's rights. So for a second home."""
+    """Each process of the server, and what it starts, has an ordinary account's rights; also with a second home."""
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
     for name in ("one", "two"):
@@ -507,7 +509,7 @@ def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedSer
 
 @pytest.mark.root
 def test_root_does_not_follow_links_of_the_account(embedded: EmbeddedServer, tmp_path: Path) -> None:
-    """When root gives the data directory again, what the account put there doesn't lead elsewhere."""
+    """When root gives the data directory to the account again, it follows no link that the account put there."""
     embedded.start()
     data = embedded.status().data_directory
     embedded.stop()
@@ -533,8 +535,8 @@ def test_root_runs_an_ordinary_users_server_as_that_user(embedded: EmbeddedServe
 @pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
-def test_root_with_the_rights_it_has_in_a_container(tmp_path: Path) -> None:
-    """It may not look into other accounts' processes, and yet finds, restarts and stops its server."""
+def test_root_runs_the_server_with_the_rights_of_a_container(tmp_path: Path) -> None:
+    """Root must not inspect other accounts' processes there, and yet finds, restarts and stops its server."""
     rights = "chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
     setpriv = next(path for path in ("/usr/bin/setpriv", "/bin/setpriv") if Path(path).exists())
     limited = [setpriv, "--inh-caps=-all", f"--bounding-set=-all,+{rights}"]
@@ -568,7 +570,7 @@ def test_root_with_the_rights_it_has_in_a_container(tmp_path: Path) -> None:
         embedded.stop("immediate")
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_commands_start_show_and_stop_the_server(tmp_path: Path) -> None:
     env = {"PGCOMBINE_HOME": tmp_path / "home"}
     assert json.loads(run_cli("server", "status", "--json", env=env).stdout)["running"] is False
     try:
@@ -588,7 +590,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path: Path, filled: Filled) -> None:
+def test_command_reports_the_server_it_starts(tmp_path: Path, filled: Filled) -> None:
     home = tmp_path / "home"
     env = {"PGCOMBINE_HOME": home}
     assert run_cli("server", "remove", env=env).stdout == f"there is no server in {home}\n"
@@ -616,7 +618,7 @@ def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path
         run_cli("server", "stop", "--mode", "immediate", env=env)
 
 
-def test_a_command_whose_first_session_is_ended_opens_another(home: Path, filled: Filled) -> None:
+def test_command_reconnects_after_its_first_session_ends(home: Path, filled: Filled) -> None:
     filled(home)
     with psycopg.connect(ensure(home), autocommit=True) as conn, psycopg.connect(ensure(home)) as blocker:
         blocker.execute("lock table pgcombine.repeatable in access exclusive mode")
@@ -628,7 +630,7 @@ def test_a_command_whose_first_session_is_ended_opens_another(home: Path, filled
 
 
 @pytest.mark.slow
-def test_a_server_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+def test_removed_server_is_created_again(tmp_path: Path) -> None:
     home = tmp_path / "home"
     env = {"PGCOMBINE_HOME": home}
     try:
@@ -643,7 +645,7 @@ def test_a_server_that_was_removed_is_made_anew(tmp_path: Path) -> None:
         run_cli("server", "stop", "--mode", "immediate", env=env)
 
 
-def test_the_command_line_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
+def test_commands_report_errors_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     failed = run_cli("server", "start", env={"PGCOMBINE_HOME": tmp_path / "file"})
     assert failed.returncode == 1
@@ -656,7 +658,7 @@ ATTRIBUTES = "select rolsuper, rolcreaterole, rolreplication, rolbypassrls from 
 
 
 def truncates(conn: psycopg.Connection) -> bool:
-    """Whether the role sees others' snapshots, so that segments of the log are truncated."""
+    """Whether the role sees other sessions' snapshots; without them no segment of the log is truncated."""
     seen = "select pg_has_role('pg_read_all_stats', 'usage') and pgcombine_internal.oldest_snapshot() is not null"
     return bool((conn.execute(seen).fetchone() or [False])[0])
 
@@ -676,7 +678,7 @@ def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> N
         assert truncates(conn)
     with psycopg.connect(embedded.superuser_dsn()) as conn:
         assert conn.execute(ATTRIBUTES).fetchone() == (True, True, True, True)
-        conn.execute("revoke pg_read_all_stats from pgcombine_owner")  # as on a server that an older version made
+        conn.execute("revoke pg_read_all_stats from pgcombine_owner")  # an older version didn't grant this role
     embedded.stop()
     assert embedded.start() == dsn
     with psycopg.connect(dsn) as conn:
@@ -684,8 +686,8 @@ def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> N
 
 
 @pytest.mark.slow
-def test_a_database_made_by_the_superuser_is_handed_over(embedded: EmbeddedServer) -> None:
-    """As all were before: everything in it belongs to the superuser, whose URI everybody has."""
+def test_upgrade_gives_the_superusers_database_to_the_owner(embedded: EmbeddedServer) -> None:
+    """In a database of an older version everything belongs to the superuser, and callers have its URI."""
     embedded.start()
     superuser = embedded.superuser_dsn()
     with psycopg.connect(superuser, autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""The locks of the embedded server: they end with the programs that hold them."""
+"""The locks of the embedded server: a lock ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ with locking.exclusive(Path(sys.argv[1]), timeout=5):
 """
 
 
-def test_a_lock_is_held_inside_its_block_only(tmp_path: Path) -> None:
+def test_lock_is_held_only_inside_its_block(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     assert not locking.held(lock)
     with locking.exclusive(lock, timeout=1):
@@ -30,7 +30,7 @@ def test_a_lock_is_held_inside_its_block_only(tmp_path: Path) -> None:
     assert not locking.held(lock)
 
 
-def test_a_lock_ends_with_the_program_that_was_killed(tmp_path: Path) -> None:
+def test_lock_ends_with_a_killed_program(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with holder:
@@ -43,7 +43,7 @@ def test_a_lock_ends_with_the_program_that_was_killed(tmp_path: Path) -> None:
             assert locking.held(lock)
 
 
-def test_a_child_that_inherits_a_lock_holds_it_on(tmp_path: Path) -> None:
+def test_child_keeps_an_inherited_lock(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with locking.exclusive(lock, timeout=1) as descriptor:
         child = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, pass_fds=[descriptor])
@@ -54,7 +54,7 @@ def test_a_child_that_inherits_a_lock_holds_it_on(tmp_path: Path) -> None:
         eventually(lambda: not locking.held(lock))
 
 
-def test_those_who_look_do_not_see_each_other(tmp_path: Path) -> None:
+def test_checks_of_a_lock_do_not_count_as_holders(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     lock.touch()
     with lock.open() as looking:

@@ -1,4 +1,4 @@
-"""The parts of the embedded server that need no server: pid files, ports, directories, programs, the log."""
+"""Parts of the embedded server that are tested without a server: pid files, ports, directories, programs, the log."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def cluster(tmp_path: Path) -> Cluster:
     return cluster
 
 
-def test_pid_file_of_a_server_that_is_ready(tmp_path: Path) -> None:
+def test_pid_file_shows_a_ready_server(tmp_path: Path) -> None:
     (tmp_path / "postmaster.pid").write_text(READY)
     assert PidFile.read(tmp_path) == PidFile(4711, 25432, Path("/home/run"), ready=True)
 
 
 @pytest.mark.parametrize("lines", range(1, 8))
-def test_pid_file_half_written(tmp_path: Path, lines: int) -> None:
+def test_half_written_pid_file_shows_no_ready_server(tmp_path: Path, lines: int) -> None:
     (tmp_path / "postmaster.pid").write_text("".join(READY.splitlines(keepends=True)[:lines]))
     found = PidFile.read(tmp_path)
     assert found is not None
@@ -43,7 +43,7 @@ def test_pid_file_half_written(tmp_path: Path, lines: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "nonsense\n"])
-def test_pid_file_that_says_nothing(tmp_path: Path, text: str) -> None:
+def test_pid_file_without_a_pid_is_ignored(tmp_path: Path, text: str) -> None:
     assert PidFile.read(tmp_path) is None
     (tmp_path / "postmaster.pid").write_text(text)
     assert PidFile.read(tmp_path) is None
@@ -63,7 +63,7 @@ def test_a_port_is_free_until_someone_listens() -> None:
     assert network.port_is_free(port)
 
 
-def test_only_who_replies_answers() -> None:
+def test_port_answers_only_with_a_reply() -> None:
     with socket.create_server((network.HOST, 0)) as listening:
         port = listening.getsockname()[1]
 
@@ -83,7 +83,7 @@ def test_only_who_replies_answers() -> None:
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """A directory with a short path: the tests' own may be too long for sockets already."""
+    """A directory with a short path, since a path below the tests' directory may be too long for a socket."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pc", dir="/tmp") as directory:
@@ -106,18 +106,18 @@ def test_sockets_of_a_long_home_are_in_a_short_directory(short: Path, monkeypatc
     assert chosen is not None
     assert chosen.parent == short
     assert chosen == network.socket_directory(home / "run", Account())
-    chosen.chmod(0o755)  # others could take the server's place
+    chosen.chmod(0o755)  # other accounts could put their own socket there
     assert network.socket_directory(home / "run", Account()) != chosen
 
 
-def test_programs_in_the_wheel() -> None:
+def test_programs_are_found_in_the_wheel() -> None:
     assert {16, 18} <= set(programs.available())
     assert programs.find() == programs.find(18)
     with pytest.raises(ConfigError, match=r"PostgreSQL 9 is not among .*16, 18.*pip install"):
         programs.find(9)
 
 
-def test_programs_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PACKAGE", "no_such_package")
     programs.available.cache_clear()
     try:
@@ -137,7 +137,7 @@ def test_a_copy_of_the_programs_that_others_can_change_is_refused(tmp_path: Path
         programs.copy(programs.find(), tmp_path)
 
 
-def test_data_of_another_version(cluster: Cluster) -> None:
+def test_data_of_another_version_are_refused(cluster: Cluster) -> None:
     (cluster.data / "PG_VERSION").write_text("16\n")
     assert cluster.programs(None).version == 16
     assert cluster.programs(16).version == 16
@@ -145,7 +145,7 @@ def test_data_of_another_version(cluster: Cluster) -> None:
         cluster.programs(18)
 
 
-def test_data_of_a_version_that_is_not_installed(cluster: Cluster) -> None:
+def test_data_of_a_missing_version_are_refused(cluster: Cluster) -> None:
     (cluster.data / "PG_VERSION").write_text("12\n")
     with pytest.raises(ConfigError, match=r"PostgreSQL 12, whose programs are not installed .*pip install"):
         EmbeddedServer(cluster.directory.parent).start()
@@ -156,31 +156,31 @@ def test_a_directory_without_a_version_is_no_data_directory(cluster: Cluster) ->
         EmbeddedServer(cluster.directory.parent).start()
 
 
-def test_a_lost_password(cluster: Cluster) -> None:
+def test_lost_password_is_reported(cluster: Cluster) -> None:
     cluster.record("port", 25432)
     with pytest.raises(ConfigError, match=r"password is missing.*restore it, or remove"):
         EmbeddedServer(cluster.directory.parent).dsn()
 
 
-def test_a_home_that_never_had_a_server(tmp_path: Path) -> None:
+def test_home_without_a_server_stays_absent(tmp_path: Path) -> None:
     home = tmp_path / "home"
     server = EmbeddedServer(home)
     status = server.status()
     assert not status.running
     assert (status.pid, status.port, status.version, status.size) == (None, None, None, 0)
     assert not server.stop()
-    assert not home.exists()  # to look changes nothing
+    assert not home.exists()  # stop and status create no directory
     with pytest.raises(ConfigError, match=r"no server in .* yet"):
         server.dsn()
 
 
-def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
+def test_home_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"can't use its directory .*choose another with PGCOMBINE_HOME"):
         EmbeddedServer(tmp_path / "file" / "home").start()
 
 
-def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postmaster, "LOG_BYTES", 100)
     server = Postmaster(Cluster(tmp_path / "postgres"))
     server.log.write_text("x" * 100)
@@ -192,7 +192,7 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (tmp_path / "server.log.1").read_text() == "x" * 97 + "end"
 
 
-def test_the_reason_of_a_failure() -> None:
+def test_failure_finds_the_reason_in_the_log() -> None:
     assert failure("12:00 LOG:  starting\n12:01 FATAL:  no\nHINT:  do\n12:02 LOG:  end\n") == "FATAL:  no"
     assert failure("12:00 ERROR:  first\n12:01 FATAL:  worse\n") == "FATAL:  worse"
     assert failure("initdb: error: no space\nremoving\n") == "error: no space"
@@ -200,7 +200,7 @@ def test_the_reason_of_a_failure() -> None:
     assert failure("") is None
 
 
-def test_the_environment_does_not_change_what_postgresql_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_hides_variables_from_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PGDATA": "/x", "PGOPTIONS": "-c x=y", "LC_TIME": "nowhere", "LANG": "nowhere"}.items():
         monkeypatch.setenv(name, value)
     seen = environment()

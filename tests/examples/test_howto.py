@@ -1,4 +1,4 @@
-"""What the how-to pages promise beyond their fences: a counter that moves under load, debits that never overdraw."""
+"""Promises of the how-to pages under load: a counter moves to a queue without an error, debits never overdraw."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def statements(page: Path) -> list[list[str]]:
 
 
 class Load:
-    """Writers that count views of all posts in turn, and a reader: each goes on until the end."""
+    """Writers that count views of all posts in turn, and a reader; all run until ``ended`` is set."""
 
     def __init__(self, dsn: str, old: str, new: str) -> None:
         self._dsn = dsn
         self._statements = {False: old, True: new}
         self.ended = threading.Event()
-        self.appends = [threading.Event() for _ in range(WRITERS)]  # whether a writer has the new release
+        self.appends = [threading.Event() for _ in range(WRITERS)]  # set when a writer has the new release
         self.read = ""
         self.counted = [Counter[int]() for _ in range(WRITERS)]
         self.done = Counter[object]()
@@ -52,7 +52,7 @@ class Load:
                 self.done[writer, new] += 1
 
     def look(self) -> None:
-        """The views of a post never go back, whichever release the reader has."""
+        """Check that the views of a post never decrease, with either release of the reader."""
         seen = 0
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             while not self.ended.is_set():
@@ -63,14 +63,14 @@ class Load:
                 self.done[read] += 1
 
     def go_on(self) -> None:
-        """Return when the reader and each writer have done ten more, as they do now."""
+        """Return when the reader and each writer have done ten more steps with their current release."""
         now = [self.read, *((writer, new.is_set()) for writer, new in enumerate(self.appends))]
         before = [self.done[one] for one in now]
         eventually(lambda: all(self.done[one] >= n + 10 for one, n in zip(now, before, strict=True)), what=f"{now}")
 
 
 def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
-    """Releases are replaced one after the other, and the column is emptied while some of the old ones run."""
+    """Writers change to the new release one after the other. The column is emptied while old writers still run."""
     (table, _, old), (make_queue,), (read_both,), (append,), (empty,), (read_queue, drop_column) = statements(COUNTERS)
     conn.execute(table.encode())
     conn.execute("insert into post select i, 1000 * i from generate_series(1, %s) i", (POSTS,))
@@ -102,7 +102,7 @@ def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
 
 @pytest.fixture
 def blog(conn: psycopg.Connection) -> psycopg.Connection:
-    """A database in which a counter is about to move: the column and the queue are there."""
+    """A database before the move of a counter: the column and the queue exist."""
     before, (make_queue,), *_ = statements(COUNTERS)
     for statement in (*before, make_queue):
         conn.execute(statement.encode())
@@ -110,7 +110,7 @@ def blog(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 @embedded_only
-def test_counters_in_django(blog: psycopg.Connection) -> None:
+def test_django_counts_in_the_queue(blog: psycopg.Connection) -> None:
     require("Django", there=find_spec("django"))
     import django
     from django.conf import settings
@@ -131,8 +131,8 @@ def test_counters_in_django(blog: psycopg.Connection) -> None:
         connections.close_all()
 
 
-def test_counters_in_rails(blog: psycopg.Connection) -> None:
-    """The SQL of the Ruby fence: its texts of several lines, with a post for the parameter."""
+def test_rails_counts_in_the_queue(blog: psycopg.Connection) -> None:
+    """Run the SQL in the heredocs of the Ruby fence, with a post as the parameter."""
     (fence,) = fences(COUNTERS, "ruby")
     make_queue, total, append = re.findall(r"<<~SQL.*\n((?:.*\n)*?) *SQL\n", fence)
     assert " ".join(make_queue.split()) == statements(COUNTERS)[1][0]
@@ -150,7 +150,7 @@ def balances(conn: psycopg.Connection) -> psycopg.Connection:
 
 @embedded_only
 def test_debits_never_overdraw(balances: psycopg.Connection, dsn: str) -> None:
-    """Of a hundred, debits of thirty by several sessions at once take ninety."""
+    """From a balance of 100, concurrent debits of 30 take exactly 90."""
     (fence,) = fences(BALANCES, "python")
     names: dict[str, Any] = {}
     exec(compile(fence.partition("\n\nwith ")[0], BALANCES.name, "exec"), names)

@@ -1,4 +1,4 @@
-"""The pages about operations: the shell fences of each run as one script, on real servers, as they stand there."""
+"""The pages about operations: the shell fences of each page run unchanged as one script, on real servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPERATIONS = ROOT / "pgcombine" / "docs" / "operations"
 def run(
     page: str, directory: Path, dsn: str, *, of: int | None = None, prefix: Sequence[str] = (), **variables: object
 ) -> str:
-    """Run a page's fences in ``directory``, with PostgreSQL's programs of a version; what they print."""
+    """Run a page's fences in ``directory``, with PostgreSQL's programs of a version; return the output."""
     given = psycopg.conninfo.conninfo_to_dict(dsn)
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     path = [str(SCRIPT.parent), str(programs.find(of).directory / "bin"), os.environ["PATH"]]
@@ -50,11 +50,13 @@ def run(
 
 
 @pytest.mark.slow
-def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    """Up by the program, down again, and up by psql."""
+def test_page_upgrades_and_downgrades_the_schema(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    """Upgrade with the program, downgrade, and upgrade again with psql."""
     make_queue(conn)
     add(conn, {"a": 1})
-    conn.execute("update pgcombine.repeatable set digest = 'older'")  # there is one revision
+    conn.execute(
+        "update pgcombine.repeatable set digest = 'older'"
+    )  # with a single revision, only another digest makes an upgrade necessary
     run("upgrade.md", tmp_path, dsn)
     assert schema.check(dsn) == schema.head()
     assert values(conn) == {"a": 1}
@@ -63,8 +65,8 @@ def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_backup(empty_dsn: str, server: Server, tmp_path: Path) -> None:
-    """An administrator's commands; the schema belongs to a role that may do nothing else."""
+def test_page_restores_a_backup(empty_dsn: str, server: Server, tmp_path: Path) -> None:
+    """An administrator runs the commands; the schema's owner is a role without other rights."""
     with psycopg.connect(empty_dsn, autocommit=True) as admin, Roles(admin, empty_dsn) as roles:
         owner = roles.login(f"create on database {admin.info.dbname}")
         backup(owner, as_role(empty_dsn, owner.info.user), empty_dsn, server, tmp_path)
@@ -80,7 +82,7 @@ def backup(conn: psycopg.Connection, owner: str, dsn: str, server: Server, tmp_p
     given = [psycopg.conninfo.conninfo_to_dict(each) for each in (owner, dsn)]
     passwords.write_text("".join(f"*:*:*:{each['user']}:{each['password']}\n" for each in given))
     passwords.chmod(0o600)
-    # A newer pg_restore sets what an older server doesn't know: the oldest that can dump from this one.
+    # A newer pg_restore sets parameters that an older server lacks: use the oldest version that can dump this server.
     oldest = min(version for version in programs.available() if version >= server.version)
     try:
         run("backup.md", tmp_path, dsn, of=oldest, PGPASSWORD="", PGPASSFILE=passwords)
@@ -94,10 +96,10 @@ def backup(conn: psycopg.Connection, owner: str, dsn: str, server: Server, tmp_p
 
 
 @pytest.mark.slow
-def test_major_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the oldest version whose programs are there to the newest; what is pending is combined there.
+def test_page_upgrades_the_major_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upgrade from the oldest to the newest installed version; updates pending before are combined afterwards.
 
-    PostgreSQL's tools refuse root, and another account doesn't get to both directories: root needs a namespace.
+    PostgreSQL's tools refuse root, and another account can't enter both directories, so root needs a user namespace.
     """
     homes.stay(monkeypatch, tmp_path)
     versions = sorted(programs.available())
@@ -147,7 +149,7 @@ def upgraded(home: Path, dsn: str) -> None:
         subprocess.run([*control, "--mode=immediate", "stop"], capture_output=True, check=False)
 
 
-def test_files_that_the_pages_name_are_there() -> None:
+def test_pages_name_existing_files() -> None:
     for page in OPERATIONS.glob("*.md"):
         text = "\n".join(fences(page, "bash"))
         named = re.findall(r"(?<![\w/])pgcombine/[\w./-]+", text)
@@ -155,8 +157,8 @@ def test_files_that_the_pages_name_are_there() -> None:
     assert "pgcombine/deploy/Dockerfile" in "\n".join(fences(OPERATIONS / "service.md", "bash"))
 
 
-def test_each_fence_is_run_but_those_of_systemd_and_of_a_release() -> None:
-    """One installs a service as root, the others publish. tests/deploy has the unit, the build and the containers."""
+def test_each_other_fence_is_run() -> None:
+    """Left out are the fence that installs a service as root and those that publish; tests/deploy tests their parts."""
     here = Path(__file__).read_text("utf-8")
     pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
     assert {name for name in pages if f'run("{name}"' not in here} == {"releasing.md", "service.md"}

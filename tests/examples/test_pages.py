@@ -1,8 +1,8 @@
-"""Every fence of the README and of the pages: SQL and Python run, commands exist. Links lead somewhere.
+"""In the README and the pages all SQL and Python runs, all commands exist, and all links have a target.
 
-A page's SQL runs from top to bottom in a database of its own, which has the queue ``wc`` unless the page makes it. Its
-Python runs after its SQL, with the names that ``given`` returns. In SQL, the lines after a statement that begin with
-``-->`` are its rows.
+A page's SQL runs from top to bottom in a new database, which has the queue ``wc`` unless the page creates it. The
+page's Python runs after its SQL, with the names that the fixture ``given`` returns. In SQL, lines that begin with
+``-->`` are the expected rows of the statement before them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from support.queues import make_queue
 from support.readme import PAGES, ROOT, TEXTS, anchors, commands, fences, prose
 from support.servers import Server, embedded_only
 
-# Their fences run in tests that know more of what they do.
+# Fences that need more preparation run in these other tests.
 ELSEWHERE = {
     ("counters.md", "python"): "tests/examples/test_howto.py",
     ("counters.md", "ruby"): "tests/examples/test_howto.py",
@@ -33,12 +33,12 @@ SHELL, SQL, PYTHON = ("bash", "sh", "console"), "sql", "python"
 
 
 def pages(language: str) -> pytest.MarkDecorator:
-    """The pages with fences of a language that run here."""
+    """A parameter ``page``: each page whose fences of a language run in this file."""
     found = [page for page in PAGES if fences(page, language) and (page.name, language) not in ELSEWHERE]
     return pytest.mark.parametrize("page", found, ids=lambda page: page.name)
 
 
-def test_every_fence_is_tested() -> None:
+def test_tests_run_every_fence() -> None:
     for page in TEXTS:
         languages = set(re.findall(r"^```(\w*)\n(?:.*\n)*?```$", page.read_text(encoding="utf-8"), re.MULTILINE))
         elsewhere = {language for name, language in ELSEWHERE if name == page.name}
@@ -50,7 +50,7 @@ def test_every_fence_is_tested() -> None:
 
 
 def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
-    """Each statement and the rows that it has to return; None: any."""
+    """Yield each statement and the rows that it must return; None accepts any rows."""
     for statement, rows in re.findall(r"([^;]*);[^\n]*\n((?:--> [^\n]*\n)*)", re.sub(r"(?m)--(?!> ).*$", "", block)):
         yield statement.strip(), re.findall(r"^--> (.*)$", rows, re.MULTILINE) or None
 
@@ -62,7 +62,7 @@ def shown(row: tuple[Any, ...]) -> str:
 
 
 @pages(SQL)
-def test_sql(page: Path, conn: psycopg.Connection) -> None:
+def test_sql_of_the_pages_runs(page: Path, conn: psycopg.Connection) -> None:
     run_sql(page, conn)
 
 
@@ -78,8 +78,8 @@ def run_sql(page: Path, conn: psycopg.Connection) -> None:
 
 @pytest.fixture
 def given(page: Path, dsn: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Any]]:
-    """What the pages' Python has: ``dsn``, which the environment names as well, ``dsn_a`` to ``dsn_c`` where the page
-    has them, a ``connection`` of psycopg, and an ``order`` to be stored."""
+    """The names that the Python on the pages uses: ``dsn`` (also in the environment), ``dsn_a`` to ``dsn_c`` if the
+    page names them, a psycopg ``connection``, and an ``order`` that can be stored."""
     from sqlalchemy import Integer
     from sqlalchemy.orm import DeclarativeBase, mapped_column
 
@@ -113,7 +113,7 @@ def given(page: Path, dsn: str, server: Server, monkeypatch: pytest.MonkeyPatch)
 
 @embedded_only
 @pages(PYTHON)
-def test_python(page: Path, given: Mapping[str, Any]) -> None:
+def test_python_of_the_pages_runs(page: Path, given: Mapping[str, Any]) -> None:
     run_sql(page, given["connection"])
     names = dict(given)
     for number, piece in enumerate(fences(page, PYTHON)):
@@ -127,8 +127,8 @@ def options_of(command: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if fences(page, *SHELL)], ids=lambda page: page.name)
-def test_commands(page: Path) -> None:
-    """Each ``pgcombine`` command of the shell blocks has such a verb, and its options."""
+def test_commands_of_the_pages_exist(page: Path) -> None:
+    """Each ``pgcombine`` command in the shell fences names an existing verb and its options."""
     import typer
 
     from pgcombine.cli.app import app
@@ -150,7 +150,7 @@ def test_commands(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: os.fspath(page.relative_to(ROOT)))
-def test_links(page: Path) -> None:
+def test_links_have_a_target(page: Path) -> None:
     text = prose(page)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" in link:
@@ -159,11 +159,11 @@ def test_links(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), f"{link} leads nowhere"
         assert not anchor or anchor in anchors(target), f"{target.name} has no heading for #{anchor}"
-    # files that are named in the text: SQL, revisions, tests and modules
+    # names of files in the text: SQL, revisions, tests and modules
     for name in re.findall(r"`((?:sql|migrations|tests)/[\w/.]+\.\w+|\w+/\w+\.py)`", text):
         assert any((base / name).exists() for base in (ROOT, ROOT / "pgcombine", page.parent)), f"{name} isn't there"
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
+def test_readme_links_every_page() -> None:
     readme = PAGES[0].read_text(encoding="utf-8")
     assert [page.name for page in PAGES[1:] if f"]({page.relative_to(ROOT)})" not in readme] == []

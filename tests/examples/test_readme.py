@@ -1,4 +1,4 @@
-"""The README is short, and its commands are the ones that CI runs; the pages have all names of the SQL."""
+"""The README is short, CI can run its commands, and the pages describe all functions, options and settings."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ BENCHMARKS, EXPORT, OPERATIONS, REFERENCE = (
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
-def test_commands_need_only_python_and_pip(ending: str) -> None:
+def test_readme_commands_need_only_python_and_pip(ending: str) -> None:
     programs = [shlex.split(part)[0] for part in command(ending).split("&&")]
     assert programs[:2] == ["python3", "python3"]
     assert programs[2] == f".venv/bin/{ending.split()[0].lstrip('/')}"
     assert len(programs) == 3
 
 
-def test_it_is_short() -> None:
+def test_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= LINES
 
 
@@ -40,20 +40,20 @@ def test_each_guarantee_has_its_module() -> None:
     assert [(test[1], ROOT / test[2]) for test in tests if test] == [(path.name[6], path) for path in modules]
 
 
-def test_its_figures_are_those_of_the_benchmarks() -> None:
+def test_readme_figures_are_those_of_the_benchmarks() -> None:
     kept, measured = (rows(page, heading) for page, heading in ((README, "Figures"), (BENCHMARKS, "Side by side")))
     assert len(kept) == 5
     assert [one for one in kept if not any(one.items() <= other.items() for other in measured)] == []
 
 
 def rows(page: Path, heading: str) -> list[dict[str, str]]:
-    """The rows of the first table after a heading, by the table's own headings."""
+    """The rows of the first table after a heading, each with the table's column headings as keys."""
     header, *cells = table(page, f"## {heading}", head=1)
     return [dict(zip(header, row, strict=True)) for row in cells]
 
 
 def table(page: Path, heading: str, head: int = 0) -> list[list[str]]:
-    """The cells of the rows of the first table after a heading; ``head`` is 1 to have its headings, too."""
+    """The cells of the rows of the first table after a heading; with ``head=1`` also the column headings."""
     text = page.read_text(encoding="utf-8").partition(f"\n{heading}\n")[2]
     lines = itertools.takewhile(
         lambda line: line.startswith("|"), itertools.dropwhile(lambda line: not line.startswith("|"), text.splitlines())
@@ -62,8 +62,8 @@ def table(page: Path, heading: str, head: int = 0) -> list[list[str]]:
     return [headings] * head + cells
 
 
-def test_the_reference_has_every_function(conn: psycopg.Connection) -> None:
-    """Its entries are the routines of the schema; each has a comment, and the options of a queue are all described."""
+def test_reference_has_every_function(conn: psycopg.Connection) -> None:
+    """Its entries are the schema's routines. Each routine has a comment, and each option of a queue is described."""
     public = (
         "select proname, obj_description(oid, 'pg_proc') from pg_proc where pronamespace = 'pgcombine'::regnamespace"
     )
@@ -81,7 +81,7 @@ def entries(heading: str) -> dict[str, str]:
     return dict(re.findall(r"^### (\w+)\n((?:(?!### ).*\n?)*)", part, re.MULTILINE))
 
 
-def test_every_option_of_an_export_is_in_the_table(conn: psycopg.Connection) -> None:
+def test_table_has_every_option_of_an_export(conn: psycopg.Connection) -> None:
     import typer
 
     from pgcombine.cli.app import app
@@ -96,16 +96,16 @@ def test_every_option_of_an_export_is_in_the_table(conn: psycopg.Connection) -> 
     assert sorted(flag for _, flag, *_ in options) == sorted(flags)
 
 
-def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
+def test_table_has_every_combiner(conn: psycopg.Connection) -> None:
     told = {name for row in table(REFERENCE, "## Combiners") for name in re.findall(r"`([a-z_]+)(?:\(at\))?`", row[0])}
     there = {name for (name,) in conn.execute("select combiner from pgcombine.combiner").fetchall()}
     assert there - told == set()
-    # what each does with nulls is told where they are defined
+    # combiners.sql describes how each combiner treats nulls
     nulls = dict(sqlfiles.repeatables())["core/combiners.sql"]
     assert all(name in nulls.partition("Templates")[0] for name in there)
     assert "-- Nulls. " in nulls
 
 
-def test_every_setting_is_in_the_table() -> None:
+def test_table_has_every_setting() -> None:
     told = re.findall(r"`(PGCOMBINE_\w+)`", " ".join(name for name, _ in table(OPERATIONS, "## Which database")))
     assert sorted(told) == sorted(VARIABLES)

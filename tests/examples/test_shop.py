@@ -1,4 +1,4 @@
-"""The example application ``shop``: its migrations, and its tests as its authors would run them."""
+"""The example application ``shop``: its migrations, and its own tests, run by pytest in another process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def relations(conn: psycopg.Connection) -> list[tuple[str, str]]:
     ).fetchall()
 
 
-def test_upgrade_and_downgrade(shop: Config, conn: psycopg.Connection) -> None:
+def test_migrations_make_and_drop_the_queue(shop: Config, conn: psycopg.Connection) -> None:
     before = relations(conn)
     command.upgrade(shop, "head")
     assert one(conn, "select buckets from pgcombine.queue where queue = 'sold'") == 4
@@ -92,21 +92,21 @@ def test_offline_script_does_the_same(shop: Config, conn: psycopg.Connection) ->
 def test_autogenerate_finds_nothing_to_do(shop: Config, conn: psycopg.Connection) -> None:
     command.upgrade(shop, "head")
     CombineQueue("sold").enqueue(conn, [("tea", 1, 1)])
-    command.check(shop)  # raises where there is something
+    command.check(shop)  # raises an error if it finds a difference
 
 
-# without include_name SQLAlchemy looks at tables with columns of types that it doesn't know
+# without include_name SQLAlchemy reflects tables with columns of unknown types
 @pytest.mark.filterwarnings("ignore:Did not recognize type:sqlalchemy.exc.SAWarning")
 @pytest.mark.parametrize("include_schemas", [False, True])
 @pytest.mark.parametrize("helper", ["include_name", "include_object"])
-def test_either_helper_is_enough(shop: Config, dsn: str, include_schemas: bool, helper: str) -> None:
+def test_either_helper_keeps_the_tables(shop: Config, dsn: str, include_schemas: bool, helper: str) -> None:
     from models import Base  # the shop's
 
     command.upgrade(shop, "head")
     metadata = sa.MetaData()
     Base.metadata.tables["orders"].to_metadata(metadata)
     if helper == "include_object":
-        # read through a model, owned by the queue
+        # the application reads this table through a model, but the queue owns the table
         sa.Table("sold_values", metadata, sa.Column("product", sa.Text, primary_key=True), schema="pgcombine")
     engine = sa.create_engine(url(dsn))
     with engine.connect() as connection:
@@ -153,10 +153,10 @@ def downgrade():
 
 
 @pytest.mark.parametrize("offline", [False, True])
-def test_definitions_travel_as_they_are(
+def test_migrations_keep_definitions_unchanged(
     dsn: str, conn: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
 ) -> None:
-    """Names with colons and per cent signs, quotes and backslashes: nothing is taken for a parameter."""
+    """No colon, per cent sign, quote or backslash in a name is taken for a parameter."""
     shutil.copytree(SHOP, tmp_path / "shop")
     monkeypatch.setitem(globals(), "SHOP", tmp_path / "shop")
     definition = '"n :m %s" bigint sum'
@@ -193,13 +193,13 @@ def test_offline_script_runs_in_psql(shop: Config, dsn: str, conn: psycopg.Conne
     assert one(conn, "select version_num from alembic_version") == "0002"
 
 
-def test_an_option_that_is_none() -> None:
+def test_unknown_option_of_a_queue_is_refused() -> None:
     op = Operations(MigrationContext.configure(dialect_name="postgresql", opts={"as_sql": True}))
     with pytest.raises(ConfigError, match="'bucket' is no option of a queue; its options: buckets, "):
         op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], bucket=4)  # type: ignore[attr-defined]
 
 
-def test_database_without_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_requires_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configured(empty_dsn, monkeypatch)
     with pytest.raises(SchemaMissingError, match="run 'pgcombine db upgrade' first"):
         command.upgrade(config, "head")
@@ -231,12 +231,12 @@ def test_worker_drains_what_sessions_enqueued(shop: Config, dsn: str, conn: psyc
 
 @pytest.mark.slow
 @embedded_only
-def test_its_own_tests_on_an_embedded_server(server: Server) -> None:
+def test_own_tests_pass_on_an_embedded_server(server: Server) -> None:
     run_its_own_tests()
 
 
 @pytest.mark.slow
-def test_its_own_tests_on_a_given_server(server: Server) -> None:
+def test_own_tests_pass_on_a_given_server(server: Server) -> None:
     pid = run_its_own_tests("--pgcombine-dsn", server.dsn)
     with psycopg.connect(server.dsn) as connection:
         left = connection.execute("select datname from pg_database where datname like %s", (f"%_{pid}_%",)).fetchall()
@@ -244,9 +244,9 @@ def test_its_own_tests_on_a_given_server(server: Server) -> None:
 
 
 def run_its_own_tests(*options: str) -> int:
-    """The shop's tests, by pytest in a process of its own; the process id."""
+    """Run the shop's tests by pytest in another process and return the process id."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PGCOMBINE", "PYTEST"))}
-    # Without a limit pytest would list the folders above, up to the root; not all of them can be read by everybody.
+    # Without --confcutdir pytest would search all folders up to the root, and some of them may be unreadable.
     own = ["-c", os.devnull, "--rootdir", SHOP, "--confcutdir", SHOP]
     with subprocess.Popen(
         [*(sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"), *own, *options, SHOP],

@@ -1,4 +1,4 @@
-"""The examples with Spark run, and say what they should."""
+"""The Spark examples run and print the expected counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_word_count_stream() -> None:
+def test_word_count_stream_prints_the_counts() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(HERE / "word_count_stream.py")],
         capture_output=True,
@@ -37,8 +37,8 @@ def test_word_count_stream() -> None:
 @pytest.mark.pyspark(">=4.1")
 @embedded_only
 @pytest.mark.timeout(600)
-def test_pipeline(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    """Run twice, with a file more: each file counts once."""
+def test_pipeline_counts_each_file_once(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    """The second run has one more file; each file counts once."""
     make_queue(conn)
     project = tmp_path / "pipeline"
     shutil.copytree(HERE / "pipeline", project)
@@ -60,7 +60,7 @@ def test_pipeline(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
             )
             told = done.stdout + done.stderr
             assert "Run is COMPLETED." in told, told[-5000:]
-            # PySpark 4.3.0's client stumbles over the metrics of a sink in Python when the run has ended
+            # PySpark 4.3.0's client fails on the metrics of a Python sink after a complete run
             assert done.returncode == 0 or "[UNKNOWN_RESPONSE] Unknown response: Plan observed(" in told, told[-5000:]
     combine_all(conn)
     assert values(conn) == {"to": 3, "be": 2, "or": 1, "not": 2, "worry": 1}

@@ -1,4 +1,4 @@
-"""The example with three servers runs, and says what it should."""
+"""The example with three servers runs and prints the expected output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 EXAMPLE = Path(__file__).with_name("three_servers.py")
 
 
-def test_the_example_runs() -> None:
+def test_example_runs() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, timeout=240, check=False
     )

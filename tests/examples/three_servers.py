@@ -1,7 +1,7 @@
-"""Three servers hold one queue; one of them is killed while we count, comes back, and has missed nothing.
+"""Three servers hold one queue. One server is killed during the count, restarts, and gets the writes it missed.
 
-Run it: ``python tests/examples/three_servers.py``. It starts three PostgreSQL servers of its own in a temporary
-directory; all it needs is ``pip install 'pgcombine[binary,embedded,replicas]'``.
+Run it: ``python tests/examples/three_servers.py``. It starts three PostgreSQL servers in a temporary directory.
+It only needs ``pip install 'pgcombine[binary,embedded,replicas]'``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ votes = CombineQueue("votes", key=["candidate text"], value=["n bigint sum"])
 
 with tempfile.TemporaryDirectory() as directory:
     servers = {name: EmbeddedServer(Path(directory, name)) for name in ("a", "b", "c")}
-    passwords = Path(directory, "pgpass")  # registered addresses hold none: libpq finds them here
+    passwords = Path(directory, "pgpass")  # libpq reads the passwords here, since registered addresses hold none
     try:
         for server in servers.values():
             dsn = urlsplit(server.start())

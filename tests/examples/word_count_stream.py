@@ -1,7 +1,7 @@
 """Files → a stream → a queue → its values: words are counted while files come in.
 
-Run it: ``python tests/examples/word_count_stream.py``. It starts a PostgreSQL server of its own in a temporary
-directory; all it needs is ``pip install 'pgcombine[binary,embedded,spark]'``.
+Run it: ``python tests/examples/word_count_stream.py``. It starts a PostgreSQL server in a temporary directory.
+It only needs ``pip install 'pgcombine[binary,embedded,spark]'``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as directory:
             counted.writeStream.format("pgcombine")
             .options(queue="words", dsn=dsn)
             .option("checkpointLocation", str(Path(directory, "checkpoint")))
-            .trigger(availableNow=True)  # leave it out, and the stream goes on for ever
+            .trigger(availableNow=True)  # without this line the stream runs until it is stopped
         )
         for number, text in enumerate(["to be or not to be", "not to worry"]):
             Path(files, f"{number}.txt").write_text(text)

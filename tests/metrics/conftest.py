@@ -31,12 +31,12 @@ def busy(conn: psycopg.Connection) -> None:
         " now() - interval '1 h')"
     )
     conn.execute("select pg_stat_force_next_flush()")
-    conn.execute("select")  # which sends the statistics
+    conn.execute("select")  # the end of this statement sends the statistics
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are read at each request, also after a failure."""
+    """Read the figures at each request, also after a failure."""
     monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
     monkeypatch.setattr(database, "_REST_SECONDS", 0.0)
 

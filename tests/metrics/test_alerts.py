@@ -1,4 +1,4 @@
-"""The alerts for Prometheus: it can read them, they fire when they should, and name what is there."""
+"""Prometheus can read the alerts, the alerts fire at the right time, and they name existing metrics and labels."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FILE = Path(str(resources.files("pgcombine.metrics") / "alerts.yml"))
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
 
 
-def test_prometheus_reads_them() -> None:
+def test_prometheus_reads_the_alerts() -> None:
     promtool("check", "rules", FILE)
 
 
-def test_they_fire_when_they_should() -> None:
+def test_alerts_fire_at_the_right_time() -> None:
     promtool("test", "rules", Path(__file__).with_name("alerts.test.yml"))
 
 
-def test_a_broken_rule_is_noticed(tmp_path: Path) -> None:
+def test_promtool_finds_a_broken_rule(tmp_path: Path) -> None:
     broken = tmp_path / "alerts.yml"
     broken.write_text(FILE.read_text("utf-8").replace("> 300", "> 100000"), encoding="utf-8")
     tests = Path(__file__).with_name("alerts.test.yml").read_text("utf-8")
@@ -37,27 +37,29 @@ def test_a_broken_rule_is_noticed(tmp_path: Path) -> None:
 
 
 @embedded_only
-def test_what_they_name_is_there(series: Mapping[str, frozenset[str]]) -> None:
+def test_alerts_name_existing_metrics(series: Mapping[str, frozenset[str]]) -> None:
     for name, rule in RULES.items():
         used = metrics_of(rule["expr"])
         assert used, name
         assert used <= series.keys(), name
-        # job: Prometheus adds it
+        # Prometheus adds the label job
         assert labels_of(rule["expr"]) - {"job"} <= frozenset().union(*(series[metric] for metric in used)), name
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_databases_are_told_apart(name: str) -> None:
-    """One job a database: nothing of another one may hide an alert."""
+def test_alerts_keep_databases_apart(name: str) -> None:
+    """Each database is one job. Figures of another database must not hide an alert."""
     expression = re.sub(r"\bor on \(\) absent\(.*", "", RULES[name]["expr"])
     kept = [part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)]
     assert kept
     assert all("job" in labels for labels in kept)
-    assert len(re.findall(r"\b(?:max|sum|count|absent) ?\(", expression)) == 0  # which keep no label
+    assert (
+        len(re.findall(r"\b(?:max|sum|count|absent) ?\(", expression)) == 0
+    )  # an aggregation without `by` drops the label job
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_an_alert_says_what_to_do(name: str) -> None:
+def test_alert_says_what_to_do(name: str) -> None:
     rule = RULES[name]
     assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
     assert rule["labels"]["severity"] in {"warning", "critical"}
@@ -67,6 +69,6 @@ def test_an_alert_says_what_to_do(name: str) -> None:
     assert anchor in anchors(ROOT / page)
     labels = set(re.findall(r"\$labels\.(\w+)", " ".join(annotations.values())))
     kept = {label for part in re.findall(r"by \(([^)]*)\)", rule["expr"]) for label in part.split(", ")}
-    assert labels <= kept  # another label would be empty
+    assert labels <= kept  # any other label would be empty in the text
     for other in re.findall(r"\bPgcombine\w+", annotations["description"]):
         assert other in RULES

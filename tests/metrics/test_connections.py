@@ -1,4 +1,4 @@
-"""Clients that hold connections of the metrics' server: probes are answered, and half-sent requests don't last."""
+"""Clients that hold connections to the metrics server: probes are answered, and half-sent requests end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_half_requests_keep_nobody_out(port: int, monkeypatch: pytest.MonkeyPatc
         assert is_ended(held[0])
 
 
-def test_a_byte_now_and_then_does_not_prolong_a_request(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_bytes_do_not_prolong_a_request(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server._Handler, "timeout", 0.5)
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.settimeout(0.05)

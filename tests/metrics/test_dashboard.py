@@ -1,4 +1,4 @@
-"""The dashboard for Grafana: its parts, and whether what its panels ask for is there."""
+"""The dashboard for Grafana has the right panels, and its panels use existing metrics and labels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ EXPRESSIONS = [target["expr"] for panel in CHARTS for target in panel["targets"]
 SOURCE = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
 
 
-def test_it_can_be_imported() -> None:
-    """The data source is asked for at the import; where a dashboard is provisioned, it is a variable of that name."""
+def test_dashboard_can_be_imported() -> None:
+    """An import asks for the data source. A provisioned dashboard has a variable for it with the same name."""
     assert (DASHBOARD["uid"], DASHBOARD["id"]) == ("pgcombine", None)
     (given,) = DASHBOARD["__inputs"]
     assert (given["name"], given["type"], given["pluginId"]) == ("DS_PROMETHEUS", "datasource", "prometheus")
@@ -43,7 +43,7 @@ def test_it_can_be_imported() -> None:
     assert {part["id"] for part in DASHBOARD["__requires"] if part["type"] == "panel"} == used
 
 
-def test_a_row_of_stats_and_then_time_series() -> None:
+def test_row_of_stats_precedes_time_series() -> None:
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
     kinds = " ".join(panel["type"] for panel in PANELS)
     assert re.fullmatch("row( stat)+( row( timeseries)+)+", kinds)
@@ -56,21 +56,21 @@ def test_a_row_of_stats_and_then_time_series() -> None:
         assert beside or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
 
 
-def test_prometheus_reads_its_expressions(tmp_path: Path) -> None:
+def test_prometheus_reads_the_expressions(tmp_path: Path) -> None:
     check_expressions(EXPRESSIONS, tmp_path)
 
 
 @embedded_only
-def test_what_it_names_is_there(series: Mapping[str, frozenset[str]]) -> None:
+def test_dashboard_names_existing_metrics(series: Mapping[str, frozenset[str]]) -> None:
     for expression in EXPRESSIONS:
         used = metrics_of(expression)
         assert used, expression
         assert used <= series.keys()
-        # instance and job: Prometheus adds them
+        # Prometheus adds the labels instance and job
         assert labels_of(expression) - {"instance", "job"} <= frozenset().union(*(series[one] for one in used))
 
 
-def test_every_metric_is_shown_by_queue_where_it_has_one() -> None:
+def test_metrics_with_a_queue_are_shown_by_queue() -> None:
     shown = {re.sub("_bucket$", "", metric) for expression in EXPRESSIONS for metric in metrics_of(expression)}
     assert shown >= {metric.name for metric in (*names.OF_A_PROCESS, names.FIGURES_READ, *names.OF_THE_DATABASE)}
     for metric in (*names.OF_A_PROCESS, names.FIGURES_READ, *names.OF_THE_DATABASE):
@@ -79,16 +79,16 @@ def test_every_metric_is_shown_by_queue_where_it_has_one() -> None:
                 assert 'queue=~"$queue"' in expression
 
 
-def test_figures_of_the_database_are_of_any_process() -> None:
-    """Which process gives them may change, so no panel shows them by process."""
+def test_database_figures_are_not_shown_by_process() -> None:
+    """Another process may take over these figures, so no panel groups them by process."""
     database = {metric.name for metric in (names.FIGURES_READ, *names.OF_THE_DATABASE)}
     for expression in EXPRESSIONS:
         for metric in metrics_of(expression) & database:
             assert re.search(rf"max(?: by \([\w, ]+\))? \(?{metric}\b|max\({metric}\b", expression), expression
 
 
-def test_databases_are_told_apart() -> None:
-    """One job a database: the same queue in another database is another one."""
+def test_panels_keep_databases_apart() -> None:
+    """Each database is one job. Queues of the same name in two databases are different queues."""
     for expression in EXPRESSIONS:
         assert len(re.findall(r"\{job=~\"\$job\"", expression)) == len(metrics_of(expression)), expression
         for kept in re.findall(r"by \(([^)]*)\)", expression):

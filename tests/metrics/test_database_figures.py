@@ -1,4 +1,4 @@
-"""The figures of the database: which process gives them, and what happens while they can't be read."""
+"""One process serves the figures of the database; when it can't read them, its other metrics stay."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ END_SESSIONS = """
 
 
 @pytest.mark.usefixtures("busy", "impatient")
-def test_one_process_gives_the_figures_of_the_database(conn: psycopg.Connection, dsn: str) -> None:
+def test_one_process_serves_the_figures_of_the_database(conn: psycopg.Connection, dsn: str) -> None:
     with served(dsn) as second:
         with served(dsn) as first:
             assert has_figures(first)
             assert not has_figures(second)
             assert value(scrape(second), "build_info", version="0") == 1
-            # a session that ends without the process: whoever is asked first has the figures
+            # the session ends but its process goes on: the process that is asked first serves the figures
             conn.execute(END_SESSIONS)
             eventually(lambda: has_figures(second), what="the other one takes over")
             assert not has_figures(first)
@@ -44,7 +44,7 @@ def test_one_process_gives_the_figures_of_the_database(conn: psycopg.Connection,
 
 @embedded_only
 @pytest.mark.usefixtures("busy", "impatient")
-def test_a_process_that_nobody_asks_makes_room(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_that_is_not_scraped_gives_up_the_figures(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_UNASKED_SECONDS", 1.0)
     with served(dsn) as forgotten, served(dsn) as asked:
         assert has_figures(forgotten)
@@ -54,7 +54,7 @@ def test_a_process_that_nobody_asks_makes_room(dsn: str, monkeypatch: pytest.Mon
 
 @embedded_only
 @pytest.mark.usefixtures("busy", "impatient")
-def test_probes_of_readiness_are_not_asking(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readiness_probes_do_not_claim_the_figures(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_UNASKED_SECONDS", 2.0)
     with served(dsn) as forgotten, served(dsn) as asked:
         assert has_figures(forgotten)
@@ -82,8 +82,10 @@ def test_figures_are_kept_for_a_moment(conn: psycopg.Connection, dsn: str, monke
 @pytest.mark.slow
 @embedded_only
 @pytest.mark.usefixtures("busy", "impatient")
-def test_a_database_that_goes_away(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The process's own metrics are there all the time, and so is its health."""
+def test_process_survives_an_unreachable_database(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process serves its own metrics and its health all the time."""
     proxy = Proxy(urlsplit(dsn).port or 5432)
     parts = urlsplit(dsn)
     account = parts.netloc.rpartition("@")[0]
@@ -108,7 +110,7 @@ def test_a_database_that_goes_away(conn: psycopg.Connection, dsn: str, caplog: p
             proxy.heal()
             eventually(lambda: get(port, "/readyz")[0] == 200, what="it is ready again")
             eventually(lambda: has_figures(port))
-            proxy.black_hole()  # no error comes, only the deadline ends the wait
+            proxy.black_hole()  # no error comes, so only the deadline ends the wait
             found = scrape(port)
             assert combined(found) == 3
             assert value(found, "queue_lag_seconds", queue="wc") is None
@@ -118,7 +120,9 @@ def test_a_database_that_goes_away(conn: psycopg.Connection, dsn: str, caplog: p
     finally:
         proxy.close()
     told = [record.getMessage() for record in caplog.records if record.name == "pgcombine.metrics"]
-    assert len([message for message in told if message.startswith("metrics.failed")]) <= 3  # once an outage
+    assert (
+        len([message for message in told if message.startswith("metrics.failed")]) <= 3
+    )  # one message for each outage
 
 
 @pytest.mark.usefixtures("busy", "impatient")
@@ -139,7 +143,7 @@ def test_a_locked_table_holds_up_one_query(conn: psycopg.Connection, dsn: str, m
 
 
 @pytest.mark.usefixtures("busy", "impatient")
-def test_a_role_gives_figures_if_it_may_monitor(
+def test_role_with_the_right_monitor_serves_figures(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Roles(conn, dsn) as roles:
@@ -151,7 +155,7 @@ def test_a_role_gives_figures_if_it_may_monitor(
             told = [record.getMessage() for record in caplog.records if "metrics.partial" in record.getMessage()]
             assert len(told) == 1
             assert "grant_right" in told[0]
-            assert has_figures(other)  # it doesn't keep others from it
+            assert has_figures(other)  # a role without the right doesn't block other processes
         conn.execute("select pgcombine.grant_right('monitor', %s)", (role,))
         with served(as_role(dsn, role)) as port:
             assert has_figures(port)
@@ -160,7 +164,7 @@ def test_a_role_gives_figures_if_it_may_monitor(
 
 @embedded_only
 @pytest.mark.usefixtures("busy", "impatient")
-def test_through_a_pooler_each_process_gives_them(conn: psycopg.Connection, dsn: str) -> None:
+def test_each_process_serves_figures_through_a_pooler(conn: psycopg.Connection, dsn: str) -> None:
     with pgbouncer(dsn, servers=2) as pooled:
         with served(pooled) as one_port, served(pooled) as other:
             assert has_figures(one_port)

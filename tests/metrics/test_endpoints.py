@@ -1,4 +1,4 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of the processes that work all day, by their commands."""
+"""``/metrics``, ``/healthz`` and ``/readyz`` of the daemons, each started by its command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgcombine.metrics.server import ProcessMetrics
 
 
 @pytest.mark.usefixtures("busy")
-def test_a_worker_as_a_program(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_serves_metrics_and_health(conn: psycopg.Connection, dsn: str) -> None:
     with daemon("worker", "--poll", 0.1, "--dsn", dsn) as (port, process):
         eventually(lambda: values(conn) == {"the first key": 2, "the second key": 3, "the third key": 3})
         eventually(lambda: get(port, "/readyz") == (200, "ok\n"), what="it is ready")
@@ -37,7 +37,9 @@ def test_a_worker_as_a_program(conn: psycopg.Connection, dsn: str) -> None:
         assert value(found, "pass_duration_seconds_count", queue="wc") == 1
         assert 0 < (value(found, "pass_duration_seconds_sum", queue="wc") or 0) < 60
         assert value(found, "queue_quarantined_keys", queue="wc") == 0
-        assert (value(found, "export_pending_entries", export="search", queue="wc") or 0) >= 2  # by the statistics
+        assert (
+            value(found, "export_pending_entries", export="search", queue="wc") or 0
+        ) >= 2  # an estimate from the statistics
         assert value(found, "destination_up", kind="export", destination="search") == 1
         assert value(found, "hints", destination="there") == 1
         assert value(found, "hint_age_seconds", destination="there") == pytest.approx(3600, abs=600)
@@ -70,7 +72,7 @@ def listening(pid: int) -> set[str]:
 @embedded_only
 @pytest.mark.usefixtures("busy")
 @pytest.mark.parametrize("arguments", [("export", "run", "search", "--app", "sink:take"), ("replicas", "run")])
-def test_other_daemons(
+def test_other_daemons_serve_metrics(
     conn: psycopg.Connection,
     dsn: str,
     tmp_path: Path,
@@ -91,7 +93,7 @@ def test_other_daemons(
 
 
 @embedded_only
-def test_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_counts_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     metrics = ProcessMetrics("0")
     counters = metrics.passes
@@ -118,7 +120,7 @@ def test_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None
 
 
 @embedded_only
-def test_a_port_that_is_taken(dsn: str) -> None:
+def test_taken_port_is_reported(dsn: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for command in (("worker",), ("replicas", "run")):
@@ -138,13 +140,13 @@ def test_a_port_that_is_taken(dsn: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [("worker", "--drain"), ("export", "run", "search", "--drain"), ("replicas", "run", "--once")]
 )
-def test_a_command_that_ends_has_none(dsn: str, arguments: tuple[str, ...]) -> None:
+def test_commands_that_end_refuse_a_metrics_port(dsn: str, arguments: tuple[str, ...]) -> None:
     done = run_cli(*arguments, "--metrics-port", 0, "--dsn", dsn)
     assert done.returncode == 2
     assert "--metrics-port" in done.stderr
 
 
-def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("pgcombine.metrics.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
@@ -152,7 +154,7 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Metrics(0, "127.0.0.1")
 
 
-def test_without_a_port_nothing_is_imported() -> None:
+def test_command_without_a_port_imports_no_metrics() -> None:
     import subprocess
 
     program = (

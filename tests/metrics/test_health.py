@@ -1,4 +1,4 @@
-"""``/healthz`` and ``/readyz``: loops that hang, and a schema that isn't the program's."""
+"""``/healthz`` reports loops that hang; ``/readyz`` reports a schema of another version."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def test_heartbeat_without_loops_is_neither_ready_nor_stalled() -> None:
         with heartbeat.connected():
             assert heartbeat.ready
         assert not heartbeat.ready
-    heartbeat.beat()  # a thread that isn't watched
+    heartbeat.beat()  # this thread isn't watched
     assert heartbeat.stalled is None

@@ -11,7 +11,7 @@ class Base(DeclarativeBase):
 
 
 class Order(Base):
-    """So many units of a product for a customer."""
+    """A customer's order of some units of a product."""
 
     __tablename__ = "orders"
     __table_args__ = (CheckConstraint("units > 0", name="units_are_positive"),)

@@ -1,6 +1,6 @@
 """Orders, and how many units were sold of each product.
 
-A product that sells well is one hot row in a table of counts; here an order only appends an update.
+With a table of counts, all orders of a popular product would lock the same row. Here an order only appends an update.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def place(session: Session, customer: str, product: str, units: int) -> None:
 
 
 async def place_async(session: AsyncSession, customer: str, product: str, units: int) -> None:
-    """As :func:`place`."""
+    """Do the same as :func:`place` in an asynchronous session."""
     session.add(Order(customer=customer, product=product, units=units))
     await session.flush()
     await SOLD.enqueue(session, [{"product": product, "units": units, "orders": 1}])

@@ -64,7 +64,7 @@ def test_order_that_fails_is_not_counted(engine: Engine) -> None:
 
 
 async def ask(shop: Shop, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    """What a server would do with one request."""
+    """Send one request to the application as a web server does; return the status and the body."""
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:
@@ -77,7 +77,7 @@ async def ask(shop: Shop, method: str, path: str, body: Any = None) -> tuple[int
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 
-def test_orders_from_the_web(url: str) -> None:
+def test_web_orders_are_counted(url: str) -> None:
     async def main() -> None:
         engine = create_async_engine(url)
         shop = Shop(async_sessionmaker(engine))
@@ -93,14 +93,14 @@ def test_orders_from_the_web(url: str) -> None:
     asyncio.run(main())
 
 
-def test_queue_on_a_database_of_its_own(combine_queue: Any) -> None:
+def test_fixture_makes_a_queue(combine_queue: Any) -> None:
     wc = combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=2)
     wc.enqueue(wc.connection, [("fluo", 1), ("fluo", 1)])
     assert wc.drain().updates == 2
     assert wc.get(wc.connection, ["fluo"]) == {"fluo": 2}
 
 
-def test_queue_of_the_program_with_its_observer(combine_queue: Any) -> None:
+def test_fixture_runs_the_observers_of_a_queue(combine_queue: Any) -> None:
     queue = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=1)
     seen: list[Change] = []
 

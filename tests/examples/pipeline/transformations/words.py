@@ -1,7 +1,7 @@
-"""Words of text files, counted by the queue ``wc`` exactly once, however often the pipeline is run or killed.
+"""The queue ``wc`` counts each word of text files exactly once, however often the pipeline runs or is killed.
 
 ``PGCOMBINE_DSN`` names the database, ``WORDS`` the directory of the files. With ``pip install 'pyspark[pipelines]'``,
-in the directory of ``spark-pipeline.yml``: ``spark-pipelines run``; and workers somewhere: ``pgcombine worker``.
+run ``spark-pipelines run`` in the directory of ``spark-pipeline.yml``. Workers (``pgcombine worker``) may run anywhere.
 """
 
 from __future__ import annotations

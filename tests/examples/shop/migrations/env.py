@@ -12,7 +12,7 @@ from pgcombine import operations
 
 OPTIONS = {
     "target_metadata": Base.metadata,
-    "include_schemas": True,  # as a shop with several schemas would; pgcombine's are left out by the next two
+    "include_schemas": True,  # for several schemas; the next two options leave out pgcombine's
     "include_name": operations.include_name,
     "include_object": operations.include_object,
 }
