@@ -1,4 +1,4 @@
-"""Another database on the test's server, to export into."""
+"""A second database on the test's server as the destination of exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands around an entry that its destination refuses."""
+"""Commands show, retry and discard an entry that its destination refuses."""
 
 from __future__ import annotations
 

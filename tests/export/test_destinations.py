@@ -22,7 +22,7 @@ def refusing(bad: set[int], taken: list[int]) -> Callable[[Sequence[int]], None]
 
 
 @given(st.integers(0, 200).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1)), max_size=8))))
-def test_the_rest_is_delivered_in_order(case: tuple[int, set[int]]) -> None:
+def test_other_entries_are_delivered_in_order(case: tuple[int, set[int]]) -> None:
     size, bad = case
     taken: list[int] = []
     outcome = bisect(range(size), refusing(bad, taken))
@@ -31,13 +31,13 @@ def test_the_rest_is_delivered_in_order(case: tuple[int, set[int]]) -> None:
     assert outcome.down is None
 
 
-def test_one_at_fault_takes_a_logarithm_of_attempts() -> None:
+def test_search_for_one_failing_entry_takes_a_logarithm_of_attempts() -> None:
     outcome = bisect(range(1024), refusing({700}, []))
     assert outcome.attempts == 21
     assert str(outcome.rejected[0][1]) == "bad: 700"
 
 
-def test_a_destination_that_fails_meanwhile() -> None:
+def test_search_stops_when_the_destination_fails() -> None:
     taken: list[int] = []
 
     def deliver(part: Sequence[int]) -> None:
@@ -55,8 +55,8 @@ def test_a_destination_that_fails_meanwhile() -> None:
     assert outcome.delivered == taken == [n for n in range(60) if n != 3]
 
 
-def test_what_refuses_everything_isnt_down() -> None:
-    """Each entry is refused for itself; the destination may take the next one."""
+def test_destination_that_refuses_everything_is_up() -> None:
+    """The destination refuses each single entry, yet it may accept the next one."""
     outcome = bisect(range(1000), refusing(set(range(1000)), []))
     assert outcome.delivered == []
     assert [entry for entry, _ in outcome.rejected] == list(range(1000))

@@ -1,4 +1,4 @@
-"""Exporters other than PostgreSQL: files, HTTP, a function; what each takes for a fault of the data."""
+"""The exporters for files, HTTP and functions; which errors each takes for a refused entry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lines(directory: Path) -> list[dict[str, object]]:
     return [json.loads(line) for file in sorted(directory.glob("*.jsonl")) for line in file.read_text().splitlines()]
 
 
-def test_files(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_files_receive_entries(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     make_export(conn, exporter="files", target=str(tmp_path / "out"), buckets=1)
     conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1, backoff => '1 us')")
@@ -48,7 +48,7 @@ def test_files(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
 
 
 class Receiver(HTTPServer):
-    """Answers as it is told; keeps what it accepted."""
+    """Answers with the status that a test sets; keeps the accepted entries."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -88,7 +88,7 @@ def receiver() -> Iterator[Receiver]:
         thread.join()
 
 
-def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+def test_webhook_receives_entries(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     make_queue(conn)
     url = f"http://127.0.0.1:{receiver.server_port}/changes"
     make_export(conn, exporter="webhook", target=url, buckets=1)
@@ -102,7 +102,7 @@ def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None
         with pytest.raises(DestinationDownError, match=f"HTTP {status}"):
             ExportWorker(dsn, "search").drain()
         conn.execute("select pgcombine.resume_export('search')")
-    assert len(set(receiver.keys)) == 1  # the same batch bears the same key
+    assert len(set(receiver.keys)) == 1  # a repeated batch has the same key
     receiver.status, receiver.refused = 200, "poison"
     ExportWorker(dsn, "search").drain()
     assert sorted(str(entry["word"]) for entry in receiver.accepted) == ["a", "b"]
@@ -111,12 +111,12 @@ def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None
     assert one(conn, "select state from pgcombine.destination") == "up"
 
 
-def test_webhook_that_nobody_answers(conn: psycopg.Connection, receiver: Receiver) -> None:
+def test_webhook_without_a_server_is_unreachable(conn: psycopg.Connection, receiver: Receiver) -> None:
     with pytest.raises(DestinationDownError, match="ConnectError"):
         WebhookExporter("http://127.0.0.1:1/", "search").deliver([Entry("a", None, 1, 1, "{}")])
 
 
-def test_a_function(conn: psycopg.Connection, dsn: str) -> None:
+def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn, buckets=1, batch=4)
     seen: dict[str, Entry] = {}
@@ -143,7 +143,7 @@ def test_a_function(conn: psycopg.Connection, dsn: str) -> None:
 
 
 class Shelf:
-    """An exporter of a user's package."""
+    """An exporter in a user's package."""
 
     made: ClassVar[list[tuple[str | None, str]]] = []
     entries: ClassVar[list[Entry]] = []
@@ -175,7 +175,7 @@ def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "shelf"
 
 
-def test_a_class_delivers_for_each_loop(conn: psycopg.Connection, dsn: str, installed_shelf: str) -> None:
+def test_each_loop_makes_an_exporter(conn: psycopg.Connection, dsn: str, installed_shelf: str) -> None:
     make_queue(conn)
     make_export(conn, target="shelf 7")
     refused = "select count(*) from pgcombine.export_quarantine"
@@ -188,7 +188,7 @@ def test_a_class_delivers_for_each_loop(conn: psycopg.Connection, dsn: str, inst
         with ExportWorker(dsn, "search", exporter=exporter, concurrency=2, poll=0.01):
             eventually(lambda: [entry.key for entry in Shelf.entries] == ["fluo"])
             eventually(lambda expected=number + 1: one(conn, refused) == expected)
-        assert Shelf.made == [("shelf 7", "search")] * 3  # one is made at the start, to see that it can be
+        assert Shelf.made == [("shelf 7", "search")] * 3  # one more is made at the start as a check
         assert Shelf.closed >= 3
     with pytest.raises(
         ConfigError, match=r'no installed package has an exporter "kafka" \(entry points of .*: shelf\)'
@@ -198,7 +198,7 @@ def test_a_class_delivers_for_each_loop(conn: psycopg.Connection, dsn: str, inst
     assert (found.returncode, 'has an exporter "kafka"' in found.stderr) == (1, True)
 
 
-def test_what_cant_start(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_refuses_wrong_settings(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
     with pytest.raises(ConfigError, match="delivers to Python: give a function or an exporter"):

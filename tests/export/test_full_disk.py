@@ -1,4 +1,4 @@
-"""Files on a disk that is full: nothing is lost, and no half file is seen."""
+"""Files on a full disk: no entry is lost, and no reader sees a half-written file."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def read(directory: Path) -> dict[str, int]:
-    """What all files tell whose names say that they are complete: the last value of each word by sequence."""
+    """The last value of each word by sequence, from the files whose names mark them as complete."""
     entries = [json.loads(line) for file in directory.glob("*.jsonl") for line in file.read_text().splitlines()]
     return {entry["word"]: entry["new_n"] for entry in sorted(entries, key=lambda entry: entry["seq"])}
 
 
 @pytest.mark.slow
-def test_a_full_disk(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
+def test_full_disk_loses_no_entry(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
     make_queue(conn)
     make_export(conn, exporter="files", target=str(disk), batch=300, buckets=1)
     conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 3, backoff => '1 ms')")
@@ -62,4 +62,4 @@ def test_a_full_disk(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
         finally:
             stop.set()
     assert read(disk) == values(conn)
-    assert {file.suffix for file in disk.iterdir()} == {".jsonl"}  # what failed left nothing
+    assert {file.suffix for file in disk.iterdir()} == {".jsonl"}  # failed writes left no file

@@ -1,4 +1,4 @@
-"""Destinations that hang: they take the connection and never answer. They are given up, and others go on."""
+"""Destinations that accept a connection and never answer: the delivery ends with an error, and other exports go on."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ def state(conn: psycopg.Connection, export: str) -> str:
 
 
 @pytest.mark.parametrize("connected", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool) -> None:
-    """From the beginning, or in the middle of its work. What waits for it is delivered when it is back."""
+def test_worker_gives_up_a_hanging_postgresql(
+    conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool
+) -> None:
+    """It hangs from the start, or after some deliveries. It gets the waiting entries when it answers again."""
     proxy, through = proxied
     make_queue(conn)
     make_export(conn, target)
@@ -68,10 +70,10 @@ def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tupl
     assert state(conn, "stuck") == "up"
 
 
-def test_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_worker_gives_up_a_hanging_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
     make_export(conn, target)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, nobody reads
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel accepts connections, nobody reads
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         make_export(conn, export="stuck", exporter="webhook", target=url)
         conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 2, backoff => '1 ms')")

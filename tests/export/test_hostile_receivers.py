@@ -1,4 +1,4 @@
-"""Receivers of exports by HTTP that are slow on purpose, answer too much, or whose names nobody resolves."""
+"""Hostile HTTP receivers: slow on purpose, with endless answers, or with a host name that is never resolved."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def httpx_is_there() -> None:
 
 @contextmanager
 def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that reads a request and answers as it is told; its URL, and what was asked."""
+    """A server that reads a request and calls ``answer``; yields its URL and the list of requests."""
     asked: list[bytes] = []
     end = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -66,7 +66,7 @@ def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterat
 
 
 def drip(text: bytes) -> Callable[[socket.socket, threading.Event], None]:
-    """A byte each 50 ms, for ever: no single step of a request takes long."""
+    """Send the text, then a byte each 50 ms without an end: no single read takes long."""
 
     def answer(connection: socket.socket, end: threading.Event) -> None:
         connection.sendall(text)
@@ -90,7 +90,7 @@ def deliver(
 
 
 @pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\nX-Slow: "])
-def test_an_answer_by_the_byte_keeps_the_deadline(beginning: bytes) -> None:
+def test_answer_by_the_byte_keeps_the_deadline(beginning: bytes) -> None:
     with (
         receiver(drip(beginning)) as (url, _),
         pytest.raises(DestinationDownError, match=r"took more than 0\.5 s|Protocol"),
@@ -98,7 +98,7 @@ def test_an_answer_by_the_byte_keeps_the_deadline(beginning: bytes) -> None:
         deliver(url)
 
 
-def test_a_request_that_is_read_by_the_byte_keeps_the_deadline() -> None:
+def test_request_read_by_the_byte_keeps_the_deadline() -> None:
     def read_slowly(connection: socket.socket, end: threading.Event) -> None:
         while not end.wait(0.05):
             connection.recv(1)
@@ -108,7 +108,7 @@ def test_a_request_that_is_read_by_the_byte_keeps_the_deadline() -> None:
         WebhookExporter(url, "search", timeout=0.5).deliver([entry])
 
 
-def test_a_handshake_that_never_ends_keeps_the_deadline() -> None:
+def test_endless_handshake_keeps_the_deadline() -> None:
     with (
         receiver(drip(b"\x16\x03\x03\x40\x00")) as (url, _),
         pytest.raises(DestinationDownError, match="ConnectTimeout"),
@@ -116,14 +116,14 @@ def test_a_handshake_that_never_ends_keeps_the_deadline() -> None:
         deliver(url.replace("http:", "https:"), timeout=4)
 
 
-def test_a_connection_that_is_just_being_made_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task of the HTTP client that was never begun would leave a warning."""
+def test_close_ends_a_connection_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing must not leave a task of the HTTP client that never began, which would log a warning."""
     exporter = WebhookExporter("http://127.0.0.1:9/", "search", timeout=4)
     start_soon = TaskGroup.start_soon
 
     def closing(group: TaskGroup, *task: Any) -> None:
         monkeypatch.undo()
-        ends.append(asyncio.ensure_future(exporter._end()))  # its turn comes before the task's
+        ends.append(asyncio.ensure_future(exporter._end()))  # runs before the task of the connection
         start_soon(group, *task)
 
     ends: list[asyncio.Task[None]] = []
@@ -135,7 +135,7 @@ def test_a_connection_that_is_just_being_made_ends(monkeypatch: pytest.MonkeyPat
     gc.collect()
 
 
-def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unresolved_name_keeps_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
     lookup = socket.getaddrinfo
 
@@ -152,12 +152,12 @@ def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.Mo
         answered.set()
 
 
-def test_what_was_taken_is_delivered_however_slow_the_rest_of_the_answer_is() -> None:
+def test_status_counts_before_a_slow_body() -> None:
     with receiver(drip(b"HTTP/1.1 200 OK\r\n\r\n")) as (url, _):
         deliver(url, timeout=60)
 
 
-def test_an_endless_answer_is_read_up_to_a_bound() -> None:
+def test_endless_answer_is_read_up_to_a_bound() -> None:
     def flood(connection: socket.socket, end: threading.Event) -> None:
         connection.sendall(b"HTTP/1.1 422 No\r\n\r\n")
         while not end.is_set():
@@ -167,7 +167,7 @@ def test_an_endless_answer_is_read_up_to_a_bound() -> None:
         deliver(url, timeout=60)
 
 
-def test_compressed_answers_are_not_asked_for_and_not_unpacked() -> None:
+def test_compressed_answers_are_not_unpacked() -> None:
     packed = gzip.compress(b"\0" * 50_000_000, 1)
 
     def answer(connection: socket.socket, _: threading.Event) -> None:
@@ -187,7 +187,7 @@ def test_compressed_answers_are_not_asked_for_and_not_unpacked() -> None:
 
 
 def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A URL may hold a token, and so may a header, of the request or of the answer."""
+    """URLs and headers of requests and answers may hold tokens."""
 
     def answer(connection: socket.socket, _: threading.Event) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nLocation: /?key=t0psecret\r\nContent-Length: 0\r\n\r\n")
@@ -198,13 +198,13 @@ def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
             deliver("http://t0psecret:t0psecret@127.0.0.1:1/t0psecret?t0psecret=t0psecret", timeout=60)
         assert "t0psecret" not in caplog.text
         httpx2 = pytest.importorskip("httpx2")
-        httpx2.get(url.replace("t0psecret", "another"))  # what others do with httpx2 is their affair
+        httpx2.get(url.replace("t0psecret", "another"))  # the log of other users of httpx2 stays unchanged
         assert "another" in caplog.text
         assert "httpcore2" in caplog.text
 
 
 @embedded_only
-def test_a_worker_that_is_stopped_gives_up_a_delivery(conn: psycopg.Connection, dsn: str) -> None:
+def test_stopped_worker_gives_up_a_delivery(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with receiver(drip(b"")) as (url, asked):
         make_export(conn, exporter="webhook", target=url)

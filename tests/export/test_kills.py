@@ -1,4 +1,4 @@
-"""Export workers and servers that are killed at the worst moment."""
+"""Export workers and servers are killed between a delivery and its record: no entry is lost."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from pgcombine.embedded import EmbeddedServer
 
 
 @embedded_only
-def test_killed_between_delivery_and_deletion(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """kill -9 after the destination's commit, before the worker's own: the next worker delivers it all again."""
+def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """The worker is killed after the commit at the destination and before its own: the next worker delivers again."""
     make_queue(conn)
     make_export(conn, target, buckets=1)
     add(conn, {"a": 1, "b": 2, "gone": 3})
     combine_all(conn)
     env = {"PGPASSWORD": conninfo.conninfo_to_dict(target).get("password")}
     with watched(target), psycopg.connect(dsn) as blocker:
-        # what notes the delivery updates this row, and waits
+        # the record of a delivery updates this row, and the trigger makes it wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"
@@ -54,17 +54,17 @@ def test_killed_between_delivery_and_deletion(conn: psycopg.Connection, dsn: str
             process.send_signal(signal.SIGKILL)
             process.wait()
         blocker.rollback()
-        conn.execute("select pg_terminate_backend(%s)", (pid,))  # its server process may not have noticed yet
+        conn.execute("select pg_terminate_backend(%s)", (pid,))  # the killed worker's server process may still run
         conn.execute("drop trigger hold on pgcombine.export_bucket")
         add(conn, {"a": 1, "gone": -3})
         combine_all(conn)
-    assert worker_to(dsn, target).drain() == 5  # what was delivered without a note, and two more
+    assert worker_to(dsn, target).drain() == 5  # the unrecorded entries and two more
     assert exported(target) == values(conn) == {"a": 2, "b": 2}
 
 
 @pytest.mark.slow
-def test_everything_is_restarted(tmp_path: Path) -> None:
-    """The server of queue, export and destination crashes again and again; passes don't wait for the disk."""
+def test_crashes_lose_no_entry(tmp_path: Path) -> None:
+    """One server holds queue, export and destination and crashes repeatedly; passes commit asynchronously."""
     server = EmbeddedServer(tmp_path / "home", settings={"fsync": "on"})
     try:
         dsn = server.start()
@@ -93,7 +93,7 @@ def test_everything_is_restarted(tmp_path: Path) -> None:
             with psycopg.connect(target, autocommit=True) as there:
                 delivered = one(there, "select coalesce(max(pgcombine_seq), 0) from search")
             with psycopg.connect(dsn, autocommit=True) as conn:
-                # no number that the destination has seen is drawn again
+                # the sequence must not repeat a number that the destination has seen
                 assert one(conn, "select nextval('pgcombine.export_sequence')") > delivered >= highest
             highest = delivered
         with psycopg.connect(dsn, autocommit=True) as conn:

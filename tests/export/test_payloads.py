@@ -25,9 +25,9 @@ DEFINITION = Definition(uuid4(), ("word", "n"), 1, {"n": "1"})
         ([("é", 1)], None),
     ],
 )
-def test_what_needs_no_quotes_becomes_lines(rows: list[object], expected: bytes | None) -> None:
+def test_plain_rows_become_copy_lines(rows: list[object], expected: bytes | None) -> None:
     assert lines(encode("wc", DEFINITION, rows)[0]) == expected
 
 
-def test_nothing_is_nothing() -> None:
+def test_no_rows_become_no_lines() -> None:
     assert lines("{}") == b""

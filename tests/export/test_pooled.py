@@ -1,4 +1,4 @@
-"""Export workers whose connections, to both sides, go through PgBouncer in transaction mode."""
+"""Export workers reach the queue and the destination through PgBouncer in transaction mode."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
 
-SERVERS = 6  # connections that each PgBouncer has; two loops take four
+SERVERS = 6  # server connections of each PgBouncer; two loops use four
 
 
 @embedded_only
-def test_both_sides_are_pooled(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_export_works_through_poolers(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
     make_export(conn, target, batch=5)
     stop = threading.Event()
@@ -30,7 +30,7 @@ def test_both_sides_are_pooled(conn: psycopg.Connection, dsn: str, target: str) 
                 eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
             finally:
                 stop.set()
-        # a batch that fails, and one by rows: the failing entry is looked for
+        # a batch fails, so the worker searches for the failing entry
         with psycopg.connect(target, autocommit=True) as direct:
             direct.execute("alter table search add constraint refused check (word <> 'poison')")
         add(conn, {"poison": 1, "x": 1})

@@ -1,4 +1,4 @@
-"""Exports into another PostgreSQL database: it ends equal to the queue's values, and sequences never go back."""
+"""Exports into another PostgreSQL database: its table ends equal to the values, and sequences never go back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgcombine.export.entries import Entry
 from pgcombine.handoff import ownership
 
 
-def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
     add(conn, {"before": 1})
     combine_all(conn)
@@ -43,8 +43,8 @@ def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target:
     assert exported(target) == values(conn) == {"before": 1, "b": 7}
 
 
-def test_servers_with_other_settings(dsn: str, target: str, server: Server) -> None:
-    """Dates, intervals and floating point numbers are the same there, whatever the databases' settings are."""
+def test_values_survive_other_settings(dsn: str, target: str, server: Server) -> None:
+    """Dates, intervals and floating point numbers arrive unchanged when the databases' settings differ."""
     for database, settings in {
         dsn: {"datestyle": "SQL, DMY", "intervalstyle": "sql_standard", "extra_float_digits": "0"},
         target: {"datestyle": "German", "intervalstyle": "iso_8601", "timezone": "Asia/Tokyo"},
@@ -76,10 +76,10 @@ def test_servers_with_other_settings(dsn: str, target: str, server: Server) -> N
 
 
 @pytest.mark.parametrize("compact", [True, False])
-def test_two_workers_beside_passes_and_producers(
+def test_two_workers_deliver_beside_passes_and_producers(
     conn: psycopg.Connection, dsn: str, target: str, compact: bool
 ) -> None:
-    """Two loops on one bucket, four passes at once, few keys: the same keys all the time."""
+    """Two export loops share a bucket beside four concurrent passes; with few keys they deliver the same keys."""
     make_queue(conn)
     make_export(conn, target, buckets=1, compact=compact, batch=7)
     stop = threading.Event()
@@ -103,8 +103,10 @@ def test_two_workers_beside_passes_and_producers(
     assert exported(target) == values(conn)
 
 
-def test_a_destination_that_is_down_for_long(conn: psycopg.Connection, dsn: str, target: str, server: Server) -> None:
-    """10,000 changes wait while it refuses connections; then all of them arrive."""
+def test_entries_wait_for_a_destination_that_is_down(
+    conn: psycopg.Connection, dsn: str, target: str, server: Server
+) -> None:
+    """10,000 changes wait while the destination refuses connections; then all changes arrive."""
     make_queue(conn)
     make_export(conn, target, batch=500)
     conn.execute(
@@ -129,7 +131,7 @@ def test_a_destination_that_is_down_for_long(conn: psycopg.Connection, dsn: str,
     assert one(conn, "select state from pgcombine.destination") == "up"
 
 
-def test_an_entry_that_is_refused_for_its_data(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_entry_refused_for_its_data_is_quarantined(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
     make_export(conn, target)
     with psycopg.connect(target, autocommit=True) as there:
@@ -159,8 +161,8 @@ def refused(conn: psycopg.Connection) -> list[tuple[str, int]]:
     ).fetchall()
 
 
-def test_a_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Nothing is left to do about it, so it leaves the quarantine. Entries of other keys stay."""
+def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """The refused entry leaves the quarantine, since a later entry of its key was delivered. Others stay."""
     make_queue(conn, key=["word text", "day date"])
     make_export(conn, target)
     worker = worker_to(dsn, target)
@@ -177,7 +179,7 @@ def test_a_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connect
         there.execute("alter table search add check (n < 1000)")
     assert deliver(a=1000, b=2000, c=1) == [("a", 1000), ("b", 2000)]
     assert deliver(c=1) == [("a", 1000), ("b", 2000)]
-    assert deliver(a=-1, b=1) == [("b", 2001)]  # the later one of b is refused, too
+    assert deliver(a=-1, b=1) == [("b", 2001)]  # the later entry of b is refused, too
     assert one(conn, "select quarantined from pgcombine.export_status") == 1
     assert deliver(b=-2000) == []
     with psycopg.connect(target) as there:
@@ -189,7 +191,7 @@ def rows_of(there: psycopg.Connection) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_a_delivery_that_fails_supersedes_nothing(conn: psycopg.Connection, dsn: str) -> None:
+def test_failed_delivery_supersedes_nothing(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
     outcome: list[Exception] = [DeliveryRejectedError("no"), DestinationDownError("away")]
@@ -206,8 +208,8 @@ def test_a_delivery_that_fails_supersedes_nothing(conn: psycopg.Connection, dsn:
         outcome.pop(0)
 
 
-def test_without_compaction_each_refused_entry_stays(conn: psycopg.Connection, dsn: str) -> None:
-    """Each counts by itself. A later one of the key that is delivered says nothing of it."""
+def test_refused_entries_stay_without_compaction(conn: psycopg.Connection, dsn: str) -> None:
+    """Each entry counts by itself. A delivered later entry of the key doesn't replace a refused one."""
     make_queue(conn)
     make_export(conn, compact=False)
     got: list[tuple[int, int | None]] = []
@@ -226,8 +228,8 @@ def test_without_compaction_each_refused_entry_stays(conn: psycopg.Connection, d
 
 
 @pytest.mark.slow
-def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """They come first, and fill whole batches; they are quarantined batch by batch, and the destination stays up."""
+def test_many_failing_entries_dont_hold_up_others(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """The failing entries come first and fill whole batches. They are quarantined, and the destination stays up."""
     make_queue(conn)
     make_export(conn, target, buckets=1, batch=500)
     conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
@@ -253,8 +255,8 @@ def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection,
     assert one(conn, "select last_failure from pgcombine.destination") is None
 
 
-def test_a_search_goes_on_where_it_was_ended(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A worker that dies in the middle has quarantined what it had found."""
+def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A worker that dies during the search has already quarantined the failing entries that it found."""
     make_queue(conn)
     make_export(conn, buckets=1, batch=10_000)
     add(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
@@ -277,8 +279,8 @@ def test_a_search_goes_on_where_it_was_ended(conn: psycopg.Connection, dsn: str,
     assert len(rows(conn, "search_exports")) == SEARCH_ENTRIES
 
 
-def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
-    """The server was made anew: what it delivers would be ignored. It is told, and may begin an epoch."""
+def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
+    """A recreated server has older sequences, which the destination ignores. The worker fails until a new epoch."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         make_export(conn, target)
@@ -300,7 +302,7 @@ def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> N
         assert (done.owner, done.epoch) == ("", 1)
         worker_to(anew, target).drain()
         assert exported(target) == values(conn)
-    # the former one is fenced
+    # the former server is fenced
     with psycopg.connect(dsn, autocommit=True) as conn:
         add(conn, {"w1": 1})
         combine_all(conn)
@@ -309,8 +311,8 @@ def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> N
         assert rows(conn, "search_exports") == []
 
 
-def test_a_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """One that was thought dead delivers what another has delivered since, and more: also of a key that is gone."""
+def test_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A late worker delivers entries after another worker delivered newer ones, also of a deleted key."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "gone": 1})

@@ -1,4 +1,4 @@
-"""The reference implementation's own export tests: backlinks, documents with a sequence guard, a tiny batch limit."""
+"""Export tests of the reference implementation: backlinks, documents with a sequence guard, a tiny batch limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = embedded_only
 
 
 class Guarded:
-    """An external store that keeps of each key the value with the highest sequence, and notes what goes back."""
+    """An external store that keeps each key's value with the highest sequence and records sequences that go back."""
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[int, int | None]] = {}
@@ -39,15 +39,15 @@ class Guarded:
 
 
 def pages(conn: psycopg.Connection, links: dict[str, set[str]], page: str, to: set[str]) -> None:
-    """The page links to these from now on: what its backlinks gain and lose is enqueued."""
+    """Set the links of a page, and enqueue the gained and lost backlinks."""
     before = links.get(page, set())
     rows = [(f"{target}<{page}", 1) for target in to - before] + [(f"{target}<{page}", -1) for target in before - to]
     conn.cursor().executemany("insert into pgcombine.wc_updates (word, n) values (%s, %s)", rows)
     links[page] = to
 
 
-def test_backlinks(conn: psycopg.Connection, dsn: str) -> None:
-    """An inverted index of links: as pages change, the store ends with each link from where it comes."""
+def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
+    """The store is an inverted index of links. After the pages change it has exactly their links."""
     make_queue(conn)
     make_export(conn)
     store = Guarded()
@@ -67,7 +67,7 @@ def test_backlinks(conn: psycopg.Connection, dsn: str) -> None:
     assert store.back == []
 
 
-def test_documents_with_a_sequence_guard(conn: psycopg.Connection, dsn: str) -> None:
+def test_sequence_guard_sees_no_old_value(conn: psycopg.Connection, dsn: str) -> None:
     """Four loads of 1000 documents over the same keys, combined and delivered at the same time."""
     make_queue(conn)
     make_export(conn, batch=50)
@@ -97,8 +97,8 @@ def test_documents_with_a_sequence_guard(conn: psycopg.Connection, dsn: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compact", [True, False])
-def test_a_tiny_batch_limit(conn: psycopg.Connection, dsn: str, compact: bool) -> None:
-    """1000 exports, twice, ten at a time."""
+def test_tiny_batches_deliver_everything(conn: psycopg.Connection, dsn: str, compact: bool) -> None:
+    """1000 entries, twice, in batches of ten."""
     make_queue(conn)
     make_export(conn, batch=10, compact=compact)
     store = Guarded()

@@ -1,4 +1,4 @@
-"""``export verify`` names what differs at the destination, and ``export resync`` mends it, while everything goes on."""
+"""``export verify`` names the keys that differ at the destination; ``export resync`` repairs them during writes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def cli(dsn: str, target: str) -> Cli:
-    """``pgcombine export ARGS`` with the password that the registered target lacks."""
+    """Runs ``pgcombine export ARGS`` with the password, which the registered target doesn't hold."""
     password = psycopg.conninfo.conninfo_to_dict(target).get("password")
     return lambda *args: run_cli("export", *args, "--dsn", dsn, env={"PGPASSWORD": password})
 
 
 def found(conn: psycopg.Connection, target: str, **options: float) -> dict[str, str]:
-    """What verify finds: word → problem; moving keys, too."""
+    """The findings of verify: word → problem. Keys that are still moving are included."""
     seen = list(differences(conn, "search", target=target, **options))
     words = {json.loads(key)["word"]: problem for key, problem in seen}
     assert len(words) == len(seen)
@@ -52,7 +52,7 @@ def deliver(conn: psycopg.Connection, dsn: str, target: str) -> None:
 
 
 def make_older(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """The destination's table is an older copy of itself, in five keys."""
+    """Replace the destination's table by an older copy, which differs in five keys."""
     add(conn, {"same": 1, "changed": 1, "deleted": 1, 'it\'s "q", \\ü\n': 1})
     deliver(conn, dsn, target)
     with older(target):
@@ -65,7 +65,7 @@ def make_older(conn: psycopg.Connection, dsn: str, target: str) -> None:
 
 @contextmanager
 def older(target: str) -> Iterator[None]:
-    """At the end of the block the table is as it was at its beginning: a restored backup."""
+    """At the end of the block restore the table as it was at the beginning of the block."""
     with psycopg.connect(target, autocommit=True) as there:
         there.execute("create table older as table search")
         yield
@@ -79,7 +79,7 @@ def restore(there: psycopg.Connection) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_restored_from_an_older_copy(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
+def test_resync_repairs_a_restored_table(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
     make_queue(conn)
     make_export(conn, target)
     make_older(conn, dsn, target)
@@ -120,7 +120,7 @@ def test_a_table_restored_from_an_older_copy(conn: psycopg.Connection, dsn: str,
     assert rows(conn, "search_exports") == []
 
 
-def test_a_table_changed_by_hand(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_resync_repairs_a_manually_changed_table(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "b": 2, "c": 3, "d": 4, "gone": 5, "same": 6})
@@ -142,8 +142,8 @@ def test_a_table_changed_by_hand(conn: psycopg.Connection, dsn: str, target: str
 
 
 @pytest.mark.slow
-def test_waiting_and_refused_entries(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A key whose entry waits doesn't differ, it is moving. One whose entry was refused differs."""
+def test_verify_reports_refused_but_not_waiting_entries(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A key with a waiting entry counts as moving. A key whose entry was refused differs."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "b": 1, "gone": 1})
@@ -161,10 +161,10 @@ def test_waiting_and_refused_entries(conn: psycopg.Connection, dsn: str, target:
     assert found(conn, target) == {"b": "other"}
 
 
-def test_a_key_that_changes_between_the_two_looks(
+def test_key_that_changes_between_two_reads_is_moving(
     conn: psycopg.Connection, dsn: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each time its value has been read, it gets another one, which is delivered before the table is read."""
+    """After each read of the key's value, the key changes, and the change is delivered before the table is read."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"hot": 1, "a": 1})
@@ -187,8 +187,8 @@ def test_a_key_that_changes_between_the_two_looks(
     assert found(conn, target, timeout=0.0) == {"hot": "moving"}
 
 
-def test_keys_and_values_of_many_types(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Composite keys with quotes; what is delivered by COPY, or as JSON, is what verify expects."""
+def test_verify_compares_many_types(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Keys have several columns and quotes. Values delivered by COPY or as JSON are equal for verify."""
     make_queue(
         conn,
         key=['"a ""b" text', "at timestamptz", "f float8", "r int4range"],
@@ -229,10 +229,10 @@ def test_keys_and_values_of_many_types(conn: psycopg.Connection, dsn: str, targe
 
 @pytest.mark.slow
 @pytest.mark.parametrize("buckets_per_partition", [1, 2])
-def test_with_writers_passes_and_workers(
+def test_resync_works_beside_writers_and_workers(
     conn: psycopg.Connection, dsn: str, target: str, buckets_per_partition: int
 ) -> None:
-    """Verify finds nothing while all is well. The table is restored in between; at the end it is equal."""
+    """Verify finds nothing until the test restores an old table; after resync the table is equal."""
     make_queue(conn, buckets_per_partition=buckets_per_partition)
     make_export(conn, target, batch=50)
     words = [f"w{number}" for number in range(3000)]
@@ -267,7 +267,7 @@ def test_with_writers_passes_and_workers(
             eventually(
                 lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
             )
-            resync(conn, "search", target=target)  # what was moving at the first one
+            resync(conn, "search", target=target)  # the keys that were moving during the first resync
             eventually(
                 lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
             )
@@ -279,7 +279,7 @@ def test_with_writers_passes_and_workers(
 
 @pytest.mark.slow
 @embedded_only
-def test_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """Every second of 5000 keys differs, and each is sent once."""
     make_queue(conn)
     make_export(conn, target)
@@ -301,8 +301,8 @@ def test_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: st
     assert exported(target) == values(conn)
 
 
-def test_a_pass_under_way(conn: psycopg.Connection, dsn: str) -> None:
-    """A key is sent again with the value of the pass that runs over its bucket; other buckets aren't waited for."""
+def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str) -> None:
+    """Resync of a key waits for the pass over its bucket and sends the new value; other buckets need no wait."""
     make_queue(conn)
     make_export(conn)
     word, other = word_in(conn, 1), word_in(conn, 2)
@@ -327,8 +327,8 @@ def test_a_pass_under_way(conn: psycopg.Connection, dsn: str) -> None:
     assert len(seen) == 2
 
 
-def test_resync_in_sql(conn: psycopg.Connection) -> None:
-    """Each key once, over all buckets or one by one; bad calls write nothing."""
+def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
+    """Each key is sent once, with all buckets or bucket by bucket. Wrong calls write nothing."""
     make_queue(conn, buckets=8, buckets_per_partition=4)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -360,7 +360,7 @@ def test_resync_in_sql(conn: psycopg.Connection) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exporter", ["python", "files"])
-def test_exporters_that_cannot_be_read_back(
+def test_verify_refuses_exporters_that_cannot_be_read(
     conn: psycopg.Connection, dsn: str, cli: Cli, exporter: str, tmp_path: Path
 ) -> None:
     make_queue(conn)
@@ -379,8 +379,8 @@ def test_exporters_that_cannot_be_read_back(
     assert found == [("a", None, 1), ("b", None, 2)]
 
 
-def test_every_key(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
-    """``--all`` doesn't need the destination."""
+def test_resync_sends_every_key(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
+    """``resync --all`` doesn't read the destination."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "b": 2})
@@ -402,7 +402,9 @@ def closed(server: Server, target: str) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_destination_that_is_down(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
+def test_verify_reports_a_destination_that_is_down(
+    conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli
+) -> None:
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1})
@@ -419,8 +421,8 @@ def test_a_destination_that_is_down(conn: psycopg.Connection, dsn: str, target: 
     assert found(conn, target) == {}
 
 
-def test_a_table_that_is_missing(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """It is made, as a worker makes it, and every key is missing there."""
+def test_verify_creates_a_missing_table(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Verify creates the table as a worker does, and reports every key as missing."""
     make_queue(conn)
     make_export(conn, target, target_table='"my schema"."my ""table"')
     with psycopg.connect(target, autocommit=True) as there:
@@ -439,7 +441,7 @@ def test_a_table_that_is_missing(conn: psycopg.Connection, dsn: str, target: str
 
 
 @pytest.mark.slow
-def test_no_such_export_and_another_server(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
+def test_verify_refuses_unknown_and_foreign_exports(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
     make_queue(conn)
     make_export(conn, target)
     for verb in ("verify", "resync"):
@@ -455,8 +457,10 @@ def test_no_such_export_and_another_server(conn: psycopg.Connection, dsn: str, t
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_a_destination_that_is_ahead(conn: psycopg.Connection, dsn: str, target: str, deleted: bool) -> None:
-    """This server was restored from an older backup: resync can't help, own does."""
+def test_own_repairs_a_destination_that_is_ahead(
+    conn: psycopg.Connection, dsn: str, target: str, deleted: bool
+) -> None:
+    """A server restored from an older backup can't repair the destination by resync, only by ``export own``."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "b": 1, "c": 1, "same": 1})
@@ -472,7 +476,7 @@ def test_a_destination_that_is_ahead(conn: psycopg.Connection, dsn: str, target:
     with pytest.raises(ExportError, match=r'is ahead of this server, for example at {"word": .*export own search'):
         resync(conn, "search", target=target)
     ownership.own(conn, "search")
-    # until the full state is delivered, and other keys are swept, nothing is a difference
+    # until the full state is delivered and other keys are deleted, verify reports no difference
     assert set(found(conn, target, timeout=0.0).values()) <= {"moving"}
     deliver(conn, dsn, target)
     assert found(conn, target) == {}
@@ -486,8 +490,8 @@ def fails(call: Callable[[], object]) -> Exception:
 
 
 @pytest.mark.slow
-def test_interrupted(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A resync is killed when the first bucket is written and another one waits for a pass. It is run again."""
+def test_killed_resync_can_be_run_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A resync is killed after the first bucket, while it waits for a pass; a second resync completes the work."""
     make_queue(conn)
     make_export(conn, target)
     words = [word_in(conn, bucket) for bucket in range(4)]
@@ -548,8 +552,10 @@ TYPES = {
     ],
 )
 @embedded_only
-def test_column_of_another_type(conn: psycopg.Connection, dsn: str, target: str, kind: str, column: str) -> None:
-    """A value differs exactly if it isn't the same any more after a way through the column's type."""
+def test_verify_compares_a_column_of_another_type(
+    conn: psycopg.Connection, dsn: str, target: str, kind: str, column: str
+) -> None:
+    """A value differs exactly if a cast to the column's type and back changes it."""
     make_queue(conn, value=[f"n {kind} last(at)", "at bigint max"], delete_when=None)
     make_export(conn, target)
     samples = {f"w{number}": sample for number, sample in enumerate(SAMPLES[kind])}
@@ -569,7 +575,7 @@ def test_column_of_another_type(conn: psycopg.Connection, dsn: str, target: str,
         assert found(conn, target) == dict.fromkeys(lossy, "other")
 
 
-def test_key_of_another_type(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_verify_compares_a_key_of_another_type(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn, key=["word numeric"])
     make_export(conn, target)
     conn.execute("insert into pgcombine.wc_updates values (0.125, 1), (7, 1)")
@@ -580,8 +586,8 @@ def test_key_of_another_type(conn: psycopg.Connection, dsn: str, target: str) ->
 
 
 @pytest.mark.parametrize("rebuckets", [(16,), (16, 4)], ids=str)
-def test_rebucketed_meanwhile(conn: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]) -> None:
-    """Between two buckets the queue gets others: some keys may be left out, and the caller is told."""
+def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]) -> None:
+    """A rebucket between two buckets may leave keys out, so resync raises an error."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -599,8 +605,8 @@ def test_rebucketed_meanwhile(conn: psycopg.Connection, dsn: str, rebuckets: tup
         assert "run the resync again" in str(calls[0].result())
 
 
-def test_rebucketed_while_one_bucket_is_waited_for(conn: psycopg.Connection, dsn: str) -> None:
-    """In SQL, too, no key of the bucket is left out."""
+def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str) -> None:
+    """The SQL function, too, raises an error instead of leaving out keys."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -619,8 +625,8 @@ def test_rebucketed_while_one_bucket_is_waited_for(conn: psycopg.Connection, dsn
                 passing.commit()
 
 
-def test_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Verify takes the rights to read the queue and to deliver; resync also the one to operate."""
+def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Verify needs the rights to read the queue and to export; resync also needs the right to operate."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1})

@@ -1,4 +1,4 @@
-"""An idle export worker sleeps, and is woken by what makes work for it, not by the clock."""
+"""An idle export worker sleeps until a notification of new work, not until its next poll."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = 3600.0  # seconds between two polls
 
 
 class Receiver:
-    """Keeps what it is given; refuses connections while it is down."""
+    """Keeps the words of delivered entries; raises ConnectionRefusedError while it is down."""
 
     def __init__(self) -> None:
         self.down = False
@@ -66,7 +66,7 @@ def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, 
     assert receiver.words == [f"w{number}" for number in range(5)]
 
 
-def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: str) -> None:
+def test_only_a_sleeping_worker_is_notified(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
     with psycopg.connect(dsn, autocommit=True) as listener:
@@ -76,7 +76,7 @@ def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: 
         with psycopg.connect(dsn, autocommit=True) as sleeper:
             assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s::regclass)", EXPORTS) == "taken"
             change(conn, "a")
-        eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping one is")
+        eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping worker is notified")
 
 
 def test_resumed_destination_and_retried_entries_wake_the_worker(
@@ -101,7 +101,7 @@ def test_resumed_destination_and_retried_entries_wake_the_worker(
 def test_worker_retries_an_unreachable_destination_after_its_back_off(
     conn: psycopg.Connection, dsn: str, receiver: Receiver
 ) -> None:
-    """Not before, and not only at the next look."""
+    """The worker retries after the back-off, neither earlier nor as late as the next poll."""
     make_queue(conn)
     make_export(conn)
     conn.execute(

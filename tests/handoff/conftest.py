@@ -1,4 +1,4 @@
-"""Three servers for a module's tests (five where asked for), fresh databases for each test."""
+"""Three servers (five with the mark ``servers``) for the whole session, and new databases for each test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _numbers = count(1)
 
 
 def remember_passwords(pool: dict[str, Cluster]) -> None:
-    """For replayers: the addresses that they have of the other servers hold none."""
+    """Write a password file for replayers, since registered addresses hold no passwords."""
     lines = [f"127.0.0.1:{one.proxy.port}:*:{one.user}:{one.password}\n" for one in pool.values()]
     file = Path(os.environ["PGPASSFILE"])
     file.write_text("".join(lines), encoding="utf-8")
@@ -26,7 +26,7 @@ def remember_passwords(pool: dict[str, Cluster]) -> None:
 
 @pytest.fixture(scope="session")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cluster]]:
-    """The servers that were started so far, by name; they live until the end of the session."""
+    """The servers started so far, by name; they run until the end of the session."""
     started: dict[str, Cluster] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGPASSFILE", str(tmp_path_factory.mktemp("pass") / "pgpass"))
@@ -52,11 +52,11 @@ def clusters(
     chosen = {name: pool[name] for name in names}
     for cluster in chosen.values():
         cluster.fresh(database)
-    return chosen  # the databases stay until the servers end: to drop one takes a checkpoint
+    return chosen  # databases aren't dropped, since each drop takes a checkpoint
 
 
 @pytest.fixture
 def queue(clusters: dict[str, Cluster]) -> Iterator[ReplicatedQueue]:
-    """The queue on all of them."""
+    """The queue ``wc`` on all servers."""
     with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "wc", timeout=4.0) as queue:
         yield queue

@@ -23,12 +23,12 @@ from pgcombine.handoff.reading import Reading
 from pgcombine.handoff.retained import drop_retained
 
 Clusters = dict[str, Cluster]
-LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first: it asks those that failed just now, too
+LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first, since it also asks servers that failed a moment ago
 ALL = {"good": 1, "bad": 1}
 
 
 def queue_on(clusters: Mapping[str, Cluster], first: str) -> ReplicatedQueue:
-    """With ``first`` as coordinator."""
+    """The queue with ``first`` as the first coordinator."""
     return ReplicatedQueue(dsns({first: clusters[first], **clusters}), "wc", timeout=4.0)
 
 
@@ -66,7 +66,7 @@ def repair(cluster: Cluster) -> repairing.Repaired:
 
 @pytest.fixture
 def refused(clusters: Clusters) -> Clusters:
-    """Of a write by way of coordinator b, a has refused one update."""
+    """Server a has refused one update of a write whose coordinator was b."""
     refuse_bad(clusters["a"])
     with queue_on(clusters, "b") as queue:
         queue.enqueue([("good", 1), ("bad", 1)], level="QUORUM")
@@ -109,7 +109,7 @@ def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
 
 
 def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters) -> None:
-    """The server itself knows what it refused, and has it: a repair tries again."""
+    """The server itself keeps what it refused, so a repair can retry the update."""
     cut_off(refused["b"])
     left = {name: refused[name] for name in "ac"}
     for cluster in left.values():
@@ -135,7 +135,7 @@ def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters
 
 
 def test_update_refused_through_two_coordinators_counts_once(refused: Clusters) -> None:
-    """A caller that retried by way of another coordinator, and two replayers: both hold the same update."""
+    """A caller retried through a second coordinator, so the replayers of both hold the same refused update."""
     with refused["b"].connect() as b, refused["c"].connect() as c:
         row = b.execute("select to_jsonb(q) from pgcombine.handoff_quarantine q").fetchone()
         c.execute(
@@ -155,7 +155,7 @@ def test_update_refused_through_two_coordinators_counts_once(refused: Clusters) 
         assert dict(conn.execute("select * from pgcombine.wc_values").fetchall()) == ALL
 
 
-def test_a_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
+def test_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
     with refused["b"].connect() as conn:
         rebuilding.rebuild(conn, refused["b"].direct, "c", ["a"])
     for reading in readings(refused, ["good", "bad"]):
@@ -170,7 +170,7 @@ def test_a_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, dict.fromkeys("abc", 0))
 
 
-# a hint that can't be delivered
+# A hint that can't be delivered
 
 
 BROKEN = {
@@ -188,8 +188,8 @@ BROKEN = {
         for what, change in BROKEN.items()
     ],
 )
-def test_a_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
-    """Neither that of its queue nor those of others; the server isn't paused, and doesn't call itself complete."""
+def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
+    """Other hints of all queues are delivered. The server isn't paused, and its readings are incomplete."""
     with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
         queue.enqueue([("first", 1)], level="ALL")
         cut_off(clusters["b"])
@@ -229,7 +229,7 @@ def test_a_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> Non
 
 @contextmanager
 def backup(cluster: Cluster, directory: Path) -> Iterator[None]:
-    """Whatever the block does, the server's files are those of before at the end, under the same identity."""
+    """At the end of the block restore the server's files from its beginning, with the same identity."""
     files, saved = cluster.embedded.home / "postgres", directory / "backup"
     cluster.stop()
     shutil.copytree(files, saved, symlinks=True)
@@ -250,7 +250,7 @@ def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> Non
 
 @pytest.mark.parametrize("coordinator", ["b", "a"], ids=["of others", "its own"])
 def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coordinator: str, tmp_path: Path) -> None:
-    """No delivery has come since: the others know what it had acknowledged, or sent as their coordinator."""
+    """Without a delivery since the restore, the other servers still know what this server acknowledged or sent."""
     some_writes(clusters, coordinator, 4, 5)
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, coordinator, 5, 3)
@@ -263,8 +263,8 @@ def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coo
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 35}, True, ())
 
 
-def test_a_single_write_that_is_forgotten_is_noticed(clusters: Clusters, tmp_path: Path) -> None:
-    """The last one, a moment after the one before: a standby that lagged took the place."""
+def test_reading_notices_a_single_forgotten_write(clusters: Clusters, tmp_path: Path) -> None:
+    """Only the last write is missing, as after a switch to a standby that lagged."""
     some_writes(clusters, "b", 4, 5)
     with backup(clusters["a"], tmp_path):
         with queue_on(clusters, "a") as queue:
@@ -275,7 +275,7 @@ def test_a_single_write_that_is_forgotten_is_noticed(clusters: Clusters, tmp_pat
 
 
 def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_path: Path) -> None:
-    """c had a hint there: who keeps the text says that c lacks the write."""
+    """The coordinator forgot a hint for c. A server that retains the payload reports that c lacks the write."""
     some_writes(clusters, "a", 4, 5)
     with backup(clusters["a"], tmp_path):
         cut_off(clusters["c"])
@@ -288,7 +288,7 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
 
 
 def test_reading_knows_a_write_whose_coordinator_is_lost(clusters: Clusters, tmp_path: Path) -> None:
-    """What a coordinator had noted is lost with it. The other servers noted it when they dropped the texts."""
+    """The coordinator's record is lost with it, but the other servers recorded the write when they dropped payloads."""
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
@@ -345,7 +345,7 @@ def reason(coordinator: Cluster, destination: str) -> tuple[str, str]:
 
 @pytest.fixture
 def waiting(clusters: Clusters) -> Clusters:
-    """All have x = 1. A write of x = 10 waits at a for c."""
+    """All servers have x = 1. A hint of a write x = 10 waits at a for c."""
     with queue_on(clusters, "a") as queue:
         queue.enqueue([("x", 1)], level="ALL")
         cut_off(clusters["c"])
@@ -353,8 +353,8 @@ def waiting(clusters: Clusters) -> Clusters:
     return clusters
 
 
-def test_hints_of_a_dropped_queue_are_no_ones(waiting: Clusters) -> None:
-    """It is dropped and created again on all servers."""
+def test_drop_removes_the_hints_of_a_queue(waiting: Clusters) -> None:
+    """The queue is dropped and created again on all servers, and the old hints are dropped."""
     late = hint_at(waiting["a"])
     assert [drop(cluster) for cluster in waiting.values()] == [
         ['queue "wc" is dropped with 1 writes that other servers lack, and 0 updates that they refused'], [], []
@@ -396,7 +396,7 @@ def hint_at(coordinator: Cluster) -> Hint:
 
 
 def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Clusters) -> None:
-    """It has the queue of before, and mixes nothing; nobody takes its values for the queue's."""
+    """The server still has the old queue. It mixes no writes of both, and no reading uses its values."""
     for name in "ab":
         drop(waiting[name])
         create(waiting[name])
@@ -418,8 +418,8 @@ def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Cluster
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 100}, True, ())
 
 
-def test_a_queue_that_is_dropped_on_one_server_only(waiting: Clusters) -> None:
-    """It gets no hints of the one before, and lacks its writes, until it is rebuilt."""
+def test_queue_recreated_on_one_server_needs_a_rebuild(waiting: Clusters) -> None:
+    """The new queue gets no hints of the dropped queue, and lacks its writes until a rebuild."""
     drop(waiting["c"])
     create(waiting["c"])
     waiting["c"].proxy.heal()
@@ -441,7 +441,7 @@ def test_a_queue_that_is_dropped_on_one_server_only(waiting: Clusters) -> None:
 
 @pytest.mark.slow
 def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Clusters) -> None:
-    """It can't know that there was one. A replayer tells it, but no role that may only write does."""
+    """The server never had the dropped queue. A replayer may set its generation; a role that only writes can't."""
     with queue_on({name: clusters[name] for name in "ab"}, "a") as queue:
         queue.enqueue([("x", 1)], level="ALL")
     for cluster in clusters.values():
@@ -452,7 +452,7 @@ def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Cl
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
-        later = uuid.UUID(int=shape ^ 7)  # the generation is in the last bits
+        later = uuid.UUID(int=shape ^ 7)  # the last bits of the shape are the generation
         conn.execute("set role pgcombine_writer")
         with pytest.raises(psycopg.Error, match="was dropped and created again"):
             conn.execute(

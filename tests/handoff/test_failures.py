@@ -1,4 +1,4 @@
-"""The failures that handoff survives. At the end: every acknowledged write counted once everywhere, no hints."""
+"""Failures that handoff survives: in the end every server counts each acknowledged write once and has no hints."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Clusters = dict[str, Cluster]
 
 
 @pytest.mark.servers("abcde")
-def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
-    """1: five servers, three replicas, one down, three writes at ALL."""
+def test_writes_survive_one_replica_that_is_down(clusters: Clusters) -> None:
+    """Failure 1: of five servers with three replicas one is down during three writes at ALL."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=3) as queue:
         with clusters["a"].connect() as conn:
             conn.execute("select pgcombine_internal.handoff_handshake('a')")
@@ -59,12 +59,12 @@ def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
     agreed({name: clusters[name] for name in "bd"}, {})
 
 
-def test_a_replica_fails_after_the_caller_was_answered(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """2: it took the write's delivery, and its answer and its commit are lost with it."""
+def test_write_survives_a_replica_that_fails_after_the_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 2: the replica took the delivery of a write, but its answer and its commit are lost with it."""
     clusters["c"].proxy.black_hole()
     assert queue.enqueue([("fluo", 1)], level="ONE").acked[:1] == ("a",)
     clusters["c"].kill()
-    for _ in range(2):  # it restarts twice
+    for _ in range(2):  # let the replica restart twice
         clusters["c"].start()
         clusters["c"].kill()
     clusters["c"].start()
@@ -74,8 +74,8 @@ def test_a_replica_fails_after_the_caller_was_answered(queue: ReplicatedQueue, c
 
 
 @pytest.mark.slow
-def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """2: stopped, not dead: its kernel takes connections and bytes. Writes at ONE and QUORUM go on."""
+def test_writes_survive_a_hanging_replica(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 2: the server is stopped, but its kernel accepts connections. Writes at ONE and QUORUM go on."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].freeze()
     for level in ("ONE", "QUORUM") * 5:
@@ -89,8 +89,8 @@ def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_the_home_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The write goes to the next coordinator with the same token; the first did it as well, when it goes on."""
+def test_write_survives_a_hanging_coordinator(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The write goes to the next coordinator with the same token. The first coordinator also applies it later."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["a"].freeze()
     receipt = queue.enqueue([("fluo", 1)], level="QUORUM")
@@ -101,8 +101,8 @@ def test_the_home_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """3: in the middle of the transaction."""
+def test_write_survives_a_server_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 3: the kill comes in the middle of the transaction."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as blocker:
         blocker.autocommit = False
@@ -118,8 +118,8 @@ def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: C
 
 
 @pytest.mark.slow
-def test_a_server_is_killed_after_its_commit_before_its_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """3: the hint stays, and its delivery is a duplicate."""
+def test_write_survives_a_server_killed_before_its_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 3: the hint stays, and its next delivery is a duplicate."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.lose_reply_to = b"handoff_apply"
     with pytest.raises(IndeterminateError):
@@ -133,8 +133,8 @@ def test_a_server_is_killed_after_its_commit_before_its_answer(queue: Replicated
     assert figures(clusters["a"])["c"] == (1, 1, 0)
 
 
-def test_the_coordinator_is_killed_after_the_commit(clusters: Clusters) -> None:
-    """4: kill -9 of the caller's process: nothing was delivered, all of it is hinted."""
+def test_hints_survive_a_killed_caller(clusters: Clusters) -> None:
+    """Failure 4: the caller is killed with -9. Nothing was delivered yet, but hints exist for all servers."""
     code = f"""
         import os, signal
         from pgcombine import ReplicatedQueue
@@ -150,8 +150,8 @@ def test_the_coordinator_is_killed_after_the_commit(clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_home_is_killed_after_the_commit(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """4: the coordinator itself, before any delivery; it has the hints when it is back."""
+def test_hints_survive_a_killed_coordinator(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 4: the coordinator is killed before any delivery; it has the hints after its restart."""
     for name in "bc":
         clusters[name].proxy.refuse = True
     assert queue.enqueue([("fluo", 1)], level="ONE").hinted == ("b", "c")
@@ -175,7 +175,7 @@ def tried(call: Callable[[], object]) -> object:
 
 
 def fill(clusters: Clusters, writes: int) -> dict[str, int]:
-    """So many writes of ten updates, their hints for c left at a, those for b delivered; the sums."""
+    """Make writes of ten updates each: hints for c stay at a, those for b are delivered. Return the sums."""
     clusters["c"].proxy.refuse = True
     expected: dict[str, int] = {}
     with ReplicatedQueue(dsns(clusters), "wc", level="ONE", timeout=4) as queue:
@@ -195,12 +195,14 @@ def waiting(coordinator: Cluster, destination: str) -> int:
         return int(one(conn, "select count(*) from pgcombine.handoff_hint where destination = %s", destination))
 
 
-def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) -> None:
-    """5: what it had delivered is delivered again, and noticed: as many duplicates as deliveries that were repeated."""
+def test_killed_replayer_causes_only_duplicates(clusters: Clusters) -> None:
+    """Failure 5: the next replayer repeats the deliveries, and the server counts each as a duplicate."""
     expected = fill(clusters, 30)
     with clusters["a"].connect() as blocker:
         blocker.autocommit = False
-        blocker.execute("lock table pgcombine.handoff_delivery in share mode")  # it can't record what it delivered
+        blocker.execute(
+            "lock table pgcombine.handoff_delivery in share mode"
+        )  # the replayer can't record its deliveries
         arguments = ("replicas", "run", "--min-age", "0", "--dsn", clusters["a"].direct)
         with start_cli(*arguments, env={"PGCOMBINE_HOME": None}) as replayer:
             eventually(lambda: len(tokens(clusters["c"])) == 30)
@@ -213,8 +215,8 @@ def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) 
 
 
 @pytest.mark.slow
-def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """6: to the coordinator as well; a write may be taken by one coordinator after the other."""
+def test_writes_survive_one_way_and_flapping_links(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 6: links to the coordinator fail, too, so several coordinators may take the same write in turn."""
     queue.enqueue([("fluo", 1)], level="ALL")
     count = 1
     ways = [("c", "to_client"), ("c", "to_server"), ("a", "to_client"), ("a", "to_server"), ("b", "to_client")]
@@ -229,7 +231,7 @@ def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, c
                 except (IndeterminateError, UnavailableError):
                     continue
             else:
-                pytest.fail("two of three servers are well, and no write came through")
+                pytest.fail("no write succeeded although two of three servers were reachable")
             count += 1
         clusters[name].proxy.heal()
     replay_all(clusters)
@@ -237,8 +239,8 @@ def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, c
 
 
 @pytest.mark.slow
-def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> None:
-    """6: the first coordinator took the write, nobody heard of it, and it is gone for good."""
+def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> None:
+    """Failure 6: the first coordinator took the write, its answer was lost, and the server is lost for good."""
     token = new_token()
     with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
         alone.enqueue([("other", 1)])
@@ -258,8 +260,8 @@ def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> N
             assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
 
 
-def test_a_server_that_is_back_is_asked_as_soon_as_a_level_needs_it(clusters: Clusters) -> None:
-    """It failed for so long that it is avoided for many seconds; its first answer ends that for all callers."""
+def test_recovered_server_is_asked_when_a_level_needs_it(clusters: Clusters) -> None:
+    """After many failures callers avoid a server for seconds; its first answer ends that for all callers."""
 
     def fails_for_long() -> None:
         for _ in range(12):
@@ -292,8 +294,8 @@ def test_a_server_that_is_back_is_asked_as_soon_as_a_level_needs_it(clusters: Cl
 
 
 @pytest.mark.slow
-def test_a_reading_has_time_for_a_server_that_failed_lately(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """It is asked when another one turns out to hang."""
+def test_reading_asks_a_server_that_failed_lately(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The reading asks the server that failed lately once another server hangs."""
     queue.enqueue([("fluo", 1)], level="ALL")
     for _ in range(12):
         queue._servers["b"].failed()
@@ -303,8 +305,8 @@ def test_a_reading_has_time_for_a_server_that_failed_lately(queue: ReplicatedQue
 
 
 @pytest.mark.slow
-def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Certain that nothing was written, or not certain: two errors."""
+def test_errors_tell_whether_a_write_may_exist(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Callers get one error if nothing was written for certain, and another if that is unknown."""
     for cluster in clusters.values():
         cluster.proxy.refuse = True
     with pytest.raises(UnavailableError, match="nothing was written"):
@@ -314,8 +316,8 @@ def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
     agreed(clusters, {})
 
 
-def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """7: refused before anything is written; or, by choice, taken without a hint, and the server is marked."""
+def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 7: the write is refused as a whole or, by option, taken without a hint, and the server is marked."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
@@ -345,8 +347,8 @@ def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> Non
     assert len(tokens(clusters["a"]) - tokens(clusters["c"])) == 1
 
 
-def test_a_disk_is_full(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """7: as PostgreSQL reports it: an insert fails with 53100. A replica gets hints; another server coordinates."""
+def test_writes_survive_a_full_disk(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 7: inserts fail with 53100 (disk full). Hints for a full replica wait; another server coordinates."""
     for name in "ca":
         token = new_token()
         eventually(lambda token=token: tried(lambda: queue.enqueue([("fluo", 1)], token, level="ALL")))
@@ -364,8 +366,8 @@ def test_a_disk_is_full(queue: ReplicatedQueue, clusters: Clusters) -> None:
     agreed(clusters, {"fluo": 4})
 
 
-def test_one_update_of_five_hundred_does_not_fit(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """8: the others land, it is quarantined with the reason; so do the writes before and after it."""
+def test_one_bad_update_of_five_hundred_is_quarantined(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 8: one update is quarantined with its reason; all other updates and writes are applied."""
     with clusters["c"].connect() as conn:
         conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
     queue.enqueue([("before", 1)], level="ONE")
@@ -388,8 +390,8 @@ def test_one_update_of_five_hundred_does_not_fit(queue: ReplicatedQueue, cluster
         assert held[0][4] == [{"word": "fluo", "n": "5000"}]
 
 
-def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """8: the server is paused and nothing is lost; resumed when the queue is as it should be, it gets everything."""
+def test_server_with_another_definition_is_paused(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 8: the server is paused, and hints wait; after a correction and a resume it gets all writes."""
     definition = "'wc', '{word text}', '{n bigint sum}', buckets => 4"
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine.drop_queue('wc')")
@@ -412,8 +414,8 @@ def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clu
     agreed(clusters, {"fluo": 1})
 
 
-def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """9: by its name, or, where that is the same, by its id."""
+def test_another_server_at_the_address_gets_nothing(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 9: replayers recognize the other server by its name or, if the names are equal, by its id."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.target, right = clusters["b"].proxy.target, clusters["c"].proxy.target
     clusters["c"].proxy.cut()
@@ -438,8 +440,8 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
     agreed(clusters, {"fluo": 2})
 
 
-def test_a_copy_is_refused(clusters: Clusters) -> None:
-    """9: a dump restored into another cluster has the name and the id, and another system identifier."""
+def test_copy_of_a_server_is_refused(clusters: Clusters) -> None:
+    """Failure 9: a dump restored into another cluster has the same name and id but another system identifier."""
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
@@ -450,8 +452,8 @@ def test_a_copy_is_refused(clusters: Clusters) -> None:
         assert one(conn, "select epoch from pgcombine_internal.handoff_handshake('c')") == 2
 
 
-def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """9: it has forgotten a write that it had acknowledged: paused, and marked for repair; its hints are kept."""
+def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 9: the server forgot an acknowledged write. It is paused and marked for repair, and its hints stay."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["c"].connect() as conn:
@@ -472,14 +474,14 @@ def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) 
     assert waiting(clusters["a"], "c") == 1
 
 
-def test_a_home_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """9: all writes came through it, so the others know of none that it acknowledged, but of those that it sent."""
+def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 9: all writes came through this server. The others know only which writes it sent."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         before = conn.execute("table pgcombine.handoff_token").fetchall()
     first = before[0][0]
 
-    def written() -> bool:  # what is sent is noted once a second at most
+    def written() -> bool:  # a coordinator records what it sent at most once a second
         queue.enqueue([("fluo", 10)], level="ALL")
         with clusters["b"].connect() as b, clusters["c"].connect() as c:
             noted = [one(conn, "select pgcombine_internal.handoff_last('a')") for conn in (b, c)]
@@ -511,7 +513,7 @@ def test_a_home_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters
 
 
 def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
-    """10: nothing is delivered twice, nothing is left."""
+    """Failure 10: nothing is delivered twice, and no hint is left."""
     expected = fill(clusters, 60)
     replayers = [Replayer(clusters["a"].direct, min_age=0) for _ in range(2)]
     threads = [threading.Thread(target=replayer.replay, kwargs={"force": True}) for replayer in replayers]
@@ -525,8 +527,8 @@ def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_half_a_million_hints_while_writers_go_on(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """10: 1000 writes of 500 updates; two replayers; a writer meanwhile."""
+def test_replayers_deliver_half_a_million_updates_beside_a_writer(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 10: 1000 writes of 500 updates, two replayers, and a writer beside them."""
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
     page = [(f"w{i % 97}", 1) for i in range(500)]

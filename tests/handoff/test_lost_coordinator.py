@@ -1,6 +1,6 @@
-"""A coordinator that is lost for good, with its hints: another server has what was acknowledged, and forwards it.
+"""A coordinator is lost for good with its hints: another server has the acknowledged writes and forwards them.
 
-Until then no reading calls itself complete.
+Before the repair no reading is complete.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def kept(clusters: Mapping[str, Cluster]) -> dict[str, int]:
 
 
 def dropped(cluster: Cluster) -> int:
-    """How many texts go, after a moment in which what has just come is left alone."""
+    """The number of retained payloads that a cleanup drops; the most recent payloads stay for a moment."""
     with cluster.connect() as conn:
         conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
     with open_peer(cluster.name, cluster.direct, 5).connection as coordinator:
@@ -71,7 +71,7 @@ def dropped(cluster: Cluster) -> int:
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
     """Servers b and c: w3 is on b alone and w4 on c alone. Their coordinator, a, which had the hints, is gone."""
-    with queue_on(clusters, timeout=60) as queue:  # a server that was cut off is connected again after a while
+    with queue_on(clusters, timeout=60) as queue:  # reconnecting to a server that was cut off takes a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
             cut_off(clusters[down])
@@ -86,7 +86,7 @@ def survivors(clusters: Clusters) -> Clusters:
 
 
 def test_servers_forward_writes_of_a_lost_coordinator(survivors: Clusters, clusters: Clusters) -> None:
-    """A rebuild would lose one and is refused; repair brings both."""
+    """A rebuild would lose one write and is refused; a repair forwards both writes."""
     without(clusters, "a")
     with survivors["b"].connect() as conn, pytest.raises(ReplicaError, match=r"1 writes.*replicas repair") as refused:
         rebuilding.rebuild(conn, survivors["b"].direct, "c", ["b"])
@@ -101,7 +101,7 @@ def test_servers_forward_writes_of_a_lost_coordinator(survivors: Clusters, clust
 
 @pytest.mark.slow
 def test_reading_is_incomplete_before_the_repair(survivors: Clusters, clusters: Clusters) -> None:
-    """Whether the lost server is asked and doesn't answer, isn't named by the reader, or was removed."""
+    """In three cases: the lost server is asked but doesn't answer, the reader doesn't name it, or it was removed."""
     for level in ("ONE", "QUORUM"):
         with queue_on(clusters) as queue:
             reading = queue.get(["w3", "w4"], level=level)
@@ -132,7 +132,7 @@ def combined(clusters: Mapping[str, Cluster]) -> None:
 
 @pytest.mark.slow
 def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
-    """The lost server is removed. A new one by its name has the queue, but isn't rebuilt: it may lack all writes."""
+    """A new server with the name of the lost one has the queue but isn't rebuilt, so it may lack all writes."""
     with queue_on(clusters) as queue:
         queue.enqueue([("w0", 1)], level="ALL")
     replay_all(clusters)
@@ -145,7 +145,7 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
         make_queue(conn)
     clusters["a"].proxy.heal()
     with queue_on(clusters) as queue:
-        for name in ("nobody", "a", "b", "c"):  # the others get to know it again when one of them is a coordinator
+        for name in ("nobody", "a", "b", "c"):  # a server registers the new one when it becomes a coordinator
             if name != "nobody":
                 with queue_on({name: clusters[name], **clusters}) as writer:
                     writer.enqueue([("w1", 1)], level="ALL")
@@ -163,7 +163,7 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_readers_count_a_late_write_of_a_lost_coordinator(survivors: Clusters, clusters: Clusters) -> None:
-    """A client delivers after everything was compared. Who has the write keeps it, so readers know who lacks it."""
+    """A client delivers after the comparison. The server with the write retains it, so readers know who lacks it."""
     with clusters["a"].connect() as conn:
         digest, shape, payload, coordinator = conn.execute(
             "select h.digest, h.shape, h.payload, s.id from pgcombine.handoff_hint h, pgcombine.handoff_server s "
@@ -193,9 +193,9 @@ def test_payloads_are_dropped_when_all_servers_have_the_write(queue: ReplicatedQ
     cut_off(clusters["c"])
     queue.enqueue([("w1", 1)], level="QUORUM")
     assert kept(clusters)["b"] == 2
-    assert dropped(clusters["b"]) == 0  # c doesn't answer
+    assert dropped(clusters["b"]) == 0  # c doesn't answer, so both payloads stay
     clusters["c"].proxy.heal()
-    assert dropped(clusters["b"]) == 1  # c has the first
+    assert dropped(clusters["b"]) == 1  # c has the first write
     replay_all(clusters)
     assert [dropped(clusters[name]) for name in "abc"] == [0, 1, 1]
     assert kept(clusters) == {"a": 0, "b": 0, "c": 0}
@@ -218,7 +218,7 @@ def test_replayer_drops_retained_payloads(queue: ReplicatedQueue, clusters: Clus
 
 
 def test_last_hint_leaves_no_payload(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Where no other hint of a write waits, all others have it."""
+    """When the last hint of a write is delivered, all servers have the write."""
     for name in "bc":
         cut_off(clusters[name])
     queue.enqueue([("w0", 1)], level="ONE")
@@ -233,7 +233,7 @@ def test_last_hint_leaves_no_payload(queue: ReplicatedQueue, clusters: Clusters)
 
 @pytest.mark.slow
 def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
-    """It is reported. If the coordinator is lost, repair names the writes that nobody can forward. The marks stay."""
+    """A full quota is reported. After a loss of the coordinator, repair names the writes that no server can forward."""
     for cluster in clusters.values():
         with cluster.connect() as conn:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (cluster.name,))
@@ -247,13 +247,15 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
     cut_off(clusters["a"])
     survivors = without(clusters, "a")
     done = run_cli("replicas", "repair", "--dsn", survivors["c"].direct)
-    assert "knows no other server to compare with" in done.stderr  # it was away when the others met
+    assert (
+        "knows no other server to compare with" in done.stderr
+    )  # c was unreachable when the others registered each other
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert f"c lacks 1 writes, such as {token}: no server retains its payload" in done.stderr
     with queue_on(survivors) as queue:
         reading = queue.get(["w0"], level="ALL")
-        assert (reading.complete, reading.needs_repair) == (True, ("c",))  # b has all that there is
+        assert (reading.complete, reading.needs_repair) == (True, ("c",))  # b has all remaining writes
     with survivors["b"].connect() as conn:
         rebuilding.rebuild(conn, survivors["b"].direct, "c", ["b"], force=True)
     assert repair(survivors["b"]).lacking == {}
@@ -263,7 +265,7 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_answer_keeps_the_marks(survivors: Clusters, clusters: Clusters) -> None:
+def test_silent_server_keeps_the_marks(survivors: Clusters, clusters: Clusters) -> None:
     without(clusters, "a")
     cut_off(survivors["c"])
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
@@ -275,7 +277,7 @@ def test_a_server_that_does_not_answer_keeps_the_marks(survivors: Clusters, clus
     assert repair(survivors["b"]).marked == []
 
 
-def test_a_mark_that_is_made_meanwhile_stays(survivors: Clusters, clusters: Clusters) -> None:
+def test_mark_made_during_a_repair_stays(survivors: Clusters, clusters: Clusters) -> None:
     without(clusters, "a")
     comparison = uuid.uuid4()
     with survivors["b"].connect() as conn:
@@ -286,8 +288,8 @@ def test_a_mark_that_is_made_meanwhile_stays(survivors: Clusters, clusters: Clus
     assert repair(survivors["b"]).marked == []
 
 
-def test_a_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Nor is it by one that comes while a rebuild is in progress, or after one that was killed."""
+def test_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Nor do marks replace it that come during a rebuild, or after a killed rebuild."""
     queue.enqueue([("w0", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'updates that it refused were dropped')")
@@ -298,8 +300,8 @@ def test_a_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clu
 
 
 @pytest.mark.slow
-def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Clusters) -> None:
-    """What a server forgot, or refused, is in no comparison of tokens."""
+def test_repair_keeps_marks_of_forgotten_writes(survivors: Clusters, clusters: Clusters) -> None:
+    """A comparison of tokens doesn't find writes that a server forgot or refused."""
     without(clusters, "a")
     with survivors["b"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'it has forgotten writes')")
@@ -309,7 +311,7 @@ def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Cluster
 
 
 def test_removal_of_a_server_without_hints_needs_no_repair(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """It answers: with hints it isn't removed, without them nobody needs repair."""
+    """A server that answers isn't removed while hints wait; without hints no server needs repair after the removal."""
     cut_off(clusters["c"])
     queue.enqueue([("w0", 1)], level="QUORUM")
     queue.close()
@@ -335,7 +337,7 @@ def test_removal_of_a_server_without_writes_needs_no_repair(queue: ReplicatedQue
 
 @pytest.mark.slow
 def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
-    """A write that is on b alone, whose coordinator is lost, and then b is lost, too: the copy forwards it."""
+    """A write is on b alone; its coordinator is lost, then b is lost. The server copied from b forwards the write."""
     with queue_on(clusters) as queue:
         cut_off(clusters["c"])
         queue.enqueue([("w3", 1)], level="QUORUM")
@@ -352,8 +354,8 @@ def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
     agreed(survivors, {"w3": 1})
 
 
-def test_an_empty_server_needs_no_writer(clusters: Clusters) -> None:
-    """Its rebuild tells it who the others are, and who holds the queue. So it can repair them, and its texts go."""
+def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
+    """The rebuild registers the other servers on it, so it can repair them and drop its retained payloads."""
     cut_off(clusters["c"])
     with queue_on(clusters) as queue:
         queue.enqueue([("w3", 1)], level="QUORUM")
@@ -373,8 +375,8 @@ def test_an_empty_server_needs_no_writer(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
-    """With replicas=3 of 5, and large writes: each survivor gets its keys of what the others have."""
+def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
+    """With three replicas on five servers and large writes, each survivor gets its keys from the others."""
     rows = [(f"w{number}", 1) for number in range(50)]
     with queue_on(clusters, replicas=3) as queue:
         queue.enqueue(rows, level="ALL")
@@ -400,7 +402,7 @@ def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
                 ('{"{' + ",".join(word for word, _ in rows) + '}"}',),
             ).fetchall()
     assert sum(placed.values()) == sum(count for (count,) in holders)
-    with queue_on(clusters, replicas=3) as queue:  # its place is kept for an empty server of its name
+    with queue_on(clusters, replicas=3) as queue:  # the lost server's keys wait for an empty server of its name
         queue.enqueue(rows, level="QUORUM")
     for cluster in survivors.values():
         with cluster.connect() as conn:
@@ -409,8 +411,8 @@ def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_a_removal_moves_no_key(clusters: Clusters) -> None:
-    """Keys stay where writers place them: a hint brings its server no other key, and an empty server gets its own."""
+def test_removal_moves_no_key(clusters: Clusters) -> None:
+    """A removal doesn't change the servers of a key: hints bring no other key, an empty server gets its old keys."""
     rows = [(f"w{number}", 1) for number in range(50)]
     cut_off(clusters["b"])
     with queue_on(clusters, replicas=3) as queue:
@@ -451,14 +453,14 @@ LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 def test_reading_sees_a_write_or_says_that_it_is_incomplete(
     clusters: Clusters, written: Level, lost: str | None
 ) -> None:
-    """The table of the page, for each level of reading: after a write at a level, one server is lost.
+    """For each level of writing and reading, one server is lost after a write.
 
-    The write is on as few servers as its level allows. A reading sees it or says that it isn't complete. Once the lost
-    server is removed and the others are compared, it is seen, unless only the lost server had it.
+    The write is on as few servers as its level allows. A reading has the write or is incomplete. Once the lost server
+    is removed and the others are repaired, readings have the write, unless only the lost server had it.
     """
     down = {"ONE": "bc", "QUORUM": "c", "ALL": ""}[str(written)]
     with queue_on(clusters) as queue:
-        queue.enqueue([("w0", 1)], level="ALL")  # now all know each other
+        queue.enqueue([("w0", 1)], level="ALL")  # the servers register each other
         for name in down:
             cut_off(clusters[name])
         queue.enqueue([("w", 1)], level=written)
@@ -473,7 +475,7 @@ def test_reading_sees_a_write_or_says_that_it_is_incomplete(
             reading = queue.get(["w"], level=level)
             assert reading.values == ({"w": 1} if holders else {})
             assert lost is None or not reading.complete
-        if lost is None:  # at first those that were away are perhaps avoided
+        if lost is None:  # readers may avoid the unreachable servers for a moment
             eventually(lambda: queue.get(["w"], level="ONE").complete)
     if lost is None:
         return
@@ -492,14 +494,14 @@ def test_reading_sees_a_write_or_says_that_it_is_incomplete(
 
 
 @pytest.mark.slow
-def test_a_level_that_needs_a_lost_server_is_missed(survivors: Clusters, clusters: Clusters) -> None:
+def test_level_that_needs_a_lost_server_fails(survivors: Clusters, clusters: Clusters) -> None:
     with queue_on(clusters) as queue, pytest.raises(IndeterminateError):
         queue.enqueue([("w5", 1)], level="ALL")
 
 
 @pytest.mark.slow
 def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The replayer of b could not deliver, then the caller could. So no hint is left by which b would notice."""
+    """After a failed replay at b the caller delivers the write itself, so b has no hint that would tell it."""
     token = new_token()
     cut_off(clusters["c"])
     with queue_on({name: clusters[name] for name in "bac"}) as other:

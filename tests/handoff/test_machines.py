@@ -1,4 +1,4 @@
-"""What machines do: standbys and promotions, clocks that are wrong, disks that are full."""
+"""Events of machines: standbys and promotions, wrong clocks, full disks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Clusters = dict[str, Cluster]
 
 
 def token_of(offset: timedelta) -> UUID:
-    """A token made by a clock that is wrong by so much."""
+    """A token from a clock that is wrong by ``offset``."""
     moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
     return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 
 
-def test_a_standby_is_not_the_server(queue: ReplicatedQueue, clusters: Clusters, tmp_path: Path) -> None:
-    """9: it is read-only and says so: hints wait for the server itself."""
+def test_standby_gets_no_hints(queue: ReplicatedQueue, clusters: Clusters, tmp_path: Path) -> None:
+    """Failure 9: a standby is read-only, so hints wait for the server itself."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].standby(tmp_path / "standby") as standby:
         clusters["c"].proxy.target = urlsplit(standby.server).port or 0
@@ -57,7 +57,7 @@ def test_a_standby_is_not_the_server(queue: ReplicatedQueue, clusters: Clusters,
 
 
 def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) -> None:
-    """9: promoted, it is the server: it has its identity, its tokens and its hints."""
+    """Failure 9: a promoted standby has the identity, the tokens and the hints of its server."""
     with ReplicatedQueue(dsns(clusters), "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("fluo", 1)])
         eventually(lambda: not any(hints(clusters).values()))
@@ -81,8 +81,8 @@ def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) ->
         agreed(servers, {"fluo": 11})
 
 
-def test_a_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """9: ahead and behind; what is of another day to come, or older than may be retried, is refused as a whole."""
+def test_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Failure 9: hours ahead or behind are harmless. Tokens days ahead, or older than the retention, are refused."""
     for hours in (-100, -5, 5, 23):
         token = token_of(timedelta(hours=hours))
         for _ in range(2):
@@ -95,7 +95,7 @@ def test_a_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, cluste
 
 
 def test_server_refuses_hints_that_seem_too_old(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """9: its clock is two weeks ahead, or it forgets sooner: it can't know, so it refuses; nothing is lost silently."""
+    """Failure 9: a server with a clock two weeks ahead, or a shorter retention, refuses old hints with an error."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as conn, clusters["a"].connect() as coordinator:
         conn.execute("update pgcombine.handoff_server set retention = '1 hour'")
@@ -114,7 +114,7 @@ def test_server_refuses_hints_that_seem_too_old(queue: ReplicatedQueue, clusters
 
 @pytest.fixture(autouse=True)
 def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The servers in containers have no certificates, which a replayer demands beyond this machine."""
+    """Allow connections without TLS: the server in a container has no certificate, which a replayer demands."""
     monkeypatch.setenv("PGSSLMODE", "prefer")
 
 
@@ -147,7 +147,7 @@ def cramped(clusters: Clusters) -> Iterator[tuple[Clusters, str]]:
 
 
 def fits(conn: psycopg.Connection) -> bool:
-    """Whether a little more fits on the disk; it is there then."""
+    """Insert some bytes and return whether the disk had room for them."""
     try:
         conn.execute("insert into filler select repeat('x', 1000) from generate_series(1, 100)")
     except psycopg.errors.DiskFull:
@@ -157,7 +157,7 @@ def fits(conn: psycopg.Connection) -> bool:
 
 @pytest.mark.docker
 def test_servers_survive_a_full_disk(cramped: tuple[Clusters, str]) -> None:
-    """7: on a replica: hints wait until there is room; on the coordinator: the next one takes the write."""
+    """Failure 7: hints for a full replica wait for room; a write at a full coordinator goes to the next one."""
     others, dsn = cramped
     servers = {**dsns(others), "d": dsn}
     with psycopg.connect(dsn, autocommit=True) as conn, ReplicatedQueue(servers, "wc", timeout=4) as queue:

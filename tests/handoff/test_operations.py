@@ -1,4 +1,4 @@
-"""What an operator does: registering servers, looking at hints, delivering, giving up, comparing."""
+"""Operators register servers, list hints, deliver or discard hints, and compare servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.fixture
 def hinted(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
-    """One write of two updates waits for c at a, another was delivered."""
+    """A hint of one write with two updates waits at a for c; another write was delivered."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
@@ -57,7 +57,7 @@ def test_addresses_hold_no_password(hinted: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
+def test_commands_refuse_an_unregistered_server(hinted: Clusters) -> None:
     for words in (
         ("replicas", "show", "d"),
         ("replicas", "replay", "d"),
@@ -73,10 +73,13 @@ def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
     assert 'invalid quota of server "b": 0 updates (' in refused
 
 
-def test_a_schema_of_another_version_delivers_nothing(hinted: Clusters) -> None:
+def test_replayer_refuses_a_schema_of_another_version(hinted: Clusters) -> None:
     with hinted["a"].connect() as coordinator:
         coordinator.execute("update pgcombine.repeatable set digest = 'another'")
-    for words, status in ((("replicas", "run"), 3), (("replicas", "run", "--once"), 1)):  # 3: a supervisor restarts it
+    for words, status in (
+        (("replicas", "run"), 3),
+        (("replicas", "run", "--once"), 1),
+    ):  # supervisors restart a daemon on status 3
         assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)
     assert hints(hinted)["a"] == 1
 
@@ -93,7 +96,7 @@ def test_hints_are_shown_with_their_updates(hinted: Clusters) -> None:
     assert "is not registered" in call(hinted, "replicas", "show", "x", status=1)
 
 
-def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
+def test_commands_pause_resume_and_replay(hinted: Clusters) -> None:
     call(hinted, "replicas", "pause", "c")
     assert "2 updates still wait" in call(hinted, "replicas", "replay", "c", status=1)
     call(hinted, "replicas", "resume", "c")
@@ -112,8 +115,8 @@ def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
     ]
 
 
-def test_truncated_hints_are_missed(hinted: Clusters) -> None:
-    """Nothing goes silently: the server is marked, and a comparison names the write that it lacks."""
+def test_truncation_marks_the_server(hinted: Clusters) -> None:
+    """A truncation marks the server, and a comparison names the write that the server lacks."""
     assert told(hinted, "replicas", "verify", "c")["hinted"] == 1
     with hinted["a"].connect() as conn:
         token = one(conn, "select token::text from pgcombine.hint")
@@ -124,7 +127,7 @@ def test_truncated_hints_are_missed(hinted: Clusters) -> None:
     assert 'server "c" differs in 1 write' in done.stderr
 
 
-def test_a_replayer_ends_when_told(hinted: Clusters) -> None:
+def test_replayer_ends_on_a_signal(hinted: Clusters) -> None:
     arguments = ("replicas", "run", "--min-age", "0", "--poll", "0.1", "--json", "--dsn", hinted["a"].direct)
     with start_cli(*arguments) as replayer:
         eventually(lambda: not any(hints(hinted).values()))
@@ -136,7 +139,7 @@ def test_a_replayer_ends_when_told(hinted: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
+def test_worker_delivers_hints_by_option(hinted: Clusters) -> None:
     with hinted["a"].connect() as conn:
         conn.execute("update pgcombine.handoff_hint set since = since - interval '1 minute'")
     with start_cli("worker", "--handoff", "--dsn", hinted["a"].direct) as worker:
@@ -148,7 +151,7 @@ def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_another_server_takes_the_place(hinted: Clusters) -> None:
+def test_replacement_takes_the_place_of_a_server(hinted: Clusters) -> None:
     with hinted["c"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_identify('c')")
     assert "it has another id" in call(hinted, "replicas", "replay", "c", status=1)
@@ -161,7 +164,7 @@ def test_another_server_takes_the_place(hinted: Clusters) -> None:
 
 @pytest.mark.slow
 def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
-    """And what is older than the retention is refused, since nobody knows any more whether it was applied."""
+    """Writes older than the retention are refused, since their tokens are dropped."""
     call(hinted, "replicas", "replay", "c")
     with hinted["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")
@@ -169,7 +172,7 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
         old = f"{partitions} and inhrelid = 'pgcombine.handoff_token_20230630'::regclass"
         assert one(conn, old) == 1
         conn.execute("select pgcombine_internal.handoff_clean_up()")
-        assert one(conn, partitions) == 3  # today's and those of two days to come
+        assert one(conn, partitions) == 3  # the partitions of today and of the next two days
         server, shape = conn.execute(
             "select id, pgcombine_internal.handoff_shape('wc') from pgcombine.handoff_server"
         ).fetchone()
@@ -182,12 +185,12 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_totals_are_added_up(hinted: Clusters) -> None:
+def test_clean_up_adds_deliveries_to_totals(hinted: Clusters) -> None:
     call(hinted, "replicas", "replay", "c")
     before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")]
     with hinted["a"].connect() as conn:
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 4
-        conn.execute(  # what was delivered within ten seconds of the last delivery is kept by itself
+        conn.execute(  # deliveries in the ten seconds before the last delivery aren't added to the totals yet
             "update pgcombine.handoff_delivery d set at = d.at - interval '1 minute' where d.at < "
             "(select max(l.at) from pgcombine.handoff_delivery l where l.destination = d.destination)"
         )
@@ -196,16 +199,16 @@ def test_totals_are_added_up(hinted: Clusters) -> None:
     assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")] == before == [(2, 0)] * 2
 
 
-def test_the_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """It is exceeded by what comes between two measurements; nothing of that is lost."""
-    queue.enqueue([("fluo", 1)], level="ALL")  # the servers know each other
+def test_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Writes between two measurements may exceed the quota; no write is lost."""
+    queue.enqueue([("fluo", 1)], level="ALL")  # the servers register each other
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
         conn.execute("select pgcombine_internal.handoff_register('c', %s, max_rows => 3)", (address,))
         measured = "update pgcombine.handoff_replica set measured_at = %s::timestamptz where name = 'c'"
-        conn.execute(measured, ("infinity",))  # the second doesn't end
+        conn.execute(measured, ("infinity",))  # no new measurement is due
         for _ in range(5):
             queue.enqueue([("fluo", 1), ("spark", 1)], level="ONE")
         assert one(conn, "select sum(updates) from pgcombine.handoff_hint where destination = 'c'") == 10
@@ -217,7 +220,7 @@ def test_the_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: C
     agreed(clusters, {"fluo": 6, "spark": 5})
 
 
-def test_a_write_that_meets_a_removal_registers_the_server_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_write_during_a_removal_registers_the_server_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["a"].connect() as conn, clusters["a"].connect() as other:

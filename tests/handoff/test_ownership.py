@@ -1,4 +1,4 @@
-"""One of several servers owns an export: the destination ends equal to its values, whoever delivered before."""
+"""One of several servers owns an export: after a change of owner the destination equals the new owner's values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.fixture
 def target(clusters: Clusters) -> Iterator[str]:
-    """A database on c, which takes no part otherwise."""
+    """A database on c, which holds no queue in these tests."""
     with psycopg.connect(clusters["c"].server, autocommit=True) as conn:
         conn.execute("drop database if exists search with (force)")
         conn.execute("create database search")
@@ -39,7 +39,7 @@ def both(clusters: Clusters, target: str) -> Iterator[ReplicatedQueue]:
             make_export(conn, target, batch=5)
     with ReplicatedQueue({name: clusters[name].dsn for name in "ab"}, "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("first", 1), ("gone", 1)])
-        with clusters["b"].connect() as conn:  # b has been no coordinator yet
+        with clusters["b"].connect() as conn:  # register the servers on b, which was no coordinator yet
             operations.add(
                 conn,
                 "a",
@@ -71,7 +71,7 @@ def test_new_owner_delivers_from_its_epoch_on(both: ReplicatedQueue, clusters: C
     combined(clusters["a"])
     with clusters["b"].connect() as conn:
         combine_all(conn)
-        assert rows(conn, "search_exports") == []  # who doesn't own it keeps none
+        assert rows(conn, "search_exports") == []  # a server that doesn't own the export keeps no entries
     deliver(clusters["a"], target)
     assert exported(target) == combined(clusters["a"])
     both.enqueue([("second", 2), ("gone", 1)])
@@ -88,16 +88,16 @@ def test_new_owner_delivers_from_its_epoch_on(both: ReplicatedQueue, clusters: C
     assert exported(target) == combined(clusters["a"])
 
 
-def test_the_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
-    """It has not heard that another server owns the export, and goes on: what it delivers is refused, also of keys that
-    the new owner lacks. Its worker notes it and ends to write entries."""
+def test_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+    """The former owner doesn't know of the change. The destination refuses its entries, also of keys that the new owner
+    lacks. Then its worker records the loss, and its passes write no more entries."""
     combined(clusters["a"])
     with watched(target):
         deliver(clusters["a"], target)
         both.enqueue([("second", 2), ("gone", -1)], level="ONE")
         replay_all({name: clusters[name] for name in "ab"})
         combined(clusters["b"])
-        with clusters["a"].connect() as conn:  # a value that b hasn't
+        with clusters["a"].connect() as conn:  # a value that b lacks
             conn.execute("insert into pgcombine.wc_updates (word, n) values ('stray', 1)")
             conn.execute(
                 "insert into pgcombine.wc_updates (word, n) select 'stray' || i, 1 from generate_series(1, 20) i"
@@ -128,10 +128,10 @@ def test_the_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, t
     clusters["a"].proxy.heal()
 
 
-def test_an_owner_without_values_leaves_none(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+def test_owner_without_values_empties_the_destination(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     combined(clusters["a"])
     deliver(clusters["a"], target)
-    with clusters["b"].connect() as conn:  # as if it combined them to nothing
+    with clusters["b"].connect() as conn:  # b loses its values, as if they combined to nothing
         combine_all(conn)
         write_values(conn, "delete from pgcombine.wc_values")
     owned(clusters["b"])
@@ -141,7 +141,7 @@ def test_an_owner_without_values_leaves_none(both: ReplicatedQueue, clusters: Cl
         assert one(conn, "select count(*) from search where pgcombine_deleted") == 2
 
 
-def test_a_rebuilt_owner_delivers_everything_anew(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+def test_rebuilt_owner_delivers_everything_again(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     combined(clusters["a"])
     deliver(clusters["a"], target)
     with clusters["a"].connect() as conn:
@@ -156,7 +156,7 @@ def test_a_rebuilt_owner_delivers_everything_anew(both: ReplicatedQueue, cluster
     assert exported(target) == combined(clusters["a"]) == {"first": 1, "gone": 1}
 
 
-def test_who_can_not_own(clusters: Clusters) -> None:
+def test_servers_without_the_export_can_not_own_it(clusters: Clusters) -> None:
     with clusters["a"].connect() as conn:
         with pytest.raises(ExportNotFoundError):
             ownership.own(conn, "search")

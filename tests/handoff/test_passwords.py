@@ -1,4 +1,4 @@
-"""A replayer keeps its passwords: whoever answers at a registered address isn't told them."""
+"""A replayer doesn't send its password to an impostor at a registered address."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WELCOME = message(b"R", struct.pack("!I", 0)) + message(b"Z", b"I")
 
 @contextmanager
 def impostor(asks: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that takes anybody's start, without TLS, and asks for a password so; its port, and what it is sent."""
+    """A fake server without TLS that asks for a password by ``asks``; yields its port and the messages it gets."""
     told: list[bytes] = []
     end = threading.Event()
 
@@ -68,7 +68,7 @@ def impostor(asks: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 @embedded_only
 @pytest.mark.parametrize("asks", [CLEARTEXT, MD5, WELCOME], ids=["cleartext", "md5", "nothing"])
-def test_an_impostor_is_told_nothing(
+def test_impostor_gets_no_password(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, asks: bytes
 ) -> None:
     make_queue(conn)
@@ -85,15 +85,15 @@ def test_an_impostor_is_told_nothing(
         )
         Replayer(dsn, min_age=0, timeout=5).replay(force=True)
     assert told
-    assert all(b"user\0app" in start for start in told)  # starts, and no answer to the question
+    assert all(b"user\0app" in start for start in told)  # only startup messages, no passwords
     reason = str(one(conn, "select reason from pgcombine.destination where name = 'b'"))
     assert "authentication method requirement" in reason
     assert one(conn, "select count(*) from pgcombine.handoff_hint") == 1
 
 
 @embedded_only
-def test_an_address_that_leads_elsewhere_is_not_opened(conn: psycopg.Connection, dsn: str) -> None:
-    """Though somebody has written it into the table."""
+def test_address_with_other_settings_is_not_opened(conn: psycopg.Connection, dsn: str) -> None:
+    """Even an address written directly into the table is refused."""
     make_queue(conn)
     conn.execute(
         "select pgcombine_internal.handoff_handshake('a'), pgcombine_internal.handoff_register('b', 'host=b.example')"
@@ -121,23 +121,23 @@ def test_an_address_that_leads_elsewhere_is_not_opened(conn: psycopg.Connection,
         ("postgresql://app@localhost.example/db", {"require_auth": "scram-sha-256", "sslmode": "verify-full"}),
     ],
 )
-def test_what_is_demanded(address: str, demands: dict[str, str]) -> None:
+def test_remote_address_requires_tls_and_scram(address: str, demands: dict[str, str]) -> None:
     given = conninfo_to_dict(address)
     assert conninfo_to_dict(registered("b", address)) == given | demands
 
 
-def test_what_is_demanded_where_the_environment_says_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_from_the_environment_requires_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "b.example")
     assert conninfo_to_dict(registered("b", "dbname=app"))["sslmode"] == "verify-full"
 
 
-def test_the_environment_may_say_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_overrides_the_requirements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSSLMODE", "require")
     monkeypatch.setenv("PGREQUIREAUTH", "none")
     assert conninfo_to_dict(registered("b", "host=b.example")) == {"host": "b.example"}
 
 
 @pytest.mark.parametrize("more", ["hostaddr=192.0.2.1", "service=x", "passfile=/x", "options=-cx=y", "sslmode=disable"])
-def test_more_than_an_address_is_refused(more: str) -> None:
+def test_other_settings_in_an_address_are_refused(more: str) -> None:
     with pytest.raises(ReplicaError, match=f"sets {more.partition('=')[0]}: register it again"):
         registered("b", f"host=b {more}")

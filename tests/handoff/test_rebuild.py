@@ -1,5 +1,7 @@
-"""Rebuilding a server from others: afterwards it is equal, and every acknowledged write is counted once, whoever writes
-meanwhile. And what a server refused: retried, dropped, carried over."""
+"""A rebuilt server equals its sources and counts each acknowledged write once, also beside writers.
+
+Further tests retry, drop or copy the updates that a server refused.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def equal(clusters: Clusters, name: str, at: str = "a") -> None:
 def removed(clusters: Clusters, lost: str) -> None:
     for name, cluster in clusters.items():
         if name != lost:
-            with cluster.connect() as conn, suppress(ReplicaError):  # a server may not know it
+            with cluster.connect() as conn, suppress(ReplicaError):  # the server may lack this registration
                 operations.remove(conn, lost, timeout=1)
 
 
@@ -50,7 +52,7 @@ def cut_off(cluster: Cluster) -> None:
 
 
 def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:
-    """Write it, and retry it until it is acknowledged."""
+    """Write the rows, and retry until the write is acknowledged."""
     token = new_token()
     deadline = time.monotonic() + 60
     while True:
@@ -64,7 +66,7 @@ def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:
 
 @contextmanager
 def writing(clusters: Clusters, counts: dict[str, int]) -> Iterator[None]:
-    """A writer beside the block, which counts what was acknowledged."""
+    """Run a writer beside the block; it adds acknowledged updates to ``counts``."""
     stop = threading.Event()
 
     def write() -> None:
@@ -85,8 +87,8 @@ def writing(clusters: Clusters, counts: dict[str, int]) -> Iterator[None]:
         thread.join()
 
 
-def test_a_server_whose_hints_are_gone(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Marked for repair; values, pending updates and tokens come from another one, and writers go on."""
+def test_server_without_its_hints_is_rebuilt(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The server is marked for repair. Values, pending updates and tokens come from another server beside writers."""
     queue.enqueue([("fluo", 1), ("w0", 1)], level="ALL")
     with clusters["b"].connect() as conn:
         combine_all(conn)
@@ -114,8 +116,8 @@ def test_a_server_whose_hints_are_gone(queue: ReplicatedQueue, clusters: Cluster
             assert one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'") is None
 
 
-def test_an_empty_server_takes_the_place_of_a_lost_one(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Its queue is made as well; the coordinators know it without being told."""
+def test_empty_server_replaces_a_lost_one(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The rebuild also creates the queue; coordinators accept the server without another command."""
     for number in range(20):
         queue.enqueue([(f"w{number % 3}", number)], level="ALL")
     queue.close()
@@ -134,8 +136,8 @@ def test_an_empty_server_takes_the_place_of_a_lost_one(queue: ReplicatedQueue, c
     equal(clusters, "c")
 
 
-def test_a_server_from_an_older_backup(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """It is paused since it forgot writes: after the rebuild it gets its hints, and none of them twice."""
+def test_server_from_an_older_backup_is_rebuilt(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The server forgot writes, so it is paused. After the rebuild it gets each hint exactly once."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     queue.enqueue([("fluo", 10)], level="ALL")
@@ -159,8 +161,8 @@ def test_a_server_from_an_older_backup(queue: ReplicatedQueue, clusters: Cluster
     agreed(clusters, {"fluo": 111})
 
 
-def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A hint at one coordinator for the source, none for the server: the copy has it none the less."""
+def test_rebuild_first_delivers_hints_to_the_source(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """A write has a hint for the source but none for the rebuilt server; the copy still has the write."""
     queue.enqueue([("fluo", 1)], level="ALL")
     for name in "bc":
         cut_off(clusters[name])
@@ -180,8 +182,8 @@ def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: Replicate
     agreed(clusters, {"fluo": 11})
 
 
-def test_writes_that_no_source_has_are_not_lost(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Their coordinator is gone with its hints; the server that is to be rebuilt is the last that has them."""
+def test_rebuild_refuses_to_lose_writes(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The coordinator is lost with its hints, and only the server to be rebuilt has the writes: it is refused."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["b"])
     kept = queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -204,7 +206,7 @@ def test_writes_that_no_source_has_are_not_lost(queue: ReplicatedQueue, clusters
             assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 11
 
 
-def test_writes_that_no_source_has_are_lost_by_force(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_forced_rebuild_loses_writes(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["b"])
     queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -218,8 +220,8 @@ def test_writes_that_no_source_has_are_lost_by_force(queue: ReplicatedQueue, clu
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Nothing has changed but the mark; meanwhile the server takes no writes, others do."""
+def test_killed_rebuild_can_be_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """A killed rebuild changes only the mark. Until the next rebuild the server takes no writes; others do."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["c"])
     queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -238,7 +240,7 @@ def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: 
             with ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone, pytest.raises(UnavailableError) as refused:
                 alone.enqueue([("fluo", 1)])
             assert "this server is being rebuilt" in str(refused.value)
-            # its end awaits the write to c, too, which may come after the answers of the others
+            # close() also waits for the write to c, which may end after the other answers
             with ReplicatedQueue({name: cluster.dsn for name, cluster in clusters.items()}, "wc") as other:
                 assert "c" not in other.enqueue([("fluo", 100)], level="QUORUM").acked
             rebuilder.kill()
@@ -254,11 +256,11 @@ def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: 
     equal(clusters, "c")
 
 
-def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """It delivers nothing to the server that it doesn't know, until that is rebuilt again."""
+def test_unreached_coordinator_delivers_nothing(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """A coordinator that the rebuild didn't reach delivers nothing to the server until the next rebuild."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with ReplicatedQueue({n: clusters[n].dsn for n in "bac"}, "wc", level="ALL", timeout=4) as other:
-        other.enqueue([("fluo", 10)])  # its coordinator is b
+        other.enqueue([("fluo", 10)])  # b coordinates this write
         cut_off(clusters["c"])
         other.enqueue([("fluo", 100)], level="QUORUM")
         eventually(lambda: hints(clusters) == {"a": 0, "b": 1, "c": 0})
@@ -281,8 +283,8 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_a_source_that_was_the_home_alone(clusters: Clusters) -> None:
-    """It has the token of a write of whose keys it holds none. The write isn't in part on the rebuilt server."""
+def test_source_without_a_writes_keys_lends_no_token(clusters: Clusters) -> None:
+    """The source has the token of a write but none of its keys. The rebuilt server must not lack parts of the write."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=4) as queue:
         receipts = [queue.enqueue([(f"w{number}", 1)]) for number in range(20)]
     replay_all(clusters)
@@ -297,8 +299,8 @@ def test_a_source_that_was_the_home_alone(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_a_server_that_holds_some_keys(clusters: Clusters) -> None:
-    """Three of five hold a key: it is rebuilt from several, each write in it once, those that came meanwhile, too."""
+def test_server_with_some_keys_is_rebuilt(clusters: Clusters) -> None:
+    """Three of five servers hold each key. The rebuild copies from several servers and counts each write once."""
     servers = dsns(clusters)
     counts: dict[str, int] = {}
     with ReplicatedQueue(servers, "wc", replicas=3, level="ALL", timeout=4) as queue:
@@ -344,8 +346,8 @@ def test_a_server_that_holds_some_keys(clusters: Clusters) -> None:
         equal(clusters, name)
 
 
-def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
-    """Of a write that one source had and another hadn't, the updates of the other's keys are applied, once."""
+def test_partial_write_is_completed_once(clusters: Clusters) -> None:
+    """If one source has a write and another lacks it, the missing keys' updates are applied exactly once."""
     digest = "01890a5d-ac96-774b-bcce-b302099a8057"
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_handshake('a')")
@@ -365,10 +367,8 @@ def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
         assert one(conn, "select count(*) from pgcombine.handoff_partial") == 0
 
 
-def test_what_a_delivery_met_before_the_rebuild_pauses_nobody_after_it(
-    queue: ReplicatedQueue, clusters: Clusters
-) -> None:
-    """A replayer is told that the server lacks the queue, and can note it only after the rebuild has ended."""
+def test_earlier_failure_does_not_pause_a_rebuilt_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """A replayer learns that the server lacks the queue, but can record it only after the rebuild."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["c"])
     queue.enqueue([("fluo", 1)], level="QUORUM")
@@ -389,7 +389,7 @@ def test_what_a_delivery_met_before_the_rebuild_pauses_nobody_after_it(
         assert one(coordinator, "select state from pgcombine.destination where name = 'c'") != "paused"
 
 
-def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["b"])
     queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -416,7 +416,7 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
         ("c", ("c",), '"c" can\'t be a source'),
     ],
 )
-def test_wrong_names(
+def test_rebuild_refuses_wrong_names(
     queue: ReplicatedQueue, clusters: Clusters, name: str, sources: tuple[str, ...], message: str
 ) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
@@ -424,7 +424,7 @@ def test_wrong_names(
         rebuild(clusters, name, *sources)
 
 
-def test_a_queue_that_is_defined_otherwise_is_left_alone(queue: ReplicatedQueue, clusters: Clusters) -> None:
+def test_rebuild_keeps_a_queue_with_another_definition(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as conn:
         combine_all(conn)
@@ -439,7 +439,7 @@ def test_a_queue_that_is_defined_otherwise_is_left_alone(queue: ReplicatedQueue,
 
 @pytest.fixture
 def refused(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
-    """c refused two updates of one write, which wait in the quarantine at a."""
+    """Server c refused two updates of one write; they wait in the quarantine at a."""
     with clusters["c"].connect() as conn:
         conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
     queue.enqueue([("fluo", 5000), ("ok", 1), ("spark", 6000)], level="QUORUM")
@@ -450,8 +450,8 @@ def refused(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
     return clusters
 
 
-def test_what_was_refused_is_retried(refused: Clusters) -> None:
-    """Refused again, it is in the quarantine again; when it fits, it counts once."""
+def test_refused_updates_are_retried(refused: Clusters) -> None:
+    """A retry that fails returns the updates to the quarantine; a successful retry counts them once."""
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
         assert operations.retry_quarantined(coordinator, "c", token, 1) == 1
@@ -472,7 +472,7 @@ def test_what_was_refused_is_retried(refused: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
+def test_refused_updates_are_dropped_for_a_reason(refused: Clusters) -> None:
     with refused["a"].connect() as coordinator:
         token = str(one(coordinator, "select distinct token from pgcombine.handoff_quarantine"))
     dsn = ("--dsn", refused["a"].direct)
@@ -487,8 +487,8 @@ def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
     assert (done.returncode, "rebuild that server first" in done.stderr) == (1, True)
 
 
-def test_a_rebuild_brings_what_was_refused(refused: Clusters) -> None:
-    """From a server that has it: neither the quarantine nor a retry that is in progress counts it again."""
+def test_rebuild_copies_refused_updates(refused: Clusters) -> None:
+    """The source has the refused updates: neither the quarantine nor a concurrent retry counts them again."""
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
         operations.retry_quarantined(coordinator, "c", token, 1)
@@ -499,8 +499,8 @@ def test_a_rebuild_brings_what_was_refused(refused: Clusters) -> None:
     agreed(refused, {"fluo": 5000, "ok": 1, "spark": 6000})
 
 
-def test_a_copy_of_a_server_that_refused_something(refused: Clusters) -> None:
-    """It lacks the same, and the same waits for it."""
+def test_copy_inherits_refused_updates(refused: Clusters) -> None:
+    """The copy lacks the refused updates, and they wait in the quarantine for the copy, too."""
     rebuild(refused, "b", "c")
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         assert [row["number"] for row in operations.quarantined(coordinator, "b", 10)] == [1, 3]

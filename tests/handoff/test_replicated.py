@@ -1,4 +1,4 @@
-"""Writes and reads at a level while all servers are well."""
+"""Writes and reads at each level while all servers are reachable."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_coordinator_alone_answers_at_level_one(queue: ReplicatedQueue, clusters
     assert [delivered for delivered, _, _ in figures(clusters["a"]).values()] == [1, 1]
 
 
-def test_the_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
     token = new_token()
     for _ in range(3):
         assert queue.enqueue([("fluo", 1)], token, level="ALL").token == token
@@ -65,9 +65,7 @@ def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
         queue.enqueue([("fluo", 1)], "a8098c1a-f86e-4da1-b1a4-00112444be1e")
 
 
-def test_what_does_not_fit_is_refused_before_it_is_written(
-    queue: ReplicatedQueue, clusters: dict[str, Cluster]
-) -> None:
+def test_misfit_is_refused_before_it_is_written(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
     for rows in ([("fluo",)], [{"wird": "x"}], [("fluo", "x")], [(None, 1)], [("a\0", 1)]):
         with pytest.raises(InvalidUpdateError):
             queue.enqueue(rows)
@@ -108,7 +106,7 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
 
 
 def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
-    """Text means the same on all of them, at each way that a write may take, in reads and in a rebuild."""
+    """All servers parse text alike in direct writes, hints, reads and a rebuild, whatever their settings are."""
     settings = {
         "b": {"timezone": "America/New_York", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"},
         "c": {"timezone": "Asia/Tokyo", "datestyle": "German", "extra_float_digits": "0"},
@@ -151,8 +149,8 @@ def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
     assert found("b") == found("a")
 
 
-def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Cluster]) -> None:
-    """The same write twice in one delivery counts once, however it goes."""
+def test_write_retried_during_its_delivery_counts_once(clusters: dict[str, Cluster]) -> None:
+    """A retry during the first attempt may put a write into one delivery twice; the write counts once."""
     rows = [(f"w{number}", 1) for number in range(600)]
     with ReplicatedQueue(dsns(clusters), "wc", level="ALL") as queue:
         queue.enqueue([("first", 1)])
@@ -177,7 +175,7 @@ def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Clus
 
 
 @pytest.mark.slow
-def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_reading_names_servers_that_lack_writes(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
@@ -197,8 +195,8 @@ def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str
     agreed(clusters, {"fluo": 11})
 
 
-def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
-    """Its hints are gone, so their number says nothing: the others' values are taken, or it is told."""
+def test_reading_names_servers_that_need_repair(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+    """The server's hints were truncated, so their number is wrong: the reading uses other servers, or reports it."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["a"].connect() as coordinator:
@@ -231,11 +229,11 @@ def test_each_key_is_on_the_given_number_of_servers(clusters: dict[str, Cluster]
                 assert n == words[word]
                 held[word].append(name)
     assert all(len(names) == 3 for names in held.values())
-    assert len({tuple(names) for names in held.values()}) == 10  # all triples of five
+    assert len({tuple(names) for names in held.values()}) == 10  # all sets of three of five servers
 
 
 @pytest.mark.slow
-def test_a_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> None:
+def test_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(20_000)}
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc", replicas=2, level="ALL", timeout=20) as queue:
@@ -258,7 +256,7 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
 
 
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
-    """Their order is that in which coordinators are tried. Nothing is written when another order comes."""
+    """The order of names only sets the order of coordinators. Another order changes no row."""
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc") as queue, ReplicatedQueue(dict(reversed(servers.items())), "wc") as other:
         queue.enqueue([("fluo", 1)], level="ALL")

@@ -1,4 +1,4 @@
-"""Writers and replayers that own nothing: what grants give them is enough, and less is told."""
+"""Writers and replayers that own nothing work with granted rights; a missing right is named in the error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_role(dsn: str) -> str:
 
 @pytest.fixture
 def roles(clusters: Clusters) -> Iterator[Clusters]:
-    """On each server a role that may do nothing; libpq knows its password."""
+    """Make a role without rights on each server; libpq knows its password."""
     file = Path(os.environ["PGPASSFILE"])
     before = file.read_text(encoding="utf-8")
     lines = [f"127.0.0.1:{cluster.proxy.port}:*:{ROLE}:{PASSWORD}\n" for cluster in clusters.values()]
@@ -52,7 +52,7 @@ def grant(clusters: Clusters) -> None:
 
 
 def introduce(clusters: Clusters) -> None:
-    """As the owner does: each server gets its name and knows the others."""
+    """As the owner, set each server's name and register the others on it."""
     for name, cluster in clusters.items():
         with cluster.connect() as conn:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (name,))
@@ -94,7 +94,7 @@ def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
     agreed({"c": roles["c"]}, {"fluo": 20_001, "spark": 5})
 
 
-def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
+def test_error_names_the_missing_grant(roles: Clusters) -> None:
     servers = {"a": as_role(roles["a"].dsn)}
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(UnavailableError, match="permission denied"):
         queue.enqueue([("fluo", 1)])

@@ -1,4 +1,4 @@
-"""Workers of the three kinds in the background: started, stopped, in a block; their errors; functions that connect."""
+"""The three kinds of workers in the background: start and stop, ``with`` blocks, errors, functions that connect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Some = Worker | ExportWorker | Replayer
 
 
 class Kind:
-    """A kind of worker, and whether one has done the work that waits."""
+    """A kind of worker: how to make one, and how to see that it works."""
 
     def __init__(self, conn: psycopg.Connection, name: str) -> None:
         self.conn = conn
@@ -46,7 +46,7 @@ class Kind:
         return Replayer(dsn, [target] if target else [], poll=0.05)
 
     def works(self, worker: Some, number: int) -> None:
-        """Give it work, and wait until that is done."""
+        """Give the worker work and wait until the work is done."""
         if self.name == "Worker":
             add(self.conn, {f"word{number}": 1})
             eventually(lambda: f"word{number}" in values(self.conn))
@@ -67,7 +67,7 @@ def running(name: str) -> bool:
     return any(thread.name == f"pgcombine-{name}" for thread in threading.enumerate())
 
 
-def test_a_worker_is_started_and_stopped_again_and_again(kind: Kind, dsn: str) -> None:
+def test_worker_can_be_started_and_stopped_repeatedly(kind: Kind, dsn: str) -> None:
     worker = kind.make(dsn)
     for number in range(2):
         worker.start()
@@ -76,7 +76,7 @@ def test_a_worker_is_started_and_stopped_again_and_again(kind: Kind, dsn: str) -
         kind.works(worker, number)
         worker.stop(60)
         assert not running(kind.name)
-        worker.stop()  # there is nothing left to stop
+        worker.stop()  # a second stop does nothing
 
 
 def test_a_block_starts_a_worker_and_stops_it(kind: Kind, dsn: str) -> None:
@@ -97,9 +97,7 @@ def test_stop_ends_a_run_in_another_thread(kind: Kind, dsn: str) -> None:
         assert not thread.is_alive()
 
 
-def test_the_error_that_ends_a_worker_is_raised_at_the_end(
-    kind: Kind, dsn: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_stop_raises_the_error_that_ended_the_worker(kind: Kind, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     expected = {"Worker": QueueNotFoundError, "ExportWorker": ExportNotFoundError, "Replayer": ReplicaError}[kind.name]
     worker = kind.make(dsn, "nothing")
     worker.start()
@@ -107,7 +105,7 @@ def test_the_error_that_ends_a_worker_is_raised_at_the_end(
     assert f"worker.failed class={kind.name} " in caplog.text  # at once, not only at the end
     with pytest.raises(expected, match="nothing"):
         worker.stop(60)
-    worker.stop()  # it is raised once
+    worker.stop()  # the error is raised only once
     with pytest.raises(expected, match="nothing"), kind.make(dsn, "nothing"):
         pass
     with pytest.raises(KeyError), kind.make(dsn, "nothing"):
@@ -133,10 +131,8 @@ def test_stop_raises_after_its_timeout(conn: psycopg.Connection, dsn: str) -> No
     assert values(conn) == {"fluo": 1}
 
 
-def test_a_lost_connection_is_opened_by_the_function_with_the_new_password(
-    kind: Kind, conn: psycopg.Connection, dsn: str
-) -> None:
-    """The role's password changes while it runs, and the vault doesn't answer at first."""
+def test_function_opens_a_lost_connection_with_the_new_password(kind: Kind, conn: psycopg.Connection, dsn: str) -> None:
+    """The role's password changes while the worker runs, and the function that reads it fails at first."""
     role = f"{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}_vault"
     conn.execute(f"create role {role} superuser login password 'first'")
     vault: list[str | OSError] = ["first"]

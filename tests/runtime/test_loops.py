@@ -1,4 +1,4 @@
-"""Loops that run together end with the first error, also as loops of loops; errors after a stop are dropped."""
+"""The first error ends all loops that run together, also nested ones; errors after a stop are dropped."""
 
 from __future__ import annotations
 

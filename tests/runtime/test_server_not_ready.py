@@ -1,7 +1,7 @@
 """Commands that start while the server takes no connections yet (SQLSTATE 57P03) wait until it does.
 
-A server that crashed with much to recover is in that state for a moment only; as a standby without queries it stays
-in it until it is promoted, so that nothing depends on who is faster.
+A crashed server is in that state only during its recovery. The tests therefore start the server as a standby that
+refuses queries: it stays in that state until its promotion, so that no test depends on timing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UPDATES = 20_000
 
 
 class Recovering:
-    """A server that can be killed, and then recovers until ``promote``."""
+    """A server that after a kill stays in recovery until ``promote``."""
 
     def __init__(self, home: Path) -> None:
         self.server = EmbeddedServer(home, settings=SMALL | {"hot_standby": "off"})
@@ -45,7 +45,7 @@ class Recovering:
         eventually(lambda: not self.server.status().running, what="the server is gone")
 
     def recover(self) -> None:
-        """Start it; it isn't ready until it is promoted."""
+        """Start the server; it takes no connections until ``promote``."""
         (self.data / "standby.signal").touch()
         self.thread = threading.Thread(target=self.server.start)
         self.thread.start()
@@ -62,7 +62,7 @@ class Recovering:
 
 @pytest.fixture
 def recovering(tmp_path: Path, filled: Filled) -> Iterator[Recovering]:
-    """It holds a queue with updates that were committed just before it was killed."""
+    """A killed server with a queue whose updates were committed just before the kill."""
     there = Recovering(filled(tmp_path / "home"))
     try:
         with psycopg.connect(there.dsn, autocommit=True) as conn:
@@ -108,7 +108,7 @@ def test_daemons_started_during_recovery_work_afterwards(recovering: Recovering)
 
 
 @pytest.mark.slow
-def test_waiting_daemons_stop_when_told(recovering: Recovering) -> None:
+def test_waiting_daemons_stop_on_sigterm(recovering: Recovering) -> None:
     for command in (("worker", "wc"), ("export", "run", "search"), ("replicas", "run")):
         with start_cli(*command, "--dsn", recovering.dsn) as process:
             assert process.stdout is not None
@@ -119,8 +119,8 @@ def test_waiting_daemons_stop_when_told(recovering: Recovering) -> None:
 
 
 @pytest.mark.slow
-def test_hints_wait_for_their_coordinator(recovering: Recovering) -> None:
-    """It is waited for at the start and when it was lost; then its schema is looked at again."""
+def test_replayer_waits_for_its_server(recovering: Recovering) -> None:
+    """The replayer waits for the server at its start and after a loss, and then checks the schema again."""
     with start_cli("replicas", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
         assert process.stdout is not None
         assert "worker.waiting" in process.stdout.readline()
@@ -166,7 +166,7 @@ def test_connect_recognizes_a_server_not_ready_in_any_language(recovering: Recov
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_answer_is_waited_for_if_told(tmp_path: Path, filled: Filled) -> None:
+def test_daemon_waits_for_an_unreachable_server_on_request(tmp_path: Path, filled: Filled) -> None:
     server = EmbeddedServer(filled(tmp_path / "home"), settings=SMALL)
     try:
         dsn = server.start()

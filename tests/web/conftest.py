@@ -1,4 +1,4 @@
-"""Databases with something of each kind that a page shows."""
+"""Databases with an example of everything that a page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgcombine.web import checkup, history
 
 @pytest.fixture
 def busy(conn: psycopg.Connection) -> None:
-    """The queue wc with values and a quarantined key, a paused queue, a well one; an export, a load, a hint."""
+    """The queue wc with values and a quarantined key, a paused queue, a healthy queue; an export, a load, a hint."""
     make_queue(conn)
     make_queue(conn, "resting", buckets=2)
     make_queue(conn, "fit", buckets=1)
@@ -40,7 +40,7 @@ def busy(conn: psycopg.Connection) -> None:
 
 @pytest.fixture
 def hostile(conn: psycopg.Connection) -> None:
-    """The queue wc whose keys are all hostile, each with a value and quarantined."""
+    """The queue wc with hostile texts as keys; each key has a value and is quarantined."""
     make_queue(conn)
     for number, word in enumerate(HOSTILE):
         add(conn, {word: 1000 - number})
@@ -52,21 +52,21 @@ def hostile(conn: psycopg.Connection) -> None:
 
 @pytest.fixture
 def roles(conn: psycopg.Connection, dsn: str) -> Iterator[Roles]:
-    """Roles that are no superusers."""
+    """Makes roles that aren't superusers."""
     with Roles(conn, dsn) as roles:
         yield roles
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are read at each request, also after a failure."""
+    """Read the figures at each request, also after a failure."""
     monkeypatch.setattr(history, "YOUNGEST", 0.0)
     monkeypatch.setattr(history, "MINUTES_EVERY", 0.0)
 
 
 @pytest.fixture(autouse=True)
 def quick_doctor(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A doctor that finds two things at once; the databases that it looked at. A real look takes seconds."""
+    """Replace the doctor, which takes seconds, by one with two fixed findings; returns the DSNs that it examined."""
     calls: list[str] = []
 
     def examine(dsn: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What readers may do: pause and resume, retry and drop; only if it was allowed, and only by a form of the page."""
+"""Actions of readers: pause, resume, retry, drop; only with ``actions`` on, and only by a form of the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def paused(conn: psycopg.Connection, queue: str = "wc") -> bool:
     return bool(one(conn, "select paused from pgcombine.queue where queue = %s", queue))
 
 
-def test_a_queue_is_paused_and_resumed(
+def test_form_pauses_and_resumes_a_queue(
     busy: None, conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture, impatient: None
 ) -> None:
     with served(dsn, actions=True) as client, caplog.at_level(logging.INFO):
@@ -37,7 +37,7 @@ def test_a_queue_is_paused_and_resumed(
     assert "web.action what=pause subject=wc key=- outcome=paused" in caplog.text
 
 
-def test_a_key_is_tried_again(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
+def test_form_retries_a_key(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
     number = number_of(conn, "bad")
     with served(dsn, actions=True) as client:
         key = form_key(client, f"/queues/wc/quarantine/{number}")
@@ -52,7 +52,7 @@ def test_a_key_is_tried_again(busy: None, conn: psycopg.Connection, dsn: str, im
 
 
 @pytest.mark.parametrize("verb", ["retry", "drop"])
-def test_each_hostile_key_is_the_one_that_is_meant(
+def test_form_acts_on_exactly_the_hostile_key(
     hostile: None, conn: psycopg.Connection, dsn: str, verb: str, impatient: None
 ) -> None:
     before = values(conn)
@@ -67,7 +67,7 @@ def test_each_hostile_key_is_the_one_that_is_meant(
     assert values(conn) == {word: n + added.get(word, 0) for word, n in before.items()}
 
 
-def test_all_keys_of_a_queue(hostile: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
+def test_form_drops_all_keys_of_a_queue(hostile: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
     with served(dsn, actions=True) as client:
         key = form_key(client, "/queues/wc")
         assert post(client, "/queues/wc/quarantine/drop", key).status_code == 400
@@ -102,7 +102,7 @@ def test_numbers_in_keys_keep_their_digits(conn: psycopg.Connection, dsn: str) -
     assert one(conn, "select k::text from pgcombine.exact_values") == number
 
 
-def test_an_export_is_paused_and_resumed(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_form_pauses_and_resumes_an_export(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     state = "select state || coalesce(': ' || reason, '') from pgcombine.destination where name = 'search'"
     with served(dsn, actions=True) as client:
         key = form_key(client, "/exports")
@@ -115,7 +115,7 @@ def test_an_export_is_paused_and_resumed(busy: None, conn: psycopg.Connection, d
 
 
 @embedded_only
-def test_nothing_is_done_unless_it_is_allowed(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_actions_are_refused_unless_allowed(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     number = number_of(conn, "bad")
     with served(dsn) as client:
         for path in ("/queues/wc", f"/queues/wc/quarantine/{number}", "/exports"):
@@ -135,7 +135,7 @@ def test_nothing_is_done_unless_it_is_allowed(busy: None, conn: psycopg.Connecti
 
 
 @embedded_only
-def test_nothing_of_the_address_is_repeated(busy: None, dsn: str) -> None:
+def test_page_repeats_no_text_of_the_address(busy: None, dsn: str) -> None:
     with served(dsn, actions=True) as client:
         for count in ("<b>", "9" * 30, "\u0663"):
             page = read(client.get("/queues/wc", params={"done": "dropped", "count": count}))
@@ -146,8 +146,8 @@ def test_nothing_of_the_address_is_repeated(busy: None, dsn: str) -> None:
 
 
 @embedded_only
-def test_a_lock_is_told(busy: None, conn: psycopg.Connection, dsn: str) -> None:
-    """Another session works on the row of the queue: the page doesn't wait for it."""
+def test_page_reports_a_lock(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+    """Another session locks the row of the queue: the page reports the lock instead of waiting."""
     with psycopg.connect(dsn) as blocker, served(dsn, actions=True) as client:
         blocker.execute("select from pgcombine.queue where queue = 'wc' for no key update")
         refused = post(client, "/queues/wc/pause", form_key(client, "/queues/wc"))

@@ -1,6 +1,6 @@
-"""The pages in a real browser: at two widths and in two colours, with the keyboard, kept current, and safe.
+"""The pages in a real browser: at two widths, light and dark, by keyboard, with updates, under its content policy.
 
-Pictures are kept in the directory that ``PGCOMBINE_TEST_PICTURES`` names, else in pytest's own.
+The tests keep pictures in the directory that ``PGCOMBINE_TEST_PICTURES`` names, else in pytest's own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WIDTHS = (1280, 360)
 COLOURS = ("light", "dark")
 TOKEN = "a token of some length"
 
-# Texts whose colour is too near to that of their background, as [text, ratio]: below 4.5 (WCAG 2, AA).
+# Finds texts with too little contrast to their background, as [text, ratio]: a ratio below 4.5 (WCAG 2, AA).
 PALE = """(() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -50,7 +50,7 @@ PALE = """(() => {
   return found;
 })()"""
 
-# What a screen reader misses: names of controls and pictures, one heading of the first level, unique ids.
+# Finds what a screen reader lacks: names of controls and pictures, one heading of the first level, unique ids.
 UNNAMED = """(() => {
   const found = [];
   const named = (one) => (one.getAttribute("aria-label") || one.textContent || "").trim() ||
@@ -95,12 +95,12 @@ def tab(opened: Tab) -> Tab:
 
 @pytest.fixture
 def quick(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open pages look again at once."""
+    """Let open pages refresh at once."""
     monkeypatch.setattr(pages, "REFRESH", 0.2)
 
 
 def look_at(tab: Tab, client: httpx2.Client, name: str, path: str, pictures: Path) -> None:
-    """Open a page in all sizes and colours, keep pictures, and check what can be seen."""
+    """Open a page in all widths, light and dark; keep pictures and check layout, contrast, names and requests."""
     for width in WIDTHS:
         for colour in COLOURS:
             tab.size(width, dark=colour == "dark")
@@ -118,7 +118,9 @@ def look_at(tab: Tab, client: httpx2.Client, name: str, path: str, pictures: Pat
 
 
 @embedded_only
-def test_few_queues(busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
+def test_pages_of_few_queues_look_right(
+    busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path
+) -> None:
     number = one(conn, "select id from pgcombine.quarantine")
     with served(dsn, actions=True) as client:
         for name, path in {
@@ -135,7 +137,7 @@ def test_few_queues(busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, pi
 
 
 @embedded_only
-def test_a_phone_shows_passes_before_values(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
+def test_phone_shows_passes_before_values(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
     """The page of a queue with ten passes and 20 values."""
     make_queue(conn)
     for _ in range(5):
@@ -153,7 +155,7 @@ def test_a_phone_shows_passes_before_values(conn: psycopg.Connection, dsn: str, 
 
 
 @embedded_only
-def test_hostile_keys(hostile: None, dsn: str, tab: Tab, pictures: Path) -> None:
+def test_pages_with_hostile_keys_look_right(hostile: None, dsn: str, tab: Tab, pictures: Path) -> None:
     with served(dsn, actions=True) as client:
         look_at(tab, client, "hostile-queue", "/queues/wc", pictures)
         look_at(tab, client, "hostile-keys", "/queues/wc/keys", pictures)
@@ -161,8 +163,8 @@ def test_hostile_keys(hostile: None, dsn: str, tab: Tab, pictures: Path) -> None
 
 @pytest.mark.slow
 @embedded_only
-def test_many_queues(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
-    """200 of them with three hours of passes, some in trouble."""
+def test_pages_of_many_queues_look_right(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
+    """200 queues with three hours of passes; some are in trouble."""
     for number in range(200):
         make_queue(conn, f"orders_of_region_{number:03}", buckets=64 if number == 7 else 1)
     conn.execute(
@@ -189,7 +191,7 @@ def test_many_queues(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Pat
 
 
 @embedded_only
-def test_a_page_is_kept_current(busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, quick: None) -> None:
+def test_open_page_is_kept_current(busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, quick: None) -> None:
     pending = "document.querySelector('#head .cards b').textContent"
     with served(dsn, actions=True) as client:
         tab.open(address(client) + "/queues/wc")
@@ -199,8 +201,8 @@ def test_a_page_is_kept_current(busy: None, conn: psycopg.Connection, dsn: str, 
         assert tab.run(pending) == "0"
         add(conn, {"a": 1, "b": 1})
         eventually(lambda: tab.run(pending) == "2")
-        assert tab.run("document.activeElement.closest('#quarantine') !== null"), "the focus stays"
-        assert tab.run("document.getElementById('drop-all').open"), "what is open stays open"
+        assert tab.run("document.activeElement.closest('#quarantine') !== null"), "a refresh must keep the focus"
+        assert tab.run("document.getElementById('drop-all').open"), "a refresh must keep details open"
         assert tab.run("document.getElementById('live-state').textContent") == "refreshing"
         tab.run("document.getElementById('live-toggle').click()")
         assert tab.run("document.getElementById('live-state').textContent") == "stopped"
@@ -208,12 +210,12 @@ def test_a_page_is_kept_current(busy: None, conn: psycopg.Connection, dsn: str, 
         assert tab.run(f"new Promise((done) => setTimeout(() => done({pending}), 1000))") == "2"
         tab.run("document.getElementById('live-toggle').click()")
         eventually(lambda: tab.run(pending) == "0")
-        assert tab.run("window.before"), "it was never loaded anew"
+        assert tab.run("window.before"), "a refresh must not reload the page"
         assert tab.complaints() == []
 
 
 @embedded_only
-def test_a_lost_database_is_told_and_comes_back(
+def test_open_page_shows_a_lost_database(
     busy: None, dsn: str, server: Server, tab: Tab, quick: None, pictures: Path
 ) -> None:
     name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
@@ -242,13 +244,17 @@ def test_a_lost_database_is_told_and_comes_back(
 
 
 @embedded_only
-def test_acting_by_keyboard(busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, impatient: None) -> None:
-    """Each action is a few presses of Tab and one of Enter; the browser says itself where its forms come from."""
+def test_keyboard_reaches_every_action(
+    busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, impatient: None
+) -> None:
+    """Each action takes some presses of Tab and one of Enter. The browser itself sends Origin and Sec-Fetch-Site."""
 
     def go_to(selector: str) -> None:
         for _ in range(60):
             if tab.run(f"document.activeElement.matches({selector!r})"):
-                assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none", "the focus is seen"
+                assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none", (
+                    "the focus must be visible"
+                )
                 return
             tab.press("Tab")
         raise AssertionError(f"no way to {selector}")
@@ -274,7 +280,7 @@ def test_acting_by_keyboard(busy: None, conn: psycopg.Connection, dsn: str, tab:
 
 
 @embedded_only
-def test_signing_in(busy: None, dsn: str, tab: Tab, pictures: Path) -> None:
+def test_browser_signs_in(busy: None, dsn: str, tab: Tab, pictures: Path) -> None:
     def give(token: str) -> None:
         tab.run(f"document.getElementById('token').value = {token!r}")
         tab.run("document.querySelector('form.login').requestSubmit()")
@@ -288,7 +294,7 @@ def test_signing_in(busy: None, dsn: str, tab: Tab, pictures: Path) -> None:
         eventually(lambda: tab.run("document.querySelector('[role=alert]')?.textContent"))
         give(TOKEN)
         eventually(lambda: tab.run("location.pathname") == "/queues/wc")
-        assert tab.run("document.cookie") == "", "no script sees the cookie"
+        assert tab.run("document.cookie") == "", "the cookie must be hidden from scripts"
         tab.loaded()
         tab.run("document.querySelector('footer form').requestSubmit()")
         eventually(lambda: tab.run("location.pathname") == "/login")
@@ -297,7 +303,7 @@ def test_signing_in(busy: None, dsn: str, tab: Tab, pictures: Path) -> None:
 
 
 @embedded_only
-def test_the_policy_stops_what_would_run(busy: None, dsn: str, tab: Tab) -> None:
+def test_content_policy_stops_scripts(busy: None, dsn: str, tab: Tab) -> None:
     with served(dsn) as client:
         tab.open(address(client) + "/")
         assert tab.complaints() == []

@@ -1,4 +1,4 @@
-"""``pgcombine web`` as a program: where it listens, its token, its end."""
+"""``pgcombine web`` as a program: its address, its token, its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKEN = "a token of some length"
 
 
 @embedded_only
-def test_it_serves_until_it_is_stopped(dsn: str) -> None:
+def test_program_serves_until_it_is_stopped(dsn: str) -> None:
     with started("--dsn", dsn) as (url, process):
         assert url.startswith("http://127.0.0.1:")
         answer = httpx2.get(url, trust_env=False, timeout=60)
@@ -31,7 +31,7 @@ def test_it_serves_until_it_is_stopped(dsn: str) -> None:
     assert "Traceback" not in rest
 
 
-def test_it_starts_while_the_database_is_away() -> None:
+def test_program_starts_without_the_database() -> None:
     with started("--dsn", "postgresql://nobody@127.0.0.1:1/none", "--log-format", "json") as (url, _):
         answer = httpx2.get(url, trust_env=False, timeout=60)
     assert answer.status_code == 503
@@ -40,7 +40,7 @@ def test_it_starts_while_the_database_is_away() -> None:
 
 
 @embedded_only
-def test_the_token_of_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None:
+def test_token_comes_from_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\nno part of it\n")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with started("--dsn", dsn, "--token-file", tmp_path / "token", PGCOMBINE_WEB_TOKEN="another one, long enough") as (
@@ -66,7 +66,7 @@ def test_the_token_of_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None:
         (["--port", "{port}"], "choose another one with --port"),
     ],
 )
-def test_what_it_refuses(tmp_path: Path, args: list[str], message: str) -> None:
+def test_program_refuses_wrong_options(tmp_path: Path, args: list[str], message: str) -> None:
     (tmp_path / "empty").write_text("")
     (tmp_path / "short").write_text("short")
     with listening("127.0.0.1", 0) as sock:

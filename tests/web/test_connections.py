@@ -1,4 +1,4 @@
-"""Clients that hold connections: half-sent requests keep nobody out, and don't last."""
+"""Clients that hold connections: half-sent requests keep nobody out, and the page ends them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ HALVES = {
 
 
 @contextmanager
-def held(url: str, half: bytes, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections that have sent this much of a request."""
+def half_open(url: str, half: bytes, count: int) -> Iterator[list[socket.socket]]:
+    """Open ``count`` connections, each of which has sent only ``half``, the start of a request."""
     host, port = url.removeprefix("http://").split(":")
     with ExitStack() as stack:
         found = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(count)]
@@ -48,31 +48,31 @@ def is_ended(one: socket.socket) -> bool:
 def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with (
         served(dsn, token="a token of some length") as client,
-        held(address(client), half, 120) as others,
-        held(address(client), half, 120),
+        half_open(address(client), half, 120) as others,
+        half_open(address(client), half, 120),
     ):
         for _ in range(3):
             assert client.get("/healthz").status_code == 200
             assert client.get("/login").status_code == 200
-        assert is_ended(others[0])  # to make room
+        assert is_ended(others[0])  # the page ended it to make room
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
-def test_a_half_request_ends(dsn: str, half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_request_ends(dsn: str, half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
-    with served(dsn, token="a token of some length") as client, held(address(client), half, 1) as (other,):
+    with served(dsn, token="a token of some length") as client, half_open(address(client), half, 1) as (other,):
         assert is_ended(other)
 
 
-def test_an_answer_that_is_not_read_ends(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_answer_ends(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.3)
     asked = b"GET /static/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with served(dsn) as client, held(address(client), b"", 1) as (other,):
+    with served(dsn) as client, half_open(address(client), b"", 1) as (other,):
         other.settimeout(0.05)
 
         def is_refused() -> bool:
-            """More requests are sent, and no answer is read, until the page ends the connection."""
+            """Send more requests without reading an answer; True once the page has ended the connection."""
             try:
                 other.sendall(asked * 100)
             except TimeoutError:

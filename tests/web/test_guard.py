@@ -1,4 +1,4 @@
-"""Who is answered: hosts, other sites, tokens; and what every answer carries."""
+"""The page answers only right hosts, sites and tokens, and every answer has the security headers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOSTS = {
     "127.0.0.1@evil.example": 421,
     "[::1": 421,
 }
-# Sec-Fetch-Site, -Mode, -Dest: what a browser says of a request
+# Sec-Fetch-Site, -Mode and -Dest, which a browser sends with each request → the expected status
 FETCHES = {
     ("none", "navigate", "document"): 200,
     ("same-origin", "cors", "empty"): 200,
@@ -41,7 +41,7 @@ FETCHES = {
 
 
 @embedded_only
-def test_every_answer_has_the_headers(busy: None, dsn: str) -> None:
+def test_every_answer_has_the_security_headers(busy: None, dsn: str) -> None:
     with served(dsn, token=TOKEN) as client:
         answers = {
             "page": (client.get("/", headers=BEARER), 200),
@@ -65,7 +65,7 @@ def test_every_answer_has_the_headers(busy: None, dsn: str) -> None:
 
 
 @embedded_only
-def test_a_defect_is_answered_without_a_trace(
+def test_defect_is_answered_without_a_traceback(
     busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(connection: object) -> None:
@@ -82,7 +82,7 @@ def test_a_defect_is_answered_without_a_trace(
 
 
 @embedded_only
-def test_a_foreign_name_reaches_nothing(dsn: str) -> None:
+def test_foreign_host_name_is_refused(dsn: str) -> None:
     with served(dsn) as client:
         for host, status in HOSTS.items():
             assert client.get("/healthz", headers={"Host": host}).status_code == status, host
@@ -94,7 +94,7 @@ def test_a_foreign_name_reaches_nothing(dsn: str) -> None:
 
 
 @embedded_only
-def test_a_given_name_is_answered(dsn: str) -> None:
+def test_given_host_name_is_answered(dsn: str) -> None:
     with served(dsn, token=TOKEN, hosts=["Queues.Example"]) as client:
         for host, status in {"queues.example": 200, "QUEUES.example:443": 200, "other.example": 421}.items():
             assert client.get("/healthz", headers={"Host": host}).status_code == status, host
@@ -103,14 +103,16 @@ def test_a_given_name_is_answered(dsn: str) -> None:
 @embedded_only
 def test_other_sites_may_only_link(dsn: str) -> None:
     with served(dsn) as client:
-        assert client.get("/healthz").status_code == 200, "an old browser, or a program"
+        assert client.get("/healthz").status_code == 200, (
+            "requests without Sec-Fetch headers come from old browsers and programs"
+        )
         for (site, mode, dest), status in FETCHES.items():
             headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
             assert client.get("/healthz", headers=headers).status_code == status, headers
 
 
 @embedded_only
-def test_a_form_of_another_site_is_refused(conn: psycopg.Connection, dsn: str) -> None:
+def test_form_of_another_site_is_refused(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with served(dsn, actions=True) as client:
         own = address(client)
@@ -140,7 +142,7 @@ def test_a_form_of_another_site_is_refused(conn: psycopg.Connection, dsn: str) -
 
 
 @embedded_only
-def test_forms_are_small_and_forms(conn: psycopg.Connection, dsn: str) -> None:
+def test_large_or_odd_forms_are_refused(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with served(dsn, actions=True) as client:
         headers = {"Origin": address(client)}
@@ -163,7 +165,7 @@ def signed_in(client: httpx2.Client) -> tuple[str, str]:
 
 
 @embedded_only
-def test_without_the_token_nothing_is_shown(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_pages_require_the_token(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     with served(dsn, token=TOKEN, actions=True) as client:
         for path in ("/", "/queues/wc", "/doctor", "/nothing"):
             answer = client.get(path)
@@ -182,14 +184,16 @@ def test_without_the_token_nothing_is_shown(busy: None, conn: psycopg.Connection
             assert client.get("/", headers={"Cookie": f"{name}={cookie}"}).status_code == 303
         assert client.get("/", headers=BEARER).status_code == 200
         database = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
-        assert database not in client.get("/login").text, "the names are known by now"
+        assert database not in client.get("/login").text, (
+            "the page for signing in must not show the name of the database"
+        )
         program = BEARER | {"Origin": address(client)}
         assert client.post("/queues/wc/pause", data={"form_key": "x"}, headers=program).status_code == 401
     assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is False
 
 
 @embedded_only
-def test_signing_in_and_out(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_session_lasts_from_sign_in_to_sign_out(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     with served(dsn, token=TOKEN, actions=True) as client:
         answer = post(client, "/login", "", token=TOKEN, next="/queues/wc")
         assert (answer.status_code, answer.headers["location"]) == (303, "/queues/wc")
@@ -212,13 +216,15 @@ def test_signing_in_and_out(busy: None, conn: psycopg.Connection, dsn: str) -> N
     with served(dsn, token=TOKEN) as client:
         cookie, _ = signed_in(client)
         client.cookies.clear()
-        assert client.get("/", headers={"Cookie": f"{cookie}={session}"}).status_code == 303, "it ends with the process"
+        assert client.get("/", headers={"Cookie": f"{cookie}={session}"}).status_code == 303, (
+            "a session ends with the process"
+        )
     assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is True
 
 
 @embedded_only
-def test_cookies_of_other_programs(dsn: str) -> None:
-    """They come to every port of a host, and some can't be parsed."""
+def test_cookies_of_other_programs_are_ignored(dsn: str) -> None:
+    """Browsers send a host's cookies to all its ports, and some cookies can't be parsed."""
     with served(dsn, token=TOKEN) as client, served(dsn, token=TOKEN) as other:
         own, another = ("=".join(signed_in(page)) for page in (client, other))
         client.cookies.clear()
@@ -228,7 +234,7 @@ def test_cookies_of_other_programs(dsn: str) -> None:
 
 
 @embedded_only
-def test_behind_a_proxy_with_a_port(dsn: str) -> None:
+def test_host_must_have_the_port_of_the_proxy(dsn: str) -> None:
     headers = {"Origin": "https://queues.example:8443", "Sec-Fetch-Site": "same-origin"}
     with served(dsn, token=TOKEN, hosts=["queues.example"]) as client:
         for host, status in {"queues.example:8443": 303, "queues.example": 403}.items():
@@ -237,7 +243,7 @@ def test_behind_a_proxy_with_a_port(dsn: str) -> None:
 
 
 @embedded_only
-def test_without_a_token_nobody_signs_in(dsn: str) -> None:
+def test_page_without_a_token_has_no_sign_in(dsn: str) -> None:
     with served(dsn) as client:
         assert client.get("/login").headers["location"] == "/"
         assert post(client, "/login", "", token="").headers["location"] == "/"
@@ -245,7 +251,7 @@ def test_without_a_token_nobody_signs_in(dsn: str) -> None:
 
 @embedded_only
 def test_compressed_answers_have_no_form_key(conn: psycopg.Connection, dsn: str) -> None:
-    """Those that repeat a part of the request: its length would tell the key."""
+    """If a compressed answer held the form key and a part of the request, its length would reveal the key."""
     for number in range(12):
         make_queue(conn, f"q{number}", buckets=1)
     with served(dsn, token=TOKEN, actions=True) as client:

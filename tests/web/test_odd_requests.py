@@ -1,4 +1,4 @@
-"""Odd bytes, digits and numbers in each place of each route: refused, or ignored, and never a defect."""
+"""Odd bytes, digits and numbers in each parameter of each route are refused or ignored and cause no status 500."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def routes() -> list[Route]:
 
 
 def paths(template: str, text: str) -> list[str]:
-    """The path with the text in each place of it, and one that is as it should be."""
+    """The path with the text in each of its parameters in turn, and the path with valid parameters."""
     sound = {"{queue:name}": "wc", "{export:name}": "search", "{number:id}": "1"}
     found = [template]
     for place, usual in sound.items():
@@ -58,7 +58,7 @@ def client(busy: None, dsn: str) -> Iterator[httpx2.Client]:
     ("path", "method"),
     [pytest.param(*route, marks=[] if route[0] in FAST else [pytest.mark.slow]) for route in ROUTES],
 )
-def test_no_defect(client: httpx2.Client, path: str, method: str) -> None:
+def test_odd_paths_cause_no_defect(client: httpx2.Client, path: str, method: str) -> None:
     key = form_key(client, "/doctor")
     headers = {"Origin": address(client), "Content-Type": "application/x-www-form-urlencoded"}
     seen = set()
@@ -79,7 +79,7 @@ def test_no_defect(client: httpx2.Client, path: str, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("name", ["host", "origin", "cookie", "authorization"])
-def test_no_defect_by_a_header(busy: None, dsn: str, name: str, method: str) -> None:
+def test_odd_headers_cause_no_defect(busy: None, dsn: str, name: str, method: str) -> None:
     with served(dsn, token="a token of some length") as client:
         for odd in ODD:
             value = odd.replace(b"\0", b"\x80").replace(b"\r\n", b" ").strip() or b"-"

@@ -1,4 +1,4 @@
-"""What the pages show of a real database: figures, what a role may not see, hostile texts, a database that is away."""
+"""The pages of a real database: figures, lacking rights, hostile texts, an unreachable database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_THE_DATABASE = ["/", "/queues/wc", "/queues/wc/keys", "/exports", "/servers",
 PAGES = [*OF_THE_DATABASE, "/doctor"]
 
 
-def test_the_overview_has_those_in_trouble_first(busy: None, dsn: str) -> None:
+def test_overview_lists_queues_in_trouble_first(busy: None, dsn: str) -> None:
     with served(dsn) as client:
         page = read(client.get("/"))
     assert re.findall(r"wc ⚑ quarantined|resting ‖ paused|fit ✓ well", page.text) == [
@@ -39,14 +39,14 @@ def test_the_overview_has_those_in_trouble_first(busy: None, dsn: str) -> None:
 
 
 def banners(text: str) -> list[tuple[str, str]]:
-    """The sign of each banner of a page and the commands in it, in order."""
+    """The sign of each banner on a page and the commands in the banner, in order."""
     found = re.findall(r'<p class="warning(?: wrong)?">(.)(.*?)</p>', text, re.DOTALL)
     return [(sign, " ".join(re.findall(r"<code>(.+?)</code>", rest))) for sign, rest in found]
 
 
 @embedded_only
-def test_banners_carry_the_doctors_commands(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
-    """The first one says that no worker is connected."""
+def test_banners_show_the_doctors_commands(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
+    """The first banner says that no worker is connected."""
     add(conn, {"late": 1})
     conn.execute(
         "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error) values ('wc', 2, 3, '22012', 'zero')"
@@ -78,7 +78,7 @@ def test_banners_carry_the_doctors_commands(busy: None, conn: psycopg.Connection
         assert command.removeprefix("22012 ") in advice, advice
 
 
-def test_a_part_of_the_name_finds_a_queue(busy: None, dsn: str) -> None:
+def test_search_finds_a_queue_by_a_part_of_its_name(busy: None, dsn: str) -> None:
     with served(dsn) as client:
         found = read(client.get("/", params={"find": "FI"}))
         none = read(client.get("/", params={"find": "<b>"}))
@@ -86,7 +86,7 @@ def test_a_part_of_the_name_finds_a_queue(busy: None, dsn: str) -> None:
     assert "No queue has <b> in its name" in none.text
 
 
-def test_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_page_shows_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     with served(dsn) as client:
         page = read(client.get("/queues/wc"))
     assert "wc ⚑ quarantined" in page.text
@@ -100,7 +100,7 @@ def test_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     assert len(page.all("svg")) == 4
 
 
-def test_the_cells_are_those_of_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
+def test_cells_show_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {f"w{i}": 1 for i in range(200)})
     pending = dict(conn.execute("select bucket, pending from pgcombine.bucket_stat").fetchall())
@@ -123,7 +123,7 @@ def test_the_cells_are_those_of_the_buckets(conn: psycopg.Connection, dsn: str) 
     assert "division <by> zero 22012" in page.text
 
 
-def test_throughput_is_that_of_the_minutes(conn: psycopg.Connection, dsn: str) -> None:
+def test_throughput_is_shown_by_minute(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute(
         "insert into pgcombine.pass_minute select 'wc', date_trunc('minute', now()) - make_interval(mins => i), 1, 600,"
@@ -135,7 +135,7 @@ def test_throughput_is_that_of_the_minutes(conn: psycopg.Connection, dsn: str) -
     assert re.search(r"Changes/s now 0, highest 1 at \d\d:\d\d", text)
 
 
-def test_the_greatest_values(busy: None, dsn: str) -> None:
+def test_page_shows_the_greatest_values(busy: None, dsn: str) -> None:
     with served(dsn) as client:
         page = read(client.get("/queues/wc/keys"))
         other = read(client.get("/queues/wc/keys", params={"by": "n; drop table x"}))
@@ -143,18 +143,18 @@ def test_the_greatest_values(busy: None, dsn: str) -> None:
     assert other.text == page.text
 
 
-def test_a_held_key_with_its_updates(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_page_shows_a_quarantined_key_with_its_updates(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     number = one(conn, "select id from pgcombine.quarantine")
     with served(dsn) as client:
         page = read(client.get(f"/queues/wc/quarantine/{number}"))
         unknown = client.get("/queues/wc/quarantine/99999999999999999999")
     assert "A quarantined key word bad error bigint out of range 22003" in page.text
     assert "Updates word n bad 1" in page.text
-    assert page.all("form") == [], "nobody may act"
+    assert page.all("form") == [], "without actions a page must have no form"
     assert unknown.status_code == 404
 
 
-def test_exports_servers_and_loads(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_pages_show_exports_servers_and_loads(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("select pgcombine.pause_export('search', 'the <disk> is full')")
     with served(dsn) as client:
         exports, servers, loads = (read(client.get(path)).text for path in ("/exports", "/servers", "/loads"))
@@ -164,7 +164,7 @@ def test_exports_servers_and_loads(busy: None, conn: psycopg.Connection, dsn: st
     assert "run <1> wc stage 0" in loads
 
 
-def test_the_doctor_is_asked_in_the_background(
+def test_doctor_runs_in_the_background(
     busy: None, dsn: str, quick_doctor: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
@@ -174,16 +174,16 @@ def test_the_doctor_is_asked_in_the_background(
         text = read(client.get("/doctor")).text
         assert "1 error, 0 warnings, 0 info, 1 ok" in text
         assert "✖ error disk wc it <is> full make room" in text
-        assert len(quick_doctor) == 1, "the result is kept"
+        assert len(quick_doctor) == 1, "the page must keep the doctor's result"
         assert post(client, "/doctor", form_key(client, "/doctor")).headers["location"] == "/doctor"
         eventually(lambda: len(quick_doctor) == 2)
 
 
 @embedded_only
-def test_never_green_beside_an_alarm(
+def test_page_is_never_green_beside_an_alarm(
     conn: psycopg.Connection, dsn: str, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The doctor's result is for what the page shows; it looks again when that has changed."""
+    """A kept result of the doctor must not contradict the page; after a change the doctor runs again."""
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
     calls: list[str] = []
 
@@ -225,7 +225,7 @@ def test_never_green_beside_an_alarm(
             assert re.search(r"\d+ s ago \(\d{4}-", read(client.get("/doctor")).text)
 
 
-def test_the_doctor_looks_at_this_database(busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_examines_the_database_of_the_page(busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkup, "examine", examine)
     with served(dsn) as client:
         client.get("/doctor")
@@ -235,7 +235,7 @@ def test_the_doctor_looks_at_this_database(busy: None, dsn: str, monkeypatch: py
     assert "✓ ok schema" in text
 
 
-def test_hostile_texts_are_texts(hostile: None, conn: psycopg.Connection, dsn: str) -> None:
+def test_hostile_texts_are_shown_as_text(hostile: None, conn: psycopg.Connection, dsn: str) -> None:
     numbers = [number for (number,) in conn.execute("select id from pgcombine.quarantine")]
     assert len(numbers) == len(HOSTILE)
     with served(dsn, actions=True) as client:
@@ -256,7 +256,7 @@ def test_hostile_texts_are_texts(hostile: None, conn: psycopg.Connection, dsn: s
 
 
 @embedded_only
-def test_pages_that_are_not_there(busy: None, dsn: str) -> None:
+def test_wrong_paths_show_an_error_page(busy: None, dsn: str) -> None:
     titles = {
         "/nothing": (404, "There is no such page"),
         "/queues/nothing": (404, "It isn't there"),
@@ -274,7 +274,7 @@ def test_pages_that_are_not_there(busy: None, dsn: str) -> None:
             assert read(answer).all("body") == [{"data-refresh": "0"}]
 
 
-def test_what_a_role_may_not_see_is_a_sentence(busy: None, conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+def test_lacking_rights_become_a_sentence(busy: None, conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     role = roles.login().info.user
     with served(as_role(dsn, role), actions=True) as client:
         assert "There is no queue on which the page's role has a right" in read(client.get("/")).text
@@ -303,7 +303,7 @@ def test_what_a_role_may_not_see_is_a_sentence(busy: None, conn: psycopg.Connect
 
 
 @embedded_only
-def test_a_locked_table_holds_nobody_up(busy: None, dsn: str) -> None:
+def test_locked_table_blocks_no_page(busy: None, dsn: str) -> None:
     with psycopg.connect(dsn) as blocker, served(dsn) as client:
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
         assert "Another session has locked this" in read(client.get("/queues/wc/keys")).text
@@ -311,8 +311,8 @@ def test_a_locked_table_holds_nobody_up(busy: None, dsn: str) -> None:
 
 
 @embedded_only
-def test_a_slow_statement_is_left_out(conn: psycopg.Connection, dsn: str) -> None:
-    """In the place of the values is a view that takes for ever to read."""
+def test_page_leaves_out_a_slow_statement(conn: psycopg.Connection, dsn: str) -> None:
+    """A view that never returns replaces the table of values."""
     make_queue(conn)
     conn.execute("alter table pgcombine.wc_values rename to wc_others")
     conn.execute("create view pgcombine.wc_values as select 'a' as word, 1 as n from pg_sleep(600)")
@@ -320,7 +320,7 @@ def test_a_slow_statement_is_left_out(conn: psycopg.Connection, dsn: str) -> Non
         assert "This took too long, so it was left out" in read(client.get("/queues/wc/keys")).text
 
 
-def test_a_lost_database_comes_back(busy: None, dsn: str, server: Server, impatient: None) -> None:
+def test_page_recovers_after_a_lost_database(busy: None, dsn: str, server: Server, impatient: None) -> None:
     name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
     allow = sql.SQL("alter database {} with allow_connections {}")
     end = sql.SQL(
@@ -338,7 +338,7 @@ def test_a_lost_database_comes_back(busy: None, dsn: str, server: Server, impati
                 page = read(answer)
                 assert "The database doesn't answer" in page.text
                 assert "not currently accepting connections" in page.text
-                assert page.all("body") == [{"data-refresh": "5"}], "a browser tries again"
+                assert page.all("body") == [{"data-refresh": "5"}], "the browser must try again"
             assert client.get("/healthz").text == "ok\n"
         finally:
             server.execute(allow.format(sql.Identifier(name), sql.SQL("true")))
@@ -347,7 +347,7 @@ def test_a_lost_database_comes_back(busy: None, dsn: str, server: Server, impati
 
 
 @embedded_only
-def test_lost_connections_are_not_noticed(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
+def test_lost_connections_cause_no_error(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
     with served(dsn) as client:
         for _ in range(2):
             assert client.get("/queues/wc").status_code == 200
@@ -360,7 +360,7 @@ def test_lost_connections_are_not_noticed(busy: None, conn: psycopg.Connection, 
 
 
 @embedded_only
-def test_a_database_without_the_schema(empty_dsn: str) -> None:
+def test_page_reports_a_missing_schema(empty_dsn: str) -> None:
     with served(empty_dsn) as client:
         answer = client.get("/")
     assert answer.status_code == 503

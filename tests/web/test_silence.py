@@ -1,4 +1,4 @@
-"""A database that has gone silent: it takes packets and sends none. Readers are told soon, and the process ends."""
+"""The database accepts packets and sends none: readers soon get an error page, and the process can be stopped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from support.site import read, served
 from pgcombine.doctor import database, examine
 from pgcombine.doctor.findings import Check, Context, Finding, Limits, ok
 
-READERS = 60  # more than the threads that answer
+READERS = 60  # more than there are threads for answers
 
 pytestmark = embedded_only
 
 
 @pytest.mark.slow
-def test_everybody_is_answered(busy: None, dsn: str) -> None:
+def test_every_reader_is_answered(busy: None, dsn: str) -> None:
     with through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there), served(there, seconds=1) as client:
         eventually(lambda: client.get("/exports").status_code == 200)
         eventually(lambda: client.get("/").status_code == 200)
@@ -41,7 +41,7 @@ def test_everybody_is_answered(busy: None, dsn: str) -> None:
 
 
 @pytest.mark.slow
-def test_it_ends_when_it_is_stopped(busy: None, dsn: str) -> None:
+def test_process_ends_when_it_is_stopped(busy: None, dsn: str) -> None:
     with (
         through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there),
         started("--dsn", there, "--statement-timeout", 1) as (url, process),
@@ -56,7 +56,7 @@ def test_it_ends_when_it_is_stopped(busy: None, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("check", [database.extensions, database.notifications])
-def test_the_doctor_ends(dsn: str, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_ends_without_answers(dsn: str, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     with through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there):
 
         def goes(_: Context) -> Iterator[Finding]:

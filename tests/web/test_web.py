@@ -1,4 +1,4 @@
-"""The page's parts that need no server: charts, texts, where it may listen."""
+"""Parts of the page that are tested without a server: charts, texts, addresses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AT = datetime(2026, 11, 23, 7, 5, 9, tzinfo=UTC)
         (-12_345, "-12.3k"),
     ],
 )
-def test_numbers(value: float | None, text: str) -> None:
+def test_numbers_are_short(value: float | None, text: str) -> None:
     assert number(value) == text
 
 
@@ -59,11 +59,11 @@ def test_numbers(value: float | None, text: str) -> None:
         (90_000, "1 d 1 h"),
     ],
 )
-def test_durations(value: float, text: str) -> None:
+def test_durations_are_short(value: float, text: str) -> None:
     assert seconds(value) == text
 
 
-def test_other_texts() -> None:
+def test_other_texts_are_short() -> None:
     assert [seconds(value) for value in (None, float("inf"), float("nan"))] == ["\N{EN DASH}"] * 3
     assert [size(value) for value in (0, 1023, 1024, 12_345_678, 5 * 2**40)] == [
         "0 B",
@@ -93,13 +93,13 @@ def test_other_texts() -> None:
         ({"pending_at": None}, "unknown"),
     ],
 )
-def test_states_of_queues(figures: dict[str, object], state: str) -> None:
+def test_state_follows_the_figures(figures: dict[str, object], state: str) -> None:
     well = {"failing_buckets": 0, "quarantined_keys": 0, "paused": False, "lag_seconds": 0.0, "pending_at": AT}
     assert state_of(well | figures) == state
     assert state in STATES
 
 
-def test_texts_from_elsewhere() -> None:
+def test_texts_from_outside_are_made_printable() -> None:
     assert shown("a\nb\x00\u202ec") == "a\\nb\\x00\\u202ec"
     assert shown("x" * 300) == "x" * 200 + "… (300 characters)"
     assert shown(None) == "null"
@@ -107,7 +107,7 @@ def test_texts_from_elsewhere() -> None:
     assert key({"a": "x", "b": None, "c": 1}) == "(x, null, 1)"
 
 
-def test_a_chart() -> None:
+def test_chart_draws_its_points() -> None:
     chart = drawn([(0, 0), (50, 10), (100, 5)], 0, 100, gap=60, form=CHART)
     assert chart.line == "M72 142L351 12L630 77"
     assert chart.area == "M72 142L72 142L351 12L630 77L630 142Z"
@@ -117,13 +117,13 @@ def test_a_chart() -> None:
     assert [tick.value for tick in drawn([], 0, 310, gap=60, form=CHART).across] == [60, 120, 180, 240]
 
 
-def test_no_line_crosses_a_gap() -> None:
+def test_chart_draws_no_line_across_a_gap() -> None:
     assert drawn([(0, 1), (10, 1), (60, 1), (70, 1)], 0, 100, gap=20).line.count("M") == 2
     assert drawn([(0, 1), (10, 1), (60, 1), (70, 1)], 0, 100, gap=50).line.count("M") == 1
-    assert drawn([(50, 1)], 0, 100, gap=20).line.endswith("h0"), "a dot"
+    assert drawn([(50, 1)], 0, 100, gap=20).line.endswith("h0"), "a single point is drawn as a dot"
 
 
-def test_many_points_become_the_highest_of_each_part() -> None:
+def test_chart_keeps_the_highest_of_many_points() -> None:
     series = [(float(at), 100.0 if at == 1717 else 1.0) for at in range(3600)]
     chart = drawn(series, 0, 3600, gap=15, form=SPARK)
     assert chart.line.count("M") == 1
@@ -132,13 +132,13 @@ def test_many_points_become_the_highest_of_each_part() -> None:
     assert f" {SPARK.top}L" in chart.line
 
 
-def test_an_empty_chart() -> None:
+def test_empty_chart_has_no_line() -> None:
     chart = drawn([(-5, 1), (105, 1)], 0, 100, gap=20)
     assert (chart.line, chart.area, chart.last, chart.peak, chart.peak_at) == ("", "", None, None, None)
     assert [tick.value for tick in chart.up] == [0, 1, 2]
 
 
-def test_round_numbers_and_levels() -> None:
+def test_axis_has_round_numbers() -> None:
     assert [rounded_up(value) for value in (0, 2, 2.1, 5, 11, 60, 1000, 1001)] == [2, 2, 5, 5, 20, 100, 1000, 2000]
     assert [level(value, 100) for value in (0, 1, 20, 21, 99, 100)] == [0, 1, 1, 2, 5, LEVELS]
     assert level(0, 0) == 0
@@ -150,7 +150,9 @@ def test_minutes_without_passes_are_zero() -> None:
     now = begin.timestamp() + 7 * 60
     points = per_second(minutes, "updates", {"updates_per_second_1m": 3.0}, now)
     rates = {round(at - begin.timestamp()): rate for at, rate in points}
-    assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 420: 3}, "the minute before may not be added up yet"
+    assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 420: 3}, (
+        "the last minute may be incomplete and must be left out"
+    )
     later = per_second(minutes, "updates", {"updates_per_second_1m": 0}, now + 120)
     assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-150, 10), (-90, 0), (120, 0)]
     assert per_second([], "updates", {"updates_per_second_1m": 0}, now) == [(now, 0)]
@@ -160,7 +162,7 @@ def test_minutes_without_passes_are_zero() -> None:
     ("minutes_ago", "covered"),
     [((), 300), ((2,), 300), ((20, 19, 2), 20 * 60), ((400, 2), 3 * 3600)],
 )
-def test_the_axis_of_throughput_fits_the_minutes_that_are_there(minutes_ago: tuple[int, ...], covered: int) -> None:
+def test_axis_of_throughput_fits_the_known_minutes(minutes_ago: tuple[int, ...], covered: int) -> None:
     minutes = [{"minute": AT - timedelta(minutes=ago)} for ago in minutes_ago]
     assert AT.timestamp() - since(minutes, AT.timestamp(), 3 * 3600) == covered
 
@@ -183,7 +185,9 @@ def test_the_axis_of_throughput_fits_the_minutes_that_are_there(minutes_ago: tup
         ("127.0.0.1", [], "short", "has 5 characters, and needs 16"),
     ],
 )
-def test_when_a_token_is_needed(host: str, hosts: list[str], token: str | None, message: str | None) -> None:
+def test_token_is_required_for_open_addresses(
+    host: str, hosts: list[str], token: str | None, message: str | None
+) -> None:
     if message is None:
         require_token(host, hosts, token)
     else:
@@ -191,7 +195,7 @@ def test_when_a_token_is_needed(host: str, hosts: list[str], token: str | None, 
             require_token(host, hosts, token)
 
 
-def test_where_it_can_not_listen() -> None:
+def test_unusable_addresses_are_refused() -> None:
     with listening("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 .*--port"):
