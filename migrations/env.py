@@ -1,8 +1,8 @@
 """Alembic's environment. It writes the statements of the revisions to the configuration's output buffer.
 
 ``pgcombine.schema`` executes them, or puts them into the file of ``pgcombine db upgrade --sql``. So a revision must be
-SQL alone: it may not read the database by Python. There is no ``alembic.ini`` and no database address here. Another
-mode than offline raises RuntimeError.
+SQL alone: it must not read the database from Python. There is no ``alembic.ini`` and no database address here.
+Alembic's online mode raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ SCHEMA = "pgcombine"
 
 
 class Written:
-    """What a revision has in place of a connection."""
+    """The object that a revision has in place of a connection."""
 
     def exec_driver_sql(self, statement: str, execution_options: object = None) -> None:
-        """Write the statement as it is."""
+        """Write the statement to the output."""
         context.get_context().impl.static_output(script.statement(statement).rstrip("\n"))
 
 
@@ -29,7 +29,7 @@ context.configure(
     dialect_name="postgresql",
     version_table=VERSION_TABLE,
     version_table_schema=SCHEMA,
-    transactional_ddl=False,  # the caller has a transaction
+    transactional_ddl=False,  # the caller runs all statements in one transaction
 )
 context.get_context().impl.connection = Written()
 with context.begin_transaction():

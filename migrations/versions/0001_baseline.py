@@ -22,4 +22,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """``pgcombine.schema.downgrade`` drops both schemas, as soon as Alembic has written to its own table there."""
+    """Do nothing: ``pgcombine.schema.downgrade`` drops both schemas after Alembic has written to its own table."""

@@ -1,9 +1,10 @@
 -- The schema's tables, types and indexes at its first release, in the order of the components. The functions, views,
--- triggers, policies and privileges are in sql/. A queue's own tables are made by pgcombine.create_queue.
--- A table without a foreign key to bucket has none since its check would wait for passes over the bucket.
+-- triggers, policies and privileges are in sql/. The function pgcombine.create_queue makes a queue's own tables.
+-- Some tables have a column bucket without a foreign key. The check of a foreign key would wait for passes over the
+-- bucket, since a pass locks the bucket's row.
 
 create schema if not exists pgcombine_internal;
-comment on schema pgcombine_internal is 'Combine queues: what pgcombine''s own functions call.';
+comment on schema pgcombine_internal is 'Combine queues: the functions that pgcombine itself calls.';
 comment on table pgcombine.schema_version is 'The revision of the schema''s tables; Alembic writes it.';
 
 -- the core ------------------------------------------------------------------------------------------------------------
@@ -12,16 +13,17 @@ create table pgcombine.repeatable (
     one    boolean primary key default true check (one),
     digest text not null
 );
-comment on table pgcombine.repeatable is 'Digest of the functions, triggers and views that were applied last.';
+comment on table pgcombine.repeatable is 'Digest of the SQL files that the last upgrade applied.';
 
 create table pgcombine.cluster_identity (
     place smallint primary key check (place in (1, 2)),
     id    xid not null
 );
 comment on table pgcombine.cluster_identity is
-    'As long as the xmin of each row is its id, this is the database in which the ids of transactions were given.';
+    'If the xmin of each row equals its id, this database assigned the stored transaction ids. It isn''t a copy.';
 
--- two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
+-- A transaction writes one row, its subtransaction the other, so the two ids differ. A restore writes both rows in one
+-- transaction. That transaction's id may by chance equal one of the two ids, but not both.
 do $$
 begin
     insert into pgcombine.cluster_identity values (1, '0');
@@ -29,7 +31,7 @@ begin
     begin
         insert into pgcombine.cluster_identity values (2, '0');
         update pgcombine.cluster_identity set id = xmin where place = 2;
-    exception when division_by_zero then null; -- what makes it a subtransaction
+    exception when division_by_zero then null; -- a block with an exception clause is a subtransaction
     end;
 end
 $$;
@@ -37,15 +39,17 @@ $$;
 create table pgcombine.restoring (
     tx bigint primary key default txid_current()
 );
-comment on table pgcombine.restoring is 'Transactions that write updates with the ids that they had: rebucket.';
+comment on table pgcombine.restoring is
+    'Transactions that may insert updates with the ids of other transactions: rebucket moves updates.';
 
--- The name is the message: a function that raises a better one would cost each statement of a writer 0.4 µs.
+-- The constraint's name serves as the error message. A function that raises a better one would add 0.4 µs to each
+-- statement of a writer.
 create domain pgcombine.key_text as text
     constraint "a key has at most 2600 bytes: shorten it, or use its hash" check (octet_length(value) <= 2600);
 comment on domain pgcombine.key_text is
-    'A text that fits into a primary key. A check of the table would cost each statement more.';
+    'A text that fits into a primary key. A check constraint of the table would cost each statement more time.';
 
--- own_tx needs a function of this name; sql/core has its text, with which the upgrade replaces this one
+-- The domain own_tx needs a function of this name. The upgrade then replaces it with the function in sql/core.
 create function pgcombine_internal.restoring() returns boolean language sql stable return false;
 create domain pgcombine.own_tx as bigint
     constraint updates_bear_the_id_of_their_transaction
@@ -75,18 +79,18 @@ create table pgcombine.queue (
 );
 alter table pgcombine.queue enable row level security;
 comment on table pgcombine.queue is
-    'One row a combine queue; pass and statements have what its passes need of its definition.';
-comment on column pgcombine.queue.statements is 'The statements of its passes: for few updates, and for many.';
+    'One row for each queue. The columns pass and statements are made from the definition, for the queue''s passes.';
+comment on column pgcombine.queue.statements is 'Two statements of a pass: one for few updates, one for many.';
 comment on column pgcombine.queue.partitions is
-    'Pairs of tables; bucket b is in number b modulo this, as a hash range of it where there are more buckets.';
+    'Number of partitions. Bucket b is in partition b modulo this number; several buckets may share a partition.';
 comment on column pgcombine.queue.segments is
-    'A bucket''s updates are in so many tables, in turn: those of 2 ^ segment_bits transaction ids in one.';
-comment on column pgcombine.queue.expire_when is 'Keys for which this condition is true are removed.';
-comment on column pgcombine.queue.expire_silently is 'Whether observers and exports don''t see that.';
-comment on column pgcombine.queue.expire_every is 'How often workers look through a bucket for such keys.';
-comment on column pgcombine.queue.pass_limit is 'How many updates a pass takes at once, about.';
+    'Number of tables for a partition''s updates. Each takes those of 2 ^ segment_bits transaction ids in turn.';
+comment on column pgcombine.queue.expire_when is 'Condition over a key''s row under which the key expires.';
+comment on column pgcombine.queue.expire_silently is 'Whether expired keys are removed without a change.';
+comment on column pgcombine.queue.expire_every is 'How often workers scan a bucket for expired keys.';
+comment on column pgcombine.queue.pass_limit is 'About how many updates a pass takes at most.';
 comment on column pgcombine.queue.quarantine_after is
-    'After how many failed passes in a row the keys at fault are looked for and quarantined.';
+    'After how many failed passes in a row a worker searches for the failing keys and quarantines them.';
 
 create table pgcombine.queue_column (
     queue       text not null references pgcombine.queue on delete cascade,
@@ -101,7 +105,7 @@ create table pgcombine.queue_column (
     unique (queue, name)
 );
 comment on table pgcombine.queue_column is 'Key and value columns of the queues, keys first.';
-comment on column pgcombine.queue_column.ordered_by is 'The value column that orders last and first.';
+comment on column pgcombine.queue_column.ordered_by is 'The value column by which the combiner last or first chooses.';
 
 create table pgcombine.combiner (
     combiner text primary key,
@@ -113,7 +117,7 @@ create table pgcombine.combiner (
     type     text
 );
 comment on table pgcombine.combiner is
-    'Built-in combiners; and functions and aggregates that queues use, for one type each.';
+    'Built-in combiners, and the functions and aggregates that queues use as combiners, each for one type.';
 
 create table pgcombine.bucket (
     queue  text not null references pgcombine.queue on delete cascade,
@@ -121,7 +125,8 @@ create table pgcombine.bucket (
     primary key (queue, bucket)
 );
 alter table pgcombine.bucket enable row level security;
-comment on table pgcombine.bucket is 'One row a bucket, which a pass locks and never writes: no dead rows.';
+comment on table pgcombine.bucket is
+    'One row for each bucket. A pass locks the row and doesn''t write it, so passes leave no dead rows.';
 
 create table pgcombine.pass (
     queue    text not null,
@@ -155,7 +160,7 @@ comment on table pgcombine.pass is
 comment on column pgcombine.pass.range_mask is
     'The pass covered the keys with hash & range_mask = hash_range. Null: all keys.';
 comment on column pgcombine.pass.inserted is
-    'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.';
+    'For max_backlog: inserts into the bucket''s tables that the statistics counted, less updates left pending.';
 
 create table pgcombine.pass_minute (
     queue   text not null references pgcombine.queue on delete cascade,
@@ -168,14 +173,14 @@ create table pgcombine.pass_minute (
     primary key (queue, minute)
 );
 comment on table pgcombine.pass_minute is
-    'Sums of the journal: what the passes that ended in a minute took, and how long they took. Kept for a day.';
+    'Sums of the journal: one row for each minute in which passes of a queue ended. Rows are kept for a day.';
 
 create type pgcombine.plan as (
     queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, marks txid_snapshot[],
     marks_mask bigint, reads boolean[], range_mask bigint, hash_range bigint, pending bigint, more boolean,
     has_quarantined boolean, first_page bigint
 );
-comment on type pgcombine.plan is 'What a pass is to do: see pgcombine_internal.plan_pass.';
+comment on type pgcombine.plan is 'The plan of a pass; pgcombine_internal.plan_pass explains it.';
 
 create table pgcombine.observer (
     queue     text not null references pgcombine.queue on delete cascade,
@@ -187,7 +192,7 @@ create table pgcombine.observer (
     check ((statement is null) = (language = 'python'))
 );
 comment on table pgcombine.observer is
-    'What runs inside every pass: SQL statements over the relation changes, and functions of Python workers.';
+    'Observers: SQL statements over the relation changes, and Python functions. They run inside every pass.';
 
 create table pgcombine.failure (
     queue    text not null references pgcombine.queue on delete cascade,
@@ -206,10 +211,11 @@ create table pgcombine.failure (
 );
 alter table pgcombine.failure enable row level security;
 comment on table pgcombine.failure is
-    'Buckets whose pass failed last, and how often in a row: written apart from the pass, which rolls back.';
+    'Buckets whose last pass failed. Another transaction than that of the pass writes the row: the pass rolls back.';
 comment on column pgcombine.failure.pass_limit is
-    'After passes that took too long: how many updates the next pass takes at most. Null: as many as any pass.';
-comment on column pgcombine.failure.page is 'The first of the pages whose expired keys the pass removed, too.';
+    'After cancelled passes: how many updates the next pass takes at most. Null: the queue''s pass_limit applies.';
+comment on column pgcombine.failure.page is
+    'The first page whose expired keys the failed pass removed. Null: it removed none.';
 
 create table pgcombine.quarantined_key (
     id       bigint primary key generated always as identity,
@@ -226,7 +232,7 @@ create table pgcombine.quarantined_key (
 create index quarantined_key_queue_idx on pgcombine.quarantined_key (queue);
 alter table pgcombine.quarantined_key enable row level security;
 comment on table pgcombine.quarantined_key is
-    'Keys that no pass takes; <queue>_quarantine_keys has their values, <queue>_quarantine their updates.';
+    'Keys that passes leave out. <queue>_quarantine_keys has their columns, <queue>_quarantine their updates.';
 
 create table pgcombine.expiry (
     queue       text not null references pgcombine.queue on delete cascade,
@@ -241,9 +247,9 @@ create table pgcombine.expiry (
 ) with (fillfactor = 50);
 alter table pgcombine.expiry enable row level security;
 comment on table pgcombine.expiry is
-    'How far workers have looked through the pages of a bucket''s values for expired keys, and when they go on.';
+    'How far workers have scanned the pages of a bucket''s values for expired keys, and when the scan continues.';
 comment on column pgcombine.expiry.error is
-    'Why expired keys of 1024 pages from failed_page on weren''t removed; null: nothing failed.';
+    'Why the expired keys of the 1024 pages from failed_page on weren''t removed; null: no failure.';
 
 create table pgcombine.tick (
     at      timestamptz primary key,
@@ -251,7 +257,7 @@ create table pgcombine.tick (
 );
 create index tick_next_id on pgcombine.tick (next_id, at);
 comment on table pgcombine.tick is
-    'When no transaction with this id or a higher one was over: by this pending updates are dated.';
+    'Times with transaction ids, which date pending updates. At the time no transaction from this id on had ended.';
 
 create table pgcombine.sample (
     queue   text not null references pgcombine.queue on delete cascade,
@@ -262,8 +268,8 @@ create table pgcombine.sample (
     primary key (queue, kind)
 ) with (fillfactor = 50);
 comment on table pgcombine.sample is
-    'Figures of queues that take too long to find for each look: what is pending, about, and sizes of tables.';
-comment on column pgcombine.sample.seconds is 'How long it took to find these figures.';
+    'Stored figures of queues: estimates of pending updates, and sizes of tables. Finding them is slow.';
+comment on column pgcombine.sample.seconds is 'How many seconds it took to find these figures.';
 
 create table pgcombine.granted_right (
     "right" text not null,
@@ -272,9 +278,9 @@ create table pgcombine.granted_right (
     primary key (role, "right", subject)
 );
 comment on table pgcombine.granted_right is
-    'What grant_right granted, on a queue or what else a right is about, for revoke_right. It grants nothing itself.';
+    'The calls of grant_right that revoke_right can revoke. A row itself grants nothing.';
 
--- components register themselves in these four (sql/<component>/component.sql)
+-- Components register themselves in the next four tables (sql/<component>/component.sql).
 create table pgcombine.right_kind (
     "right"  text primary key,
     subject  text,
@@ -284,10 +290,11 @@ create table pgcombine.right_kind (
     proof    text
 );
 comment on table pgcombine.right_kind is
-    'The rights that grant_right grants. subject: what a right is about, queue or a table of a component with a column '
-    'of the same name, and a function require_<subject>; null: nothing. optional: whether it can be granted without '
-    'one. standing: the view that stands for later subjects. act: what it permits, in words. proof: who may delete '
-    'from this relation (_…: its name after that of the subject) has the right; null: has_right knows.';
+    'The rights that grant_right grants. subject: the kind of object that the right is on, queue or another table with '
+    'a key column of the same name and a function require_<subject>; null: the right is on no object. optional: '
+    'whether grant_right needs no name. standing: the view whose columns stand for the right on later objects. act: '
+    'what the right permits, in words. proof: a role that may delete from this relation has the right (_…: its name is '
+    'the object''s name with this suffix); null: has_right decides.';
 create table pgcombine.right_privilege (
     "right"    text not null references pgcombine.right_kind,
     relation   text not null,
@@ -296,8 +303,9 @@ create table pgcombine.right_privilege (
     primary key ("right", relation)
 );
 comment on table pgcombine.right_privilege is
-    'What grant_right grants. relation: _…: its name after that of the subject. privileges: insert (*): on each of '
-    'the queue''s own columns. partitions: whether on these, too.';
+    'The privileges that grant_right grants for a right. relation: a name, or a suffix of the object''s name (_…). '
+    'privileges: insert (*) means insert on each of the queue''s own columns. partitions: whether the privileges are '
+    'granted on the relation''s partitions, too.';
 create table pgcombine.component_table (
     name   text primary key,
     queue  text references pgcombine.queue on delete cascade,
@@ -312,9 +320,10 @@ create table pgcombine.hook (
     query text not null
 );
 comment on table pgcombine.hook is
-    'What components do when something happens to a queue, $1. close, closed: see close_queue. verify, recount: verify '
-    'returns their rows. regenerate: makes what is generated anew. generated: names of functions that no file makes, '
-    'which an upgrade keeps. clean_up: workers run it now and then, and log its rows: what was removed, and how many.';
+    'Queries that components run at events of a queue, $1. close, closed: see close_queue. verify, recount: verify '
+    'returns their rows. regenerate: makes generated objects again. generated: returns names of functions that no file '
+    'makes, which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed '
+    'objects.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 
@@ -339,9 +348,9 @@ create table pgcombine.destination_state (
 );
 alter table pgcombine.destination_state enable row level security;
 comment on table pgcombine.destination_state is
-    'Destinations of exports and of hinted handoff. Rows change with the state, not with deliveries.';
+    'States of destinations: exports and other servers. A delivery writes no row, a change of state does.';
 comment on column pgcombine.destination_state.ticket is
-    'Grows with every change of the state and every probe: what an older attempt reports isn''t counted twice.';
+    'Grows with each change of the state and each probe. The report of an attempt with an older ticket is ignored.';
 
 create sequence pgcombine.export_sequence;
 
@@ -361,12 +370,13 @@ create table pgcombine.export (
 );
 alter table pgcombine.export enable row level security;
 comment on table pgcombine.export is
-    'One row an export: changes of which queue are delivered, by which exporter, to where (without a password).';
+    'One row for each export: the queue whose changes it delivers, its exporter, and its target (without a password).';
 comment on column pgcombine.export.owner is
-    'The server that delivers it, as this one knows; null: whichever holds it (there is but one).';
-comment on column pgcombine.export.epoch is 'Grows with each change of owner; a destination obeys the highest.';
+    'Name of the server that delivers the export, as far as this server knows; null: no other server has the export.';
+comment on column pgcombine.export.epoch is
+    'Grows with each change of owner. A destination accepts only deliveries of the highest epoch.';
 comment on column pgcombine.export.sweep is
-    'Up to this sequence a full state is on its way: then what it lacks is deleted at the destination.';
+    'The last sequence of a full state that is being delivered. After it the destination deletes all other keys.';
 
 create table pgcombine.export_bucket (
     export       text not null references pgcombine.export on delete cascade,
@@ -378,7 +388,7 @@ create table pgcombine.export_bucket (
 );
 alter table pgcombine.export_bucket enable row level security;
 comment on table pgcombine.export_bucket is
-    'One row a bucket of an export, locked by who delivers from it; and how many entries were delivered.';
+    'One row for each bucket of an export. The worker that delivers from the bucket locks the row.';
 
 create table pgcombine.export_quarantine (
     export text not null references pgcombine.export on delete cascade,
@@ -390,7 +400,7 @@ create table pgcombine.export_quarantine (
 );
 alter table pgcombine.export_quarantine enable row level security;
 comment on table pgcombine.export_quarantine is
-    'Entries that a destination refused for their data: they wait for somebody to retry or to drop them.';
+    'Entries that a destination refused for their data. They stay here until an operator retries or drops them.';
 
 -- hinted handoff ------------------------------------------------------------------------------------------------------
 
@@ -408,17 +418,19 @@ create table pgcombine.handoff_server (
     not_retained_at         timestamptz
 );
 comment on table pgcombine.handoff_server is
-    'Who this server is to the others that hold the same queues: one row, made at the first contact.';
-comment on column pgcombine.handoff_server.epoch is 'Grows when the server''s data were replaced (rebuild).';
+    'This server''s identity for the other servers that hold the same queues: one row, made at the first contact.';
+comment on column pgcombine.handoff_server.epoch is 'Grows when the server gets a new identity, as after a rebuild.';
 comment on column pgcombine.handoff_server.retention is
-    'How long tokens are kept, and how old a token may be: longer than any hint may live.';
+    'How long tokens are kept. A hint must be delivered within this time.';
 comment on column pgcombine.handoff_server.replay_rate is
     'How many updates a second a replayer may deliver to this server; null: no limit.';
-comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: it doesn''t.';
-comment on column pgcombine.handoff_server.repairing is 'A comparison that began after needs_repair was set.';
+comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: it lacks none.';
+comment on column pgcombine.handoff_server.repairing is
+    'Id of a comparison that began after needs_repair was set.';
 comment on column pgcombine.handoff_server.max_retained_bytes is
-    'Quota of handoff_retained; beyond it nothing is retained.';
-comment on column pgcombine.handoff_server.not_retained_at is 'When a write was not kept, because of the quota.';
+    'Quota of the table handoff_retained. At the quota no further write is retained.';
+comment on column pgcombine.handoff_server.not_retained_at is
+    'When a write was last not retained because of the quota.';
 
 create table pgcombine.handoff_queue (
     queue      text primary key,
@@ -430,12 +442,12 @@ create table pgcombine.handoff_queue (
     dropped_at timestamptz
 );
 comment on table pgcombine.handoff_queue is
-    'Queues that other servers hold as well; all the servers and how many hold a key, as a writer told last.';
-comment on column pgcombine.handoff_queue.former is 'Servers that writers named before, and name no more.';
+    'Queues that other servers also hold. servers and replicas are those that a writer named last.';
+comment on column pgcombine.handoff_queue.former is 'Servers that writers named before, but no longer name.';
 comment on column pgcombine.handoff_queue.placed is
-    'The servers that the last writer named, those among them that were removed included: keys are placed by them.';
+    'The servers that the last writer named, even if they were removed since. They decide the placement of keys.';
 comment on column pgcombine.handoff_queue.generation is
-    'How many replicated queues of this name were dropped before; alike on all servers.';
+    'How many replicated queues of this name were dropped before. The number is the same on all servers.';
 
 create table pgcombine.handoff_token (
     token   uuid primary key,
@@ -444,8 +456,8 @@ create table pgcombine.handoff_token (
     servers text[]
 ) partition by range (token);
 comment on table pgcombine.handoff_token is
-    'Writes that are in this server''s queues; a partition a day, dropped when it is older than the retention.';
-comment on column pgcombine.handoff_token.servers is 'Which servers hold updates of it; null: all.';
+    'Tokens of the writes that this server has. Each day has a partition, which is dropped after the retention.';
+comment on column pgcombine.handoff_token.servers is 'Names of the servers that hold updates of the write; null: all.';
 
 create table pgcombine.handoff_replica (
     name         text primary key,
@@ -465,12 +477,14 @@ create table pgcombine.handoff_replica (
     deduplicated bigint not null default 0
 );
 comment on table pgcombine.handoff_replica is
-    'The other servers as this one, as a coordinator, knows them: where (no password), who, quota, totals.';
-comment on column pgcombine.handoff_replica.rows is 'Updates in hints, as of measured_at; so are bytes.';
-comment on column pgcombine.handoff_replica.needs_repair is 'Why hints alone can''t make it complete.';
-comment on column pgcombine.handoff_replica.repairing is 'A rebuild that began after what needs_repair tells of.';
+    'The other servers that this coordinator knows: address (without a password), identity, quota and totals.';
+comment on column pgcombine.handoff_replica.rows is 'Number of updates in hints, as of measured_at.';
+comment on column pgcombine.handoff_replica.needs_repair is
+    'Why hints alone can''t make the server complete; null: they can.';
+comment on column pgcombine.handoff_replica.repairing is
+    'Id of a rebuild or a comparison that began after needs_repair was set.';
 comment on column pgcombine.handoff_replica.by_tokens is
-    'Whether needs_repair ends when the servers'' tokens are equal; else the server has to be rebuilt.';
+    'True: equal tokens on all servers clear needs_repair. False: the server must be rebuilt.';
 
 create table pgcombine.handoff_hint (
     destination text not null references pgcombine.handoff_replica,
@@ -488,10 +502,11 @@ create table pgcombine.handoff_hint (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_insert_threshold = -1);
 comment on table pgcombine.handoff_hint is
-    'What another server has not acknowledged yet: written with the updates, deleted after its commit.';
-comment on column pgcombine.handoff_hint.origin is 'The write of which the server refused this; null: none.';
+    'Writes that another server has not acknowledged yet. Its acknowledgement deletes the hint.';
+comment on column pgcombine.handoff_hint.origin is
+    'Token of the write whose updates the server refused, if this hint retries them; null: it is no retry.';
 comment on column pgcombine.handoff_hint.number is
-    'The place of the update in the write origin; the server has it in handoff_refused. Null: it hasn''t.';
+    'Place of the retried update in the write origin. Null: the hint retries no single update.';
 
 create table pgcombine.handoff_retained (
     token    uuid primary key,
@@ -509,16 +524,17 @@ create table pgcombine.handoff_retained (
         autovacuum_vacuum_insert_threshold = -1);
 create index handoff_retained_coordinator on pgcombine.handoff_retained (queue, coordinator, since);
 comment on table pgcombine.handoff_retained is
-    'Writes that came from another server, until all servers that hold them are known to have them.';
-comment on column pgcombine.handoff_retained.placed is 'All servers; replicas of them hold a key.';
-comment on column pgcombine.handoff_retained.coordinator is 'The id of the server whose hint this was.';
+    'Writes that came from another server. A write stays here until all servers that hold its keys have it.';
+comment on column pgcombine.handoff_retained.placed is
+    'Names of all servers of the queue; as many as the column replicas says hold a key.';
+comment on column pgcombine.handoff_retained.coordinator is 'Id of the server from whose hint the write came.';
 
 create table pgcombine.handoff_partial (
     token uuid primary key,
     slots integer[] not null
 );
 comment on table pgcombine.handoff_partial is
-    'Writes whose updates of these slots of keys came with a rebuild from several servers; the others are to come.';
+    'Writes of which a rebuild brought only the updates of some slots of keys. The other updates are still missing.';
 
 create table pgcombine.handoff_delivery (
     destination  text not null references pgcombine.handoff_replica on delete cascade,
@@ -531,9 +547,9 @@ create table pgcombine.handoff_delivery (
 );
 create index handoff_delivery_last on pgcombine.handoff_delivery (destination, at);
 comment on table pgcombine.handoff_delivery is
-    'Acknowledgements, one row a page: the last tells whether a server has forgotten what it acknowledged.';
+    'Acknowledgements, one row for each delivered page. A server that lacks an acknowledged token has lost commits.';
 comment on column pgcombine.handoff_delivery.witness is
-    'A write to the queue that the server has, as any caller says; token says it only if a replayer does.';
+    'Token of a write that the server has, as reported by any caller. The column token is set only by replayers.';
 
 create table pgcombine.handoff_quarantine (
     destination text not null references pgcombine.handoff_replica on delete cascade,
@@ -548,7 +564,7 @@ create table pgcombine.handoff_quarantine (
     primary key (destination, token, number)
 );
 comment on table pgcombine.handoff_quarantine is
-    'Updates that a server refused for their data; number is the place in the write, 0: the whole write.';
+    'Updates that another server refused for their data. number is the place in the write; 0: the whole write.';
 
 create table pgcombine.handoff_refused (
     token    uuid not null,
@@ -561,7 +577,7 @@ create table pgcombine.handoff_refused (
     primary key (token, number)
 );
 comment on table pgcombine.handoff_refused is
-    'Updates that this server lacks although it has their write''s token: it refused them for their data.';
+    'Updates that this server refused for their data. It has the token of their write, but not these updates.';
 
 -- Spark ---------------------------------------------------------------------------------------------------------------
 
@@ -578,8 +594,8 @@ create table pgcombine.spark_run (
 create index spark_run_stream on pgcombine.spark_run (queue, role, stream, batch) where stream is not null;
 alter table pgcombine.spark_run enable row level security;
 comment on table pgcombine.spark_run is
-    'Runs whose updates are in the queue: a run of the same id changes nothing. The batches of a stream are runs.';
-comment on column pgcombine.spark_run.role is 'The role whose run it is: other roles may use the same id.';
+    'Runs whose updates are in the queue. A run with the same id and role changes nothing. A stream''s batch is a run.';
+comment on column pgcombine.spark_run.role is 'The role that ran it. Other roles may use the same id.';
 
 create table pgcombine.spark_load (
     load       uuid primary key,
@@ -596,26 +612,27 @@ create table pgcombine.spark_load (
 );
 alter table pgcombine.spark_load enable row level security;
 comment on table pgcombine.spark_load is
-    'Loads from Spark under way. Their rows wait in the unlogged table spark_stage_<number>.';
-comment on column pgcombine.spark_load.role is 'The role that began it, and that alone may go on with it.';
-comment on column pgcombine.spark_load.seen_at is 'When a writer was last heard of, to the minute.';
-comment on column pgcombine.spark_load.ended_at is 'Ended while somebody was at the stage: it is to be dropped.';
+    'Loads from Spark in progress. Their rows wait in the unlogged table spark_stage_<number>.';
+comment on column pgcombine.spark_load.role is 'The role that began the load. Only this role can continue it.';
+comment on column pgcombine.spark_load.seen_at is 'When a writer of the load was last active, to the minute.';
+comment on column pgcombine.spark_load.ended_at is
+    'When the load ended while a session still used its stage. Null: not ended. The stage is dropped later.';
 comment on column pgcombine.spark_load.attempts is
-    'Attempts that succeeded, if the load is prepared: only its end is missing. See also expected, their rows.';
+    'Transaction ids of the tasks'' attempts that succeeded. Null: the load isn''t prepared yet.';
 
 create unlogged table pgcombine.spark_alive (
     load uuid primary key
 );
 alter table pgcombine.spark_alive enable row level security;
 comment on table pgcombine.spark_alive is
-    'Loads under way. A crash of the server empties it together with the stages: so that loss is noticed.';
+    'Loads in progress. A crash empties this table and the stages: a load without a row here has lost its rows.';
 
 create table pgcombine.spark_limit (
     role  text primary key,
     loads integer not null check (loads >= 0)
 );
 comment on table pgcombine.spark_limit is
-    'How many loads from Spark a role may have under way. The row of the role '''' is for all that have none.';
+    'How many loads from Spark a role may have in progress. The row of the role '''' is for all roles without a row.';
 insert into pgcombine.spark_limit (role, loads) values ('', 100);
 
 -- attached tables -----------------------------------------------------------------------------------------------------
@@ -660,7 +677,7 @@ begin
         ('{combiner}', '{type}', 'The type for which the function is used.'),
         ('{component_table}', '{name}', 'Name of the table.'),
         ('{component_table}', '{marked}', 'Condition for rows that delete_flagged deletes.'),
-        ('{destination_state}', '{down_after}', 'Number of failures in a row after which it is down.'),
+        ('{destination_state}', '{down_after}', 'Number of failures in a row after which the destination is down.'),
         ('{destination_state}', '{backoff}', 'Wait after the first failure; it doubles with each further one.'),
         ('{destination_state}', '{longest_backoff}', 'Longest wait between two attempts.'),
         ('{destination_state}', '{last_success}', 'When an attempt last succeeded.'),
@@ -677,7 +694,7 @@ begin
         ('{failure}', '{last}', 'When a pass last failed.'),
         ('{granted_right}', '{right}', 'Name of the right.'),
         ('{granted_right}', '{subject}', 'The queue, or what else the right is about; empty: nothing.'),
-        ('{handoff_delivery}', '{at}', 'When it was acknowledged.'),
+        ('{handoff_delivery}', '{at}', 'When the page was acknowledged.'),
         ('{handoff_delivery}', '{token}', 'Last token of the page.'),
         ('{handoff_delivery,handoff_replica}', '{delivered}', 'Number of writes that the server took.'),
         ('{handoff_delivery,handoff_replica}', '{deduplicated}', 'Number of writes that the server had already.'),
@@ -703,9 +720,9 @@ begin
         ('{handoff_replica}', '{measured_at}', 'When rows and bytes were measured.'),
         ('{handoff_server}', '{name}', 'Name of this server.'),
         ('{handoff_server}', '{system_identifier}', 'The cluster''s, which tells a copy from the original.'),
-        ('{hook}', '{event}', 'What happens.'),
-        ('{hook}', '{query}', 'What then runs.'),
-        ('{cluster_identity}', '{place}', '1 or 2.'),
+        ('{hook}', '{event}', 'Name of the event.'),
+        ('{hook}', '{query}', 'Query that runs at the event.'),
+        ('{cluster_identity}', '{place}', 'Number of the row, 1 or 2.'),
         ('{cluster_identity}', '{id}', 'The row''s xmin, unless it was restored.'),
         ('{observer}', '{observer}', 'Name of the observer.'),
         ('{observer}', '{position}', 'Observers run in this order.'),
@@ -738,9 +755,9 @@ begin
         ('{repeatable,handoff_server}', '{one}', 'True: there is one row.'),
         ('{repeatable}', '{digest}', 'SHA-256 of the files.'),
         ('{restoring}', '{tx}', 'Id of the transaction.'),
-        ('{expiry}', '{page}', 'The next page to look at.'),
-        ('{expiry}', '{due}', 'When workers go on.'),
-        ('{expiry}', '{failed_at}', 'When keys weren''t removed.'),
+        ('{expiry}', '{page}', 'The next page to scan.'),
+        ('{expiry}', '{due}', 'When the scan continues.'),
+        ('{expiry}', '{failed_at}', 'When the removal of expired keys last failed.'),
         ('{expiry}', '{failed_page}', 'See error.'),
         ('{right_kind,right_privilege}', '{right}', 'Name of the right.'),
         ('{right_kind}', '{subject,optional,standing,act,proof}', 'See the comment of the table.'),
@@ -755,25 +772,25 @@ begin
         ('{spark_load}', '{number}', 'Number of its stage.'),
         ('{spark_load,spark_run}', '{run_id}', 'Name of the run.'),
         ('{spark_load}', '{kind}', 'stage: updates. values: initial values.'),
-        ('{spark_load}', '{started_at}', 'When it began.'),
-        ('{spark_load}', '{expected}', 'See attempts.'),
-        ('{spark_run}', '{at}', 'When it was committed.'),
+        ('{spark_load}', '{started_at}', 'When the load began.'),
+        ('{spark_load}', '{expected}', 'Number of rows that the attempts wrote.'),
+        ('{spark_run}', '{at}', 'When the run''s transaction began.'),
         ('{spark_run}', '{stream}', 'Name of the stream; null: no stream.'),
         ('{spark_run}', '{batch}', 'Number of the batch in the stream.'),
-        ('{tick}', '{at}', 'The time.'),
-        ('{tick}', '{next_id}', 'The id.'),
+        ('{tick}', '{at}', 'Time of the snapshot from which next_id is.'),
+        ('{tick}', '{next_id}', 'The next transaction id at that time.'),
         (null, '{queue}', 'Name of the queue.'),
         (null, '{export}', 'Name of the export.'),
         (null, '{bucket}', 'Number of the bucket, from 0.'),
         (null, '{buckets}', 'Number of buckets.'),
-        (null, '{destination}', 'Name of the server for which it waits, or that it is about.'),
+        (null, '{destination}', 'Name of the server that the row concerns.'),
         (null, '{kind}', 'export or server.'),
         (null, '{name}', 'Name of the export or of the server.'),
         (null, '{state}', 'up, suspect, down or paused.'),
         (null, '{failures,attempts}', 'Number of failures in a row.'),
         (null, '{retry_at}', 'When the next attempt is due.'),
         (null, '{reason}', 'Why the last attempt failed, or why it is paused.'),
-        (null, '{since}', 'When this began.'),
+        (null, '{since}', 'When the state that the row describes began.'),
         (null, '{created_at}', 'When it was created.'),
         (null, '{updates}', 'Number of updates.'),
         (null, '{keys}', 'Number of their keys.'),

@@ -5,11 +5,11 @@
 --   sum            smallint integer bigint numeric real         the sum; 0. real and double precision: a warning,
 --                  double precision interval money              their last digits depend on the order
 --   count          smallint integer bigint numeric              the sum of the updates' weights; 1
---   min, max       any type with an order (B-tree)              the least, the greatest; they have no inverse:
---                                                               nothing takes an update back
+--   min, max       any type with an order (B-tree)              the least, the greatest; no later update undoes an
+--                                                               update
 --   bool_and       boolean                                      all true; any true
 --   bool_or
---   bit_and        smallint integer bigint bit                  bit by bit; a second bit_xor takes back the first
+--   bit_and        smallint integer bigint bit                  bit by bit; a second equal update undoes a bit_xor
 --   bit_or bit_xor
 --   array_union    any array of elements with an order          the elements of all, each once, in order; null
 --                                                               elements count, and come last
@@ -20,20 +20,22 @@
 --   hll            hll (extension hll)                          the union
 --   tdigest        tdigest (extension tdigest)                  the union; an estimate that depends on the order
 --   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
---                                                               tried on samples: see check_combiner
+--                                                               which check_combiner tries on samples
 --
 -- Nulls. Every combiner ignores a null in an update, since null is its identity. An update with only nulls leaves the
 -- value unchanged (a new key gets null). Only last and first take a null as a value: if the last update has null, the
--- value is null. An update without its "at" counts only as long as no update has one. Among updates with equal "at",
--- last takes the greatest value, first the least, and both take a null only if there is nothing else. All columns that
--- "at" orders are compared together, so that they come from the same update.
+-- value is null. An update with null in "at" counts only as long as no update of the key has another "at". Among
+-- updates with equal "at", last takes the greatest value, first the least, and both take a null only if all values are
+-- null. All columns that "at" orders are compared together, so that they come from the same update.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
--- too. delete_when never holds for NaN. A domain as the column's type refuses such updates when they are enqueued:
+-- too. A delete_when such as n = 0 doesn't hold for NaN. A domain as the column's type refuses NaN and infinity in
+-- enqueued updates:
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'));
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum']);
 -- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost:
--- the key's updates stay pending. <queue>_current shows null for it (see current_expression).
--- Equality. The type's equality decides whether a value has changed: from 1 to 1.0 is no change, and either may stay.
+-- the key's updates stay pending. <queue>_current shows null for the sum (see current_expression).
+-- Equality. The type's equality decides whether a value has changed: from 1 to 1.0 is no change, and the values table
+-- may have either.
 -- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep
 -- a tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
 --
@@ -80,7 +82,7 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
-        -- fold_source flags the last or first row; merge_expression returns the merge, so there is no template
+        -- fold_source flags the last or first row. merge is empty, since merge_expression returns the expression
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('hll', '{schema}.hll_union_agg({value})::{type}',

@@ -1,8 +1,9 @@
 -- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants the tables of
 -- queues one by one. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
--- No other role can create triggers with these functions, or columns of a row type or an enum: such a type could no
--- longer change. Other uses of functions stop no upgrade (see queries/set_aside.sql).
+-- The next two statements keep other roles from creating triggers with pgcombine's trigger functions, and columns of
+-- its row types and enums. An upgrade couldn't change a type that a column has. Other uses of functions stop no upgrade
+-- (see queries/set_aside.sql).
 revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
 do $$
 declare
@@ -12,7 +13,7 @@ begin
         select t.oid
         from pg_type t left join pg_class c on c.oid = t.typrelid
         where t.typnamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
-          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: a search creates temporary tables with them
+          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: a quarantine search needs them
     loop
         execute format('revoke usage on type %s from public', _type);
     end loop;
@@ -73,8 +74,8 @@ drop policy if exists repeated on pgcombine.failure;
 create policy repeated on pgcombine.failure for update using (pgcombine_internal.has_right(queue, 'work'))
     with check (pgcombine_internal.has_right(queue, 'work')
                 and pgcombine_internal.representable(since, last, retry_at));
--- Every role can see that keys are quarantined, but not which ones. A key in the log has fewer than 500 levels, and
--- Python reads about a thousand.
+-- Every role can see that keys are quarantined, but not which ones. The policy refuses a JSON key of more than 500
+-- levels, since Python can't parse a thousand levels. A key from the log has fewer than 500.
 grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;

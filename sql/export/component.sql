@@ -1,4 +1,4 @@
--- What exports register with the core (see sql/core/component.sql).
+-- The rows that the component export registers with the core (see sql/core/component.sql).
 insert into pgcombine.right_kind ("right", subject, optional, standing, act, proof) values
     ('export', 'export', false, 'pgcombine.every_export', 'deliver export', '_exports');
 insert into pgcombine.right_privilege ("right", relation, privileges, partitions) values

@@ -1,4 +1,4 @@
--- What the handoff registers with the core (see sql/core/component.sql).
+-- The rows that the component handoff registers with the core (see sql/core/component.sql).
 insert into pgcombine.right_kind ("right", subject, optional, standing, act, proof) values
     ('handoff', 'queue', true, 'pgcombine.every_replicated', 'replicate writes to queue', null),
     ('replay', null, true, null, 'replay hints', 'pgcombine.handoff_hint');

@@ -1,8 +1,9 @@
 -- phrasecount.apply(load, directory)
--- Last step of a run: applies its delta to the stored documents. The run calls it in the transaction that holds its
--- lock and enqueues its updates (end_load), so that documents and updates commit together or not at all.
---   load       the run; compare(load, directory) must precede
---   directory  real path
+-- The last step of a run: applies the run's changes (phrasecount.delta, phrasecount.move) to the stored documents. The
+-- run calls it in the transaction that holds its lock and enqueues its updates (end_load), so that documents and
+-- updates commit together or not at all.
+--   load       the run, for which compare was called before
+--   directory  real path of the directory that the run counts
 -- Tables written: phrasecount.directory, document, document_chunk, kept, uri.
 create or replace function phrasecount.apply(load uuid, directory text)
 returns void

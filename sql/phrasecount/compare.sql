@@ -3,10 +3,10 @@
 -- A document is live while a URI of some directory refers to it, so only its first and its last reference count. Files
 -- with a problem count as absent.
 --   load       the run
---   directory  real path; unknown before its first run
+--   directory  real path of the directory; it has no stored documents before its first run
 --   documents  number of files counted
 --   added, edited, removed  numbers of URIs
---   live, dead  numbers of documents that become live, and that die
+--   live, dead  numbers of documents that get their first reference, and that lose their last one
 --   left_out   number of occurrences of phrases that are too long to be a key, in the documents that become live
 -- Tables written: phrasecount.move, delta.
 create or replace function phrasecount.compare(load uuid, directory text,

@@ -1,8 +1,8 @@
--- The schema phrasecount: what the example application stores. pgcombine phrasecount applies this file, and then the
--- functions beside it, in one transaction: at its first use in a database, and again when one of these files has
--- changed. So each statement can be repeated. A change of a table that exists is a statement after the table, such as
--- alter table … add column if not exists …. A function whose parameters or result change is dropped here: drop function
--- if exists ….
+-- The tables of the example application, in the schema phrasecount. The command pgcombine phrasecount applies this
+-- file, and then the functions in this folder, in one transaction: at its first use in a database, and again when one
+-- of these files has changed. So each statement must be repeatable. To change an existing table, add a statement after
+-- create table, such as alter table … add column if not exists …. To change a function's parameters or result, drop the
+-- former function here: drop function if exists ….
 do $$
 begin
     if to_regnamespace('phrasecount') is null then
@@ -11,7 +11,9 @@ begin
 exception when duplicate_schema or unique_violation then null; -- another run has made it meanwhile
 end
 $$;
-comment on schema phrasecount is ''; -- locks out other runs that do this; any role could take an advisory lock
+-- Other runs that apply the file wait here, since they comment on the schema, too. An advisory lock could be taken by
+-- any role.
+comment on schema phrasecount is '';
 drop function if exists phrasecount.keep_search(text, boolean),
     phrasecount.note(uuid, integer[], bytea[], bytea[], bigint[], text[], text[]);
 
@@ -26,7 +28,7 @@ create table if not exists phrasecount.document (
     refs bigint not null check (refs > 0)
 );
 comment on table phrasecount.document is
-    'Live documents, by SHA-256 of their tokens; refs is the number of URIs, over all directories.';
+    'Documents that a file has. hash: SHA-256 of the tokens. refs: number of files, over all directories.';
 
 create table if not exists phrasecount.document_chunk (
     document bytea not null,
@@ -35,7 +37,7 @@ create table if not exists phrasecount.document_chunk (
     primary key (document, seq)
 );
 comment on table phrasecount.document_chunk is
-    'Tokens of a document in bounded rows; each starts with the last three tokens of the one before.';
+    'Tokens of a document, in rows of bounded size. A row starts with the last three tokens of the row before it.';
 
 create table if not exists phrasecount.uri (
     directory    integer not null references phrasecount.directory on delete cascade,
@@ -46,16 +48,16 @@ create table if not exists phrasecount.uri (
 );
 create index if not exists uri_document on phrasecount.uri (document);
 comment on table phrasecount.uri is
-    'Files that were counted: path below the directory, SHA-256 of the content, and the document it holds.';
+    'Files that were counted: path below the directory, SHA-256 of the content, and the document.';
 
 create table if not exists phrasecount.kept (
     document bytea primary key
 );
 comment on table phrasecount.kept is
-    'Documents whose chunks were written by a run that has not committed; the next run removes those of a dead one.';
+    'Documents whose chunks a run has written before its commit. The next run removes them if that run died.';
 
--- Work tables. The rows of a run have its load; the next run removes the rows of a run that died. They are unlogged,
--- since a crash of the server ends the run.
+-- Work tables. The column load names the run. The next run removes the rows of a run that died. The tables are
+-- unlogged, since a crash of the server ends the run.
 create unlogged table if not exists phrasecount.listed (
     load    uuid not null,
     n       integer not null,
@@ -63,7 +65,7 @@ create unlogged table if not exists phrasecount.listed (
     counted boolean not null,
     primary key (load, n)
 );
-comment on table phrasecount.listed is 'Work: files found; not counted are those beyond --limit.';
+comment on table phrasecount.listed is 'Work: the files that the run found. counted is false for files beyond --limit.';
 
 create unlogged table if not exists phrasecount.scanned (
     load         uuid not null,
@@ -76,7 +78,7 @@ create unlogged table if not exists phrasecount.scanned (
     primary key (load, n)
 );
 comment on table phrasecount.scanned is
-    'Work: of each new or edited file its hashes and how many phrases are too long to be a key, or its problem.';
+    'Work: new and edited files. left_out is the number of phrases that are too long to be a key.';
 
 create unlogged table if not exists phrasecount.move (
     load         uuid not null,
@@ -86,7 +88,7 @@ create unlogged table if not exists phrasecount.move (
     document     bytea,
     old_document bytea
 );
-comment on table phrasecount.move is 'Work: URIs that are new, edited or gone (document is null).';
+comment on table phrasecount.move is 'Work: files that are new, edited or removed (document is null).';
 
 create unlogged table if not exists phrasecount.delta (
     load     uuid not null,
@@ -98,4 +100,4 @@ create unlogged table if not exists phrasecount.delta (
 );
 create index if not exists delta_position on phrasecount.delta (load, position);
 comment on table phrasecount.delta is
-    'Work: documents whose references change; sign 1 becomes live, -1 dies; n is a file that holds it.';
+    'Work: documents whose number of files changes. sign: 1 the first file, -1 no file is left. n: a file that has it.';

@@ -1,7 +1,7 @@
 -- Gives the database, and all objects in it of the superuser who runs this, to an ordinary role, which is created if it
--- is missing. Code that runs with its owner's rights (observers, triggers) then runs without a superuser's.
+-- is missing. Code that runs with its owner's rights (observers, triggers) then runs without a superuser's rights.
 -- The setting pgcombine.owner names the role. Extensions, and objects that only a superuser may own, keep their owner.
--- It may be run again.
+-- The statement can be repeated.
 do $$
 declare
     _owner constant name := current_setting('pgcombine.owner');

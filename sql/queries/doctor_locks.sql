@@ -1,5 +1,5 @@
--- The server's room for locks, what is held, what dropping the queue with the most partitions takes, and how many
--- tables and indexes a dump of the database locks.
+-- The number of locks for which the server has room, the number of held ones, the number that dropping the queue with
+-- the most partitions takes, and the number of tables, views and sequences that a dump of the database locks.
 select pgcombine_internal.lock_capacity() as capacity,
        (select count(*) from pg_locks l where l.granted and not l.fastpath) as held,
        q.queue as drop_queue, case

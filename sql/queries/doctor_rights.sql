@@ -1,9 +1,10 @@
 -- The rights of pgcombine, by queue (or export), with the privileges that this role lacks for each one.
 --   has     whether the role has the right as the functions check it (has_right)
---   lacking the right's privileges that it lacks; only where it has the right, or was asked for it
--- Parameters: the rights to check, null: all; the queues to check, null: all; the same; the rights; the same.
+--   lacking the right's privileges that the role lacks
+-- A row is returned only if the role has the right, or if the parameter names the right.
+-- Parameters: the rights to check, null: all; the queues to check, null: all; the queues again; the rights twice again.
 with found as materialized (
-    select r."right", s.subject, not %s::text[] is null as asked, -- its privileges are checked in any case
+    select r."right", s.subject, not %s::text[] is null as asked, -- the rights are named
            case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write')
                and has_table_privilege('pgcombine.handoff_server', 'select')
                           else pgcombine_internal.has_right(s.subject, r."right") end as has

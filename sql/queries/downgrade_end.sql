@@ -1,7 +1,7 @@
--- Drops this version's repeatable SQL for an older version, which then makes its own. The older version's upgrade calls
--- functions before it drops those that it hasn't made. So it must find no function of this version by a name that it
--- may have with other parameters, and no view, policy or trigger that needs such a function. A function stays if a
--- table or an object of another role depends on it.
+-- Drops this version's functions, views, policies and triggers at the end of a downgrade. The older version then makes
+-- its own ones. Its upgrade calls its functions before it drops other functions. A function of this version with the
+-- same name and other parameters could make such a call ambiguous, so the downgrade drops it, and what needs it. A
+-- function stays if a table or an object of another role depends on it.
 --   {names}  the functions of this version
 do $$
 declare

@@ -1,7 +1,8 @@
 -- pg_temp.drop_dependants(detail) → boolean
--- Drops objects of other roles that an error of a revision names, and warns of each. A table that changes can't keep
--- the views and the like that read it, and no role may stop an upgrade by such an object. Returns whether it dropped
--- any. It drops no column, and nothing of the current role or a superuser: then the upgrade ends with the error.
+-- Drops objects of other roles that an error of a revision names, and warns of each. PostgreSQL refuses to change a
+-- table while a view, rule, policy, trigger or function depends on the change, and no role must be able to stop an
+-- upgrade in this way. Returns whether it dropped any object. It drops no column, and nothing of the current role or a
+-- superuser: if these stop a revision, the upgrade ends with the error.
 --   detail  the error's detail, a line for each object
 create or replace function pg_temp.drop_dependants(detail text)
 returns boolean
@@ -50,12 +51,12 @@ begin
         begin
             execute format('drop %s %s cascade', _o.type, _o.identity);
         exception when undefined_object or undefined_table or undefined_function then
-            continue; -- went with another one
+            continue; -- an earlier drop in this loop has dropped it, too
         end;
         _dropped := true;
-        raise warning 'the upgrade has dropped the % % of role "%", since it needs what has changed', _o.type,
+        raise warning 'the upgrade has dropped the % % of role "%", since it depended on a changed table', _o.type,
             _o.identity, _o.owner
-            using hint = 'its owner may make it anew'
+            using hint = 'its owner can create it again'
                 || coalesce(': ' || regexp_replace(_definition, '\s+', ' ', 'g'), '');
     end loop;
     return _dropped;

@@ -1,5 +1,6 @@
--- The buckets that a worker should pass over now; whether a pass may enqueue to another queue, by an observer or a
--- trigger on the values; whether the queue's log is large, if one is asked for. Parameter: the queue; null: all.
+-- The buckets over which a worker should run a pass now; whether such a pass may enqueue to another queue, by an
+-- observer or a trigger on the values; and, if the parameter names a queue, whether its log is large.
+-- Parameter: the queue; null: all.
 select d.queue, d.bucket,
        exists (select from pgcombine.observer o where o.queue = d.queue)
            or exists (select from pg_trigger t

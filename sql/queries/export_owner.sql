@@ -1,6 +1,6 @@
--- The owner of an export, its epoch, a number that no entry's sequence has exceeded so far (null: the caller lacks the
--- right to read the sequence), and whether deleted keys are still to be swept at the destination. Parameter: the
--- export's name.
+-- The owner of an export, its epoch, the highest sequence that an entry can have so far (null: the caller lacks the
+-- right to read the sequence), and whether the destination must still delete keys that the full state lacks.
+-- Parameter: the export's name.
 select coalesce(owner, ''), epoch,
        epoch * 1099511627776
            + case when has_sequence_privilege('pgcombine.export_sequence', 'select')

@@ -1,3 +1,3 @@
--- Notes that the destination has deleted the keys from before an epoch's full state. Parameters: the export's name, the
--- epoch.
+-- Records that the destination has deleted the keys that the full state of an epoch lacks. Parameters: the export's
+-- name, the epoch.
 update pgcombine.export set sweep = null where export = %s and epoch = %s

@@ -1,4 +1,5 @@
--- The buckets whose last pass failed: how often in a row, since when, why, and when they are tried again.
+-- The buckets whose last pass failed: the number of failures in a row, the last error, when the failures began, and
+-- when workers try again.
 select queue, bucket, attempts, sqlstate, error, since, retry_at
 from pgcombine_internal.failures()
 where not expires

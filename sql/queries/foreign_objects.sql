@@ -1,5 +1,6 @@
--- Returns an object that belongs to a role which pgcombine can't trust, the schema before others: its description, its
--- owner, the current role. The current role and superusers are trusted.
+-- Returns an object of pgcombine's schemas that belongs to another role than the current one or a superuser: its
+-- description, its owner, and the current role. A schema comes before other objects. pgcombine refuses to run such a
+-- role's objects.
 select case when o.classid = 'pg_namespace'::regclass then 'the ' || pg_describe_object(o.classid, o.objid, 0)
             else pg_describe_object(o.classid, o.objid, 0) || ' in schema ' || n.nspname end,
        r.rolname, current_user

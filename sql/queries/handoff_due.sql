@@ -1,6 +1,6 @@
--- The servers to which a replayer should deliver now (handoff_due). They have hints of that age, aren't paused and, if
--- they failed, may be tried again.
--- Parameters: whether to include servers that failed just now; the age in seconds.
+-- The servers to which a replayer should deliver now: hints of a minimum age wait for them, they aren't paused, and if
+-- they failed, they may be tried again.
+-- Parameters: whether to include servers that may not be tried again yet; the minimum age in seconds.
 select r.name
 from pgcombine.handoff_replica r
 join pgcombine.destination d on d.kind = 'server' and d.name = r.name

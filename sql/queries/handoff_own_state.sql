@@ -1,9 +1,9 @@
--- Lines about this server itself: why it needs repair, whether the quota kept it from retaining writes for other
--- servers, and how many updates it has refused.
+-- Lines of text about this server: why it needs repair, whether it didn't retain writes for other servers because of
+-- the quota, and how many updates it has refused.
 select format('this server, %s, needs repair: %s', s.name, s.needs_repair)
 from pgcombine.handoff_server s where s.needs_repair is not null
 union all
-select format('until %s writes came whose payloads were not retained: their quota of %s bytes was reached',
+select format('until %s this server received writes without retaining them: the quota of %s bytes was reached',
            s.not_retained_at, s.max_retained_bytes)
 from pgcombine.handoff_server s where s.not_retained_at is not null
 union all

@@ -1,5 +1,6 @@
--- The transactions that are writing tokens now. Once those of an earlier answer have ended, all writes from before it
--- are visible, and later writes see what was committed before it. (Waiting for a lock would hold up new writers.)
+-- The transactions that write tokens now. A caller that waits until these transactions have ended sees all writes that
+-- began before the query; later writes see what was committed before the query. (Waiting for a lock instead would block
+-- new writers.)
 select distinct l.virtualtransaction
 from pg_locks l
 where l.relation = 'pgcombine.handoff_token'::regclass and l.mode = 'RowExclusiveLock' and l.granted

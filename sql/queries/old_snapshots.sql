@@ -1,11 +1,11 @@
 -- Lists holders of old snapshots. They keep combined updates from being truncated, and old versions of values from
--- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database slows all passes down, more
--- and more.
--- Parameter, given four times: seconds since a transaction began. Unused replication slots are listed at any age.
--- Of standbys and slots the transaction id is dated (see time_of). since is null for an unused slot. detail identifies
--- the holder and says how to end it. It doesn't contain the query's text, since workers log it and a query may hold
--- what the log's readers must not see. A role that isn't a member of pg_read_all_stats doesn't see sessions of other
--- roles.
+-- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database makes all passes slower the
+-- longer it is held.
+-- Parameter, given four times: minimum age in seconds. Unused replication slots are listed at any age.
+-- since is when the transaction began. For standbys and slots it is the time of the transaction id (see time_of); it is
+-- null for an unused slot. detail identifies the holder and may say how to end it. It doesn't contain the query's text,
+-- since workers log detail and the query may hold values that the log's readers must not see. A role that isn't a
+-- member of pg_read_all_stats doesn't see sessions of other roles.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
     a.xact_start as since,
     extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,

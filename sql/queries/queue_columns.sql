@@ -1,5 +1,5 @@
 -- A queue's columns, keys first. Parameter: queue.
--- base is the type without domains and modifiers, and that of an array's elements.
+-- base is the type without domains and modifiers; for an array it is that of the elements.
 -- scale is the number of digits after the point to which PostgreSQL rounds a value; null: it keeps all digits.
 with recursive below (name, type, modifier) as (
     select a.attname, a.atttypid, a.atttypmod
@@ -18,12 +18,12 @@ select c.name, c.role, c.type,
            else b.oid end, null) as base,
        b.typcategory = 'A' and b.typelem <> 0 as is_array,
        (select case when l.type = 'money'::regtype then scale(1::money::numeric)
-                    when l.modifier >= 4 then (((l.modifier - 4) & 2047) # 1024) - 1024  -- as numeric.c packs it
+                    when l.modifier >= 4 then (((l.modifier - 4) & 2047) # 1024) - 1024 -- see numeric.c
                end
         from below l
         where l.name = c.name and l.type in ('numeric'::regtype, 'money'::regtype)) as scale
 from pgcombine.queue_column c
--- not by the type's name, which only a role that may use the type's schema can look up
+-- pg_attribute has the type's oid. To look the type up by its name, the role would need usage on the type's schema
 join pg_attribute a on a.attrelid = to_regclass(format('pgcombine.%%I', %(queue)s || '_updates')) and a.attname = c.name
 join pg_type b on b.oid = pgcombine_internal.base_type(a.atttypid)
 where c.queue = %(queue)s

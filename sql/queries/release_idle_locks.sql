@@ -1,4 +1,4 @@
--- Releases the idle locks of tables that this session holds (see take_idle_lock): enqueues don't notify any more.
+-- Releases the idle locks that this session holds on tables (see take_idle_lock). Enqueues then no longer notify.
 -- Parameter: the tables.
 select pg_advisory_unlock(hashtext('pgcombine.idle'), relation::integer),
        pg_advisory_unlock(hashtext('pgcombine.listener'), relation::integer)

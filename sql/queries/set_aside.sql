@@ -1,12 +1,11 @@
--- Makes the functions by which an upgrade gets rid of an older version's functions and views. They last as long as the
--- session.
+-- Makes temporary functions with which an upgrade removes an older version's functions and views.
 --
--- If a function's parameters change, create or replace adds an overload and leaves the older one, which makes calls
--- ambiguous if one of the two has defaults. So the older one gets another name before anything calls. A view whose
--- columns change can't be replaced, so it gets another name, too. Renaming stops at nothing that depends on the object:
--- pgcombine's own views, policies and triggers, which are made again later, and objects of other roles, which aren't.
--- At the end the upgrade drops what it has set aside. It keeps an object on which another object still depends: a role
--- must not be able to stop an upgrade, and an upgrade must not drop another role's defaults, indexes and generated
+-- If a function's parameters change, create or replace adds an overload and leaves the older function. Calls may then
+-- be ambiguous. So the upgrade first renames the older function. PostgreSQL can't replace a view whose columns change,
+-- so the upgrade renames such a view, too. Unlike a drop, renaming works although other objects depend on the function
+-- or view: pgcombine's views, policies and triggers, which the upgrade makes again later, and objects of other roles.
+-- At the end the upgrade drops the renamed functions and views. It keeps those on which another object still depends: a
+-- role must not be able to stop an upgrade, and an upgrade must not drop another role's defaults, indexes and generated
 -- columns.
 
 create temporary table older on commit drop as
@@ -62,8 +61,9 @@ end
 $$;
 
 -- pg_temp.drop_set_aside()
--- Drops what this and earlier upgrades have set aside. Warns of each object that is kept, and names what depends on it.
--- A view that is kept raises an error when it is read, and reads no table any more.
+-- Drops the functions and views that this and earlier upgrades have set aside. Warns of each object that it keeps, and
+-- names the objects that depend on it. A view that it keeps reads no table any more, and raises an error when it is
+-- read.
 create or replace function pg_temp.drop_set_aside()
 returns void
 language plpgsql
@@ -83,7 +83,7 @@ begin
         select c.tableoid, c.oid, c.oid::regclass::text, 'view', split_part(c.relname, ' ', 3)
         from pg_class c
         where c.relnamespace = to_regnamespace('pgcombine') and c.relkind = 'v' and c.relname like 'gone %'
-        order by 4 desc, 2 desc -- first what depends on others
+        order by 4 desc, 2 desc -- views and newer objects first, since they depend on others
     loop
         begin
             execute format('drop %s %s', _o.kind, _o.object);
@@ -97,12 +97,13 @@ begin
                                    from pgcombine_internal.require(false, ''42704'', %L, ''drop what reads it'')',
                         _o.object, string_agg(format('null::%s%s as %I', format_type(a.atttypid, a.atttypmod),
                             ' collate ' || nullif(a.attcollation, 0)::regcollation, a.attname), ', ' order by a.attnum),
-                        format('pgcombine has made the view %s anew, with other columns', _o.name))
+                        format('pgcombine has replaced the view %s by one with other columns', _o.name))
                     from pg_attribute a where a.attrelid = _o.oid and a.attnum > 0);
             end if;
-            raise warning 'pgcombine has no % % like that any more, but % depends on it', _o.kind, _o.name, _dependants
-                using hint = format('it fails from now on, so drop it; the %s is kept as %s until an upgrade finds '
-                    'nothing that depends on it', _o.kind, _o.object);
+            raise warning 'pgcombine has kept % % of an older version, since % depends on it', _o.kind, _o.name,
+                _dependants
+                using hint = format('drop those objects, since they no longer work; the %s is now %s, until an upgrade '
+                    'finds nothing that depends on it', _o.kind, _o.object);
         end;
     end loop;
 end

@@ -1,4 +1,4 @@
--- Calls post_restore in case the database was restored from a dump, and stores the version of the functions: {digest}.
+-- Calls post_restore in case the database was restored from a dump, and stores the digest of the SQL files: {digest}.
 do $$
 begin
     perform pgcombine.post_restore();

@@ -1,4 +1,5 @@
--- Refuses a schema in which an object belongs to a role that pgcombine can't trust.
+-- Raises an error if an object in pgcombine's schemas belongs to a role that pgcombine can't trust (see the query
+-- foreign_objects).
 do $$
 declare
     _what text;

@@ -1,7 +1,7 @@
--- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. A transaction that
--- creates a schema locks out others that create it. A transaction that comments on the schema locks out others that
--- comment on it, and only its owner can do that. Any role could take an advisory lock. Sets lock_timeout to a minute if
--- the session has none, and how the statements that follow are written.
+-- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. The lock is a comment
+-- on the schema, or its creation: other transactions that comment on the schema or create it wait, and only its owner
+-- can comment on it. An advisory lock could be taken by any role. The statement also sets lock_timeout to a minute if
+-- the session has none, and the encoding and string syntax of the statements that follow.
 --   {create}  whether to create the schema if it is missing
 do $$
 begin

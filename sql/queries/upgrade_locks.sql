@@ -1,7 +1,8 @@
--- Locks what an upgrade replaces: first the tables and views that every role may read, then what writers write to.
--- If a lock isn't free, it waits for a moment, and then releases all of them before it tries again. So those that wait
--- behind it, writers above all, wait for a second at most, however long a session holds a lock. A second is also too
--- short for PostgreSQL to look for deadlocks, which would end a writer's transaction. Gives up after lock_timeout.
+-- Locks the tables and views that an upgrade changes: first those that every role may read, then those that writers
+-- write to.
+-- If a lock isn't free, the statement waits for a moment, releases all locks and tries again. So sessions that wait
+-- behind it, above all writers, wait for a second at most, even if another session holds a lock for long. PostgreSQL
+-- looks for deadlocks only after a second (deadlock_timeout), so no writer is cancelled. Gives up after lock_timeout.
 do $$
 declare
     _patience constant interval := current_setting('lock_timeout');
@@ -15,7 +16,7 @@ begin
             _end := clock_timestamp() + _moment;
             for _lock in
                 select case
-                    -- lock table would lock what the view reads, too; a view that has this owner already isn't changed
+                    -- takes the lock without changing the view; lock table would also lock the tables that it reads
                     when c.relkind = 'v' then format('alter view %s owner to %s', c.oid::regclass, c.relowner::regrole)
                     when c.relname ~ '_(updates|exports)$'
                         then format('lock table only %s in share row exclusive mode', c.oid::regclass)
@@ -42,7 +43,7 @@ begin
         perform pg_sleep(extract(epoch from _moment));
         _moment := least(_moment * 2, '800 ms');
     end loop;
-    -- for what else is locked
+    -- for the locks that later statements take
     perform set_config('lock_timeout', (extract(epoch from least(_patience, '1 s')) * 1000)::integer::text, true);
 end
 $$

@@ -1,5 +1,5 @@
--- Sets older overloads of the functions aside that were made in this upgrade, before anything calls a component's
--- functions: see set_aside.
+-- Renames older overloads of the functions that this upgrade has made, before anything calls a component's functions.
+-- set_aside explains the reason.
 do $$
 begin
     perform pg_temp.set_aside(

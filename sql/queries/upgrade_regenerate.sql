@@ -1,3 +1,4 @@
--- Makes the objects of each queue again. Sessions that use a queue lock its relations first, then the catalog. Grants
--- lock the catalog's tables, because of the policies on them, so the queues come first here, too.
+-- Makes the generated objects of each queue again, before the files grants.sql are applied. Sessions that use a queue
+-- lock its relations first, then the catalog's tables. The files grants.sql lock the catalog's tables, since they
+-- replace policies. The same order prevents deadlocks.
 do $$ begin perform pgcombine_internal.regenerate(queue) from pgcombine.queue order by queue; end $$

@@ -1,5 +1,5 @@
--- Applies a file of sql/. If in an older version the result, the parameters or the columns have other names or types,
--- which REPLACE can't change, the older routine or view is set aside first.
+-- Applies a file of sql/. If the older version's result, parameters or columns have other names or types, create or
+-- replace fails. The statement then renames the older routine or view (see set_aside) and tries again.
 do $pgcombine_upgrade$
 declare
     _statements constant text := $pgcombine_file${statements}$pgcombine_file$;

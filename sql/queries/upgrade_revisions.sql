@@ -1,4 +1,5 @@
--- Runs the revisions. What other roles have made doesn't stop them: see drop_dependants.
+-- Runs the revisions. If objects of other roles stop a revision, the statement drops these objects (see
+-- drop_dependants) and tries again.
 do $pgcombine_upgrade$
 declare
     _revisions constant text := $pgcombine_revisions${statements}$pgcombine_revisions$;

@@ -1,4 +1,5 @@
--- Drops what was set aside, and the functions that an older version had and this one hasn't.
+-- Drops the functions and views that were set aside, and the functions of an older version that this version doesn't
+-- have.
 do $$
 declare
     _names name[] := array(select p.proname from pg_catalog.pg_proc p join pg_temp.older o on o.routine = p.oid);

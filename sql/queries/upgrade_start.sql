@@ -1,5 +1,5 @@
--- Refuses a database that isn't at the revision {start}, or that has a schema if that is empty: the file that pgcombine
--- db upgrade --sql prints would make an upgrade of another kind.
+-- Raises an error unless the database is at the revision {start} (empty: unless the schema has no tables). The file
+-- that pgcombine db upgrade --sql writes is right only for that revision.
 do $$
 declare
     _start constant text := nullif('{start}', '');

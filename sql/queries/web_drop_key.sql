@@ -1,4 +1,4 @@
 -- Drops the updates of a quarantined key, by its number; no row: it isn't quarantined, or the role can't see it.
--- The key doesn't leave the server, so that a number in it keeps all its digits.
+-- The query reads the key itself, since a number in a JSON key would lose digits in Python.
 select pgcombine.drop_quarantined(k.queue, k.key)
 from (select q.queue, q.key from pgcombine.quarantine q where q.queue = %s and q.id = %s offset 0) k

@@ -1,2 +1,2 @@
--- The other servers, and what waits here for them.
+-- The other servers, and the writes that wait here for them.
 select destination, state, writes, updates, oldest, oldest_seconds from pgcombine.hint_stat order by destination

@@ -1,4 +1,4 @@
--- The quarantined keys of a queue, longest in quarantine first. Their parts are texts, so numbers keep all digits.
+-- The quarantined keys of a queue, oldest first. The parts of a key are texts, so that numbers keep all their digits.
 -- Parameters: queue, limit.
 select k.id, (select jsonb_object_agg(p.key, p.value) from jsonb_each_text(k.key) p) as key, k.updates,
     k.attempts, k.sqlstate,

@@ -1,4 +1,4 @@
--- What Spark's loads register with the core (see sql/core/component.sql).
+-- The rows that the component spark registers with the core (see sql/core/component.sql).
 insert into pgcombine.component_table (name) values ('spark_load'), ('spark_run');
 insert into pgcombine.hook (event, query) values
     ('clean_up', $$

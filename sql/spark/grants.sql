@@ -1,6 +1,7 @@
 -- Spark's loads and the ids of runs belong to the role that made them: other roles neither see them nor lock their
--- rows. Policies check this instead of functions with their owner's rights, since current_user is always right in a
--- policy. The privileges are on columns for the reason given in sql/core/grants.sql; remove_load deletes loads.
+-- rows. Policies check this, not functions with their owner's rights, since in a policy current_user is always the role
+-- whose statement runs. The privileges are on columns for the reason given in sql/core/grants.sql; remove_load deletes
+-- loads.
 grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_run, pgcombine.spark_limit,
     pgcombine.load_stat to public;
 grant insert (load, queue, run_id, kind),

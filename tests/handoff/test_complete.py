@@ -367,7 +367,7 @@ def test_drop_removes_the_hints_of_a_queue(waiting: Clusters) -> None:
     replay_all(waiting)
     agreed(waiting, {"x": 100})
     peer = open_peer("c", waiting["c"].direct, 5)
-    with peer.connection, pytest.raises(QueueMismatchError, match="the write is of the one before"):
+    with peer.connection, pytest.raises(QueueMismatchError, match="the write is for the former queue"):
         apply(peer, [late], "a")
     for reading in readings(waiting, ["x"]):
         assert (reading.values, reading.complete, reading.lags) == ({"x": 100}, True, dict.fromkeys("abc", 0))
@@ -405,7 +405,7 @@ def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Cluster
     waiting["c"].proxy.heal()
     replay(waiting)
     state, why = reason(waiting["b"], "c")
-    assert (state, "is the one before: where the write comes from, it was dropped" in why) == ("paused", True)
+    assert (state, "is the former queue: it was dropped" in why) == ("paused", True)
     for reading in readings(waiting, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 100}, False, ("c",))
     drop(waiting["c"])

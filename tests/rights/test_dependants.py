@@ -187,7 +187,7 @@ def test_what_depends_on_views(conn: psycopg.Connection, dsn: str, attacker: psy
     assert one(conn, MADE) == made
     assert {warning.split()[4] for warning in warnings} == {view.removeprefix("pgcombine.") for view, _ in views}
     assert all(f'of role "{attacker.info.user}"' in warning for warning in warnings)
-    with pytest.raises(psycopg.Error, match=r"pgcombine has made the view .* anew, with other columns"):
+    with pytest.raises(psycopg.Error, match=r"pgcombine has replaced the view .* by one with other columns"):
         conn.execute("select * from attacker.o0")
     attacker.execute("drop schema attacker cascade")
     assert upgraded(dsn) == []

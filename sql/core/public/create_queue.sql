@@ -22,7 +22,7 @@
 --   quarantine_after  number of failed passes in a row after which the failing keys are quarantined (see fail_pass)
 --   expire_when  condition over key and value columns. A key for which it is true expires (see set_expiry)
 --   expire_silently  whether observers don't see that keys expire
---   expire_every  how often workers look through a bucket for expired keys
+--   expire_every  how often workers scan a bucket for expired keys
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
 -- Errors: PC002 the queue exists, or exists with another definition; PC003 an invalid definition; PC011 too many locks.

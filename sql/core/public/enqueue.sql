@@ -32,8 +32,8 @@ begin
         raise exception 'queue "%" has no column %', enqueue.queue, _wrong
             using errcode = 'PC004', hint = 'its columns: ' || pgcombine_internal.column_list(_queue.queue);
     end if;
-    -- Checked before the insert: catching its error would take a subtransaction, and many of these in one transaction
-    -- slow down every snapshot.
+    -- The keys are checked before the insert. Catching the insert's error would take a subtransaction, and many
+    -- subtransactions in one transaction slow down every snapshot.
     select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
     from pgcombine.queue_column c
     where c.queue = enqueue.queue and c.role = 'key'
@@ -54,8 +54,8 @@ begin
     if _queue.notify and has_table_privilege(_table, 'select')
        and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)
     then
-        -- A worker sleeps (see wake). The inserted rows name their partitions, which the trigger can't know. The
-        -- returning clause needs select.
+        -- A worker listens (see wake). The inserted rows show their partitions, which the trigger can't know. The
+        -- returning clause needs the privilege select.
         perform set_config('pgcombine.quiet', 'on', true);
         execute format($$with inserted as (%s returning tableoid)
             select pg_notify(

@@ -18,7 +18,7 @@ declare
     _now pgcombine.queue;
     _bucket integer;
     _page bigint; -- the first page of the next pass; null: there are no more
-    _failed boolean; -- whether the pass failed that removed expired keys from there
+    _failed boolean; -- whether the last pass that removed expired keys from _page on failed
     _done record;
     _tries integer;
     _sqlstate text;
@@ -52,7 +52,7 @@ begin
                 removed := removed + _done.expired;
                 if not _failed then
                     _page := _done.next_page;
-                elsif not _done.more then -- without the pages it succeeds
+                elsif not _done.more then -- the pass succeeded without the pages, so they caused the failure
                     _page := pgcombine_internal.schedule_expiry(
                         expire.queue, _bucket, _page, _page + 1024, '0 s', _sqlstate, _error);
                     _failed := false;
@@ -80,7 +80,7 @@ begin
     end loop;
     if _error is not null then
         raise exception using errcode = _sqlstate, message = _error,
-            hint = 'pgcombine.expiry has the pages around the keys at fault; the look went on behind them';
+            hint = 'pgcombine.expiry has the pages with the failing keys; the scan continued after them';
     end if;
 end
 $$;

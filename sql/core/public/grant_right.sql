@@ -1,13 +1,13 @@
 -- pgcombine.grant_right(right, role [, queue …])
 -- Grants a right to a role. revoke_right takes it away, and the view rights lists what is granted.
 --   right   enqueue, read, load, work, operate, monitor, or a right that a component adds to pgcombine.right_kind
---   queues  names of queues, or of what else the right is about. '*' means all, also later ones. Without a name the
---           right must be one that isn't about any, such as monitor
+--   queues  names of queues, or of a component's objects if the right is on these. '*' means all, also later ones. A
+--           right that is on no object, such as monitor, takes no name
 -- The role gets the privileges that right_privileges lists for each queue. For '*' it also gets select on the right's
 -- column of a view (see every_queue).
 -- Tables written: pgcombine.granted_right, for revoke_right.
--- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right, or no queue; 42501 the
--- caller isn't the owner.
+-- Errors: PC001 unknown queue (or the component's error for an unknown object); PC003 unknown right, or no queue; 42501
+-- the caller isn't the owner.
 create or replace function pgcombine.grant_right("right" text, role name, variadic queues text[] default '{}')
 returns void
 language plpgsql

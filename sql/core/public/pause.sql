@@ -1,5 +1,5 @@
 -- pgcombine.pause(queue)
--- Pauses a queue: no new pass runs over it. Enqueues go on, and a running pass ends normally.
+-- Pauses a queue: no new pass runs over it. Enqueues continue, and a running pass ends normally.
 -- Tables written: pgcombine.queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to operate the queue.
 create or replace function pgcombine.pause(queue text)

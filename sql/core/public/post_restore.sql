@@ -26,7 +26,7 @@ begin
     if pgcombine_internal.own_cluster() then
         return false;
     end if;
-    -- an older snapshot would miss another caller's work
+    -- an older snapshot wouldn't see that another caller has finished the work
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed',
         'PC003', 'post_restore needs isolation level read committed',
         'begin transaction isolation level read committed');
@@ -38,7 +38,7 @@ begin
         exists (select from pg_trigger t where t.tgrelid = to_regclass(n.updates)
             and t.tgname = 'pgcombine_wake'), 'PC012',
         format('the restore of database "%s" isn''t finished: %s has no trigger yet', current_database(), n.updates),
-        'try again when it is; if it is, call pgcombine db upgrade')
+        'try again after the restore; if no restore is running, run pgcombine db upgrade')
     from (select format('pgcombine.%I', q.queue || '_updates') as updates from pgcombine.queue q) n;
     delete from pgcombine.cluster_identity;
     -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. Its id may by chance be
@@ -51,7 +51,7 @@ begin
     exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;
-    -- what was pending is pending since now
+    -- the former times are lost, so pending updates are dated from now on
     insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_current());
 
     for _queue in select q.queue from pgcombine.queue q order by q.queue loop

@@ -1,5 +1,5 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
--- Changes the number of a queue's buckets while writers, readers and workers go on. The call is one transaction. It
+-- Changes the number of a queue's buckets while writers, readers and workers continue. The call is one transaction. It
 -- claims all buckets, so passes wait until it ends. The two tables keep their grants, views and triggers. At the end
 -- they are locked while PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
@@ -18,8 +18,8 @@ declare
     _queue pgcombine.queue;
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
     _partitions integer;
-    -- Every mark sees all lower ids. The new marks are this old: all updates that are copied stay pending, since they
-    -- keep their ids.
+    -- Every old mark sees all ids below this one, and the new marks see no others. So the copied updates, which keep
+    -- their ids, stay pending.
     _oldest bigint;
 begin
     _queue := pgcombine_internal.claim_buckets(rebucket.queue, 'rebucket');
@@ -30,7 +30,7 @@ begin
     if (rebucket.buckets, _partitions) = (_queue.buckets, _queue.partitions) then
         return;
     end if;
-    -- the old tables; of each new pair the tables, an index, and TOAST tables
+    -- locks on the old tables, and on the tables, the index and the TOAST tables of each new partition
     perform pgcombine_internal.refuse_locks(_queue.queue,
         'rebucket', pgcombine_internal.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions,
         ', or let buckets share tables: buckets_per_partition');
@@ -45,7 +45,7 @@ begin
     set buckets = rebucket.buckets, partitions = _partitions
     where q.queue = _queue.queue;
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
-    -- an older snapshot's claim then fails
+    -- the new row versions make a claim with an older snapshot fail
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n
         from generate_series(_queue.buckets, rebucket.buckets - 1) n;

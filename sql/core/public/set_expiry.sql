@@ -3,8 +3,8 @@
 --   expire_when  condition over the key and value columns, for example 'day < now() - interval ''90 days'''. now() is
 --                the time at which a pass began. Null: keys don't expire
 --   silently     whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
---   every        how often workers look through a bucket for expired keys. Null: unchanged
--- The change takes effect with the next pass. Within about a second workers begin to look through all buckets.
+--   every        how often workers scan a bucket for expired keys. Null: unchanged
+-- The change takes effect with the next pass. Within about a second workers begin to scan all buckets.
 -- Tables written: pgcombine.queue, expiry, failure.
 -- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
 -- own the queue.
@@ -32,8 +32,8 @@ begin
     perform pgcombine_internal.regenerate_pass(_queue);
     execute format('create or replace view pgcombine.%I as %s',
         _queue || '_current', pgcombine_internal.current_sql(_queue));
-    update pgcombine.failure f set page = null where f.queue = _queue; -- says nothing of the new condition
-    -- a row for each bucket: a pass that began before meets it as a conflict, and is run again
+    update pgcombine.failure f set page = null where f.queue = _queue; -- the former condition caused it
+    -- Each bucket gets a row. A pass that began earlier conflicts with its bucket's row and runs again.
     insert into pgcombine.expiry as r (queue, bucket, page, due)
     select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket
     on conflict on constraint expiry_pkey do update

@@ -1,5 +1,5 @@
 -- pgcombine.verify(queue [, recount]) → (problem)
--- Checks a whole queue and returns one row for each problem. It reads one snapshot, so passes and enqueues go on.
+-- Checks a whole queue and returns one row for each problem. It reads one snapshot, so passes and enqueues continue.
 --   recount  whether to compare the values with their sources as well, where a component knows these
 -- Components add problems (see the table hook).
 -- Errors: PC001 unknown queue; those of components.

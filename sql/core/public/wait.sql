@@ -12,7 +12,7 @@ as $$
 declare
     _until constant timestamptz := clock_timestamp() + wait.timeout;
     _pause double precision := 0.002;
-    _seen txid_snapshot; -- the updates that this snapshot sees are waited for
+    _seen txid_snapshot; -- the call waits for the updates that this snapshot sees
     _buckets integer[];
 begin
     call pgcombine_internal.begin_alone('wait');
@@ -20,7 +20,7 @@ begin
     perform pgcombine_internal.refuse_copied(); -- no snapshot of this database tells what the copied ids mean
     _seen := txid_current_snapshot();
     loop
-        -- The number of buckets may change during the wait, so all of them are looked at each time.
+        -- The number of buckets may change during the wait, so each round checks all of them.
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
         exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
         if clock_timestamp() >= _until then

@@ -25,7 +25,7 @@ begin
             using errcode = '42501', hint = 'drop the trigger';
     end if;
     _since := pgcombine_internal.counted_since();
-    -- inserted is written out here, since this runs for every enqueue
+    -- The subquery n repeats the function inserted, since the trigger runs for every enqueue and a call takes longer.
     select case when bool_and(p.began > _since and n.inserted >= p.inserted) -- null: not known
                 then sum((n.inserted - p.inserted) / (q.buckets / q.partitions)) end into _pending
     from pgcombine.queue q

@@ -10,7 +10,7 @@ as $$
 begin
     perform pgcombine_internal.require(not pgcombine_internal.own_cluster(), 'PC012',
         format('the cluster identity of database "%s" doesn''t change', current_database()),
-        'before data alone is restored: truncate pgcombine.cluster_identity');
+        'to restore data alone, first truncate pgcombine.cluster_identity');
     return null;
 end
 $$;

@@ -20,7 +20,7 @@ returns trigger
 language plpgsql
 as $$
 begin
-    -- it runs for every enqueue, so one expression decides
+    -- One expression decides, since the trigger runs for every enqueue and each statement takes time.
     if current_setting('pgcombine.cluster_identity', true) = pg_relation_filenode('pgcombine.cluster_identity')::text
        and (tg_nargs = 0 or pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer))
     then

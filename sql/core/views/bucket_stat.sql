@@ -16,7 +16,7 @@
 --   pending_at         when pending was estimated; null if another session has always had the tables locked
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
-       -- a pass: see queue_stat
+       -- queue_stat explains why a pass after the estimate counts
        case when q.paused or a.since is null then 0
             else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at
                 and l.range_mask is null then l.began end))) end as lag_seconds,

@@ -1,5 +1,6 @@
 -- pgcombine.oldest_snapshot
--- Who holds the oldest snapshot in the database, or the oldest transaction that has written; no row if nobody does.
+-- The holder of the oldest snapshot in the database, or of the oldest transaction that has written; no row if there is
+-- none.
 -- The holder keeps combined updates from being truncated, and old versions of values from being vacuumed.
 -- A standby with hot_standby_feedback always holds a snapshot, usually a young one. Neither a standby nor a slot says
 -- since when it holds its snapshot, so the view dates the transaction id (see time_of).
@@ -39,6 +40,6 @@ from (
         select 'replication slot', s.active_pid, s.slot_name::text, null, null, null, age(s.xmin)
         from pg_replication_slots s where s.xmin is not null
     ) h
-    order by h.transactions desc, h.since -- of a writer and the standby that waits for it the writer
+    order by h.transactions desc, h.since -- a writer comes before the standby that waits for it
     limit 1
 ) d;

@@ -1,14 +1,14 @@
 -- pgcombine.queue_stat
 -- One row for each queue on which the reader has any right: about how much is pending, how old it is, and what recent
--- passes have done. Cheap enough to read each second, since no row of the log is counted; status counts exactly.
+-- passes have done. Reading it each second is cheap, since it counts no rows of the log; status counts exactly.
 --   queue                  name of the queue
 --   buckets                number of buckets
 --   paused                 whether no pass runs over the queue
 --   pending                about how many updates no pass has combined yet
 --   lag_seconds            age of the oldest pending update; 0 if none is pending or the queue is paused
---   updates_per_second_1m  updates that passes took in the last minute, for each second
---   keys_per_second_1m     keys that passes combined in the last minute, for each second
---   changes_per_second_1m  values that passes changed in the last minute, for each second
+--   updates_per_second_1m  updates that passes took in the last minute, as an average per second
+--   keys_per_second_1m     keys that passes combined in the last minute, as an average per second
+--   changes_per_second_1m  values that passes changed in the last minute, as an average per second
 --   passes_1m              number of passes in the last minute
 --   pass_seconds_p50       median duration of the passes of the last minute; null if there was none
 --   pass_seconds_p99       99th percentile of these durations

@@ -3,8 +3,8 @@
 -- all rows. Privileges that were granted manually aren't there, nor are rights of a role that was renamed since.
 --   right  name of the right
 --   role   name of the role that has it; its members have it, too
---   queue  name of the queue, or of what else the right is about (see right_kind); '*': each one that will be created;
---          null: the right concerns no single one
+--   queue  name of the queue, or of a component's object (see right_kind); '*': all that will be created; null: the
+--          right is on no single object
 create or replace view pgcombine.rights as
 select g."right", g.role, nullif(g.subject, '') as queue
 from pgcombine.granted_right g

@@ -1,9 +1,9 @@
 -- pgcombine_internal.claim_deliveries(export [, act]) → pgcombine.export
 -- Claims an export's queue and its deliveries until the transaction ends: no pass over the queue runs, and no delivery
 -- of the export. Returns the export's row, read after the claims. A pass whose snapshot is older than this
--- transaction's commit fails (see create_export).
+-- transaction's commit fails, since the function writes new versions of the bucket rows (see claim_buckets).
 -- The export's buckets change only under a claim of the queue's buckets. So the statement that follows that claim sees
--- all of them.
+-- all buckets of the export.
 --   act  see claim_buckets
 -- Tables written: bucket.
 -- Errors: PC021 unknown export; those of claim_buckets.
@@ -17,11 +17,11 @@ declare
 begin
     loop
         _export := pgcombine_internal.require_export(claim_deliveries.export);
-        exit when _export.queue = _claimed; -- another session may have dropped it and made it again for another queue
+        exit when _export.queue = _claimed; -- another session may have made this export again for another queue
         _claimed := _export.queue;
         perform pgcombine_internal.claim_buckets(_claimed, act);
     end loop;
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = _claimed; -- as in create_export
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _claimed; -- new row versions: see the header
     perform from pgcombine.export_bucket b where b.export = _export.export order by b.bucket for update;
     return _export;
 end

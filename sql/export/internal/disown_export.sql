@@ -1,8 +1,8 @@
 -- pgcombine_internal.disown_export(export, owner, epoch) → boolean
 -- Records that another server owns the export from an epoch on. Returns false if this server knows of a later epoch, or
 -- of another owner of the same epoch.
--- This server then delivers nothing any more. Waiting entries are deleted, since the owner delivers every key. Passes
--- write no entries until own_export.
+-- This server then no longer delivers the export. Its waiting entries are deleted, since the owner delivers every key.
+-- Passes write no entries until own_export is called.
 -- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export; those of claim_deliveries.
@@ -14,7 +14,7 @@ declare
     _export constant pgcombine.export := pgcombine_internal.claim_deliveries(
         disown_export.export, format('handover of export "%s"', disown_export.export));
 begin
-    delete from pgcombine.export_quarantine q where q.export = _export.export; -- a full state follows from the owner
+    delete from pgcombine.export_quarantine q where q.export = _export.export; -- the owner delivers a full state
     if _export.epoch > disown_export.epoch
         or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
         return false;

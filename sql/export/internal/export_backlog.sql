@@ -1,8 +1,8 @@
 -- pgcombine_internal.export_backlog(export [, exact]) → (entries, lag_seconds)
 -- Returns the number of waiting entries and the age of the oldest in seconds, to about a second (see time_of); 0 if
 -- none waits.
---   exact  false: the number is an estimate from the statistics, which are some seconds old, and the oldest entry is
---          that with the least sequence in its bucket
+--   exact  false: the number is an estimate from the statistics, which are some seconds old, and only the entry with
+--          the least sequence of each bucket is dated
 -- Runs with its owner's rights, for roles that may deliver the export or use its queue.
 -- Errors: PC021 unknown export; 42501 the caller has no right on the export or its queue.
 create or replace function pgcombine_internal.export_backlog(export text, exact boolean default true,

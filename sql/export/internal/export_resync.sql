@@ -5,8 +5,8 @@
 --   keys    a JSON array of objects, the key columns by name; null: every key that has a value
 --   bucket  only the keys of this bucket of the queue, so that passes over other buckets needn't wait; null: all
 --           buckets
--- A destination that has later sequences than this server's ignores the entries. own_export gives this server later
--- ones.
+-- A destination that already has higher sequences than this server writes ignores the entries. own_export makes this
+-- server write higher sequences.
 -- The call waits for passes in progress over these buckets, and no other pass begins over them until the transaction
 -- ends. So an entry has the latest value of its key, and every later entry of the key has a higher sequence.
 -- Tables written: <export>_exports.
@@ -33,7 +33,7 @@ begin
     perform pgcombine_internal.require_delivering(_export.export);
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
     perform pgcombine_internal.require_right(_queue.queue, 'read');
-    -- an older snapshot has older values
+    -- an older snapshot would show older values
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
         format('export "%s": its entries can''t be written at this isolation level', _export.export),
             'begin transaction isolation level read committed');
@@ -49,7 +49,7 @@ begin
             perform pgcombine_internal.claim_buckets(_queue.queue);
         else
             perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = export_resync.bucket for update;
-            -- a rebucket that has ended meanwhile has put other keys into the bucket
+            -- a rebucket during the wait for the lock would have put other keys into the bucket
             perform pgcombine_internal.require((q.buckets, q.partitions) = (_queue.buckets, _queue.partitions), 'PC003',
                 format('queue "%s" was rebucketed meanwhile', _queue.queue), 'run the resync again for all buckets')
             from pgcombine.queue q where q.queue = _queue.queue;
@@ -69,7 +69,7 @@ begin
             'exports', format('pgcombine.%I', _export.export || '_exports'),
             'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
             'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'), 'shown',
-            -- a key is shown as it is stored, as in all its entries
+            -- the entry has the key in its stored form, as all entries of the key have
             pgcombine_internal.column_list(_queue.queue, 'key', case when export_resync.keys is null then 'k.{name}'
                 else 'coalesce(v.{name}, k.{name})' end),
             'found', pgcombine_internal.column_list(_queue.queue, 'value', case when export_resync.keys is null then 'k'

@@ -1,7 +1,7 @@
 -- pgcombine_internal.export_take(export, bucket, entries [, raw]) → text
 -- Returns the statement that takes a number of entries out of a claimed bucket. The statement takes those with the
 -- least sequence, so it takes a key's entries in order.
--- The statement deletes the entries. Commit once they are delivered; a rollback brings them back.
+-- The statement deletes the entries. The caller commits once they are delivered; a rollback brings them back.
 -- If the export compacts, the statement also marks earlier entries of the same keys in the quarantine, since the taken
 -- entries supersede them.
 --   entries  the maximum number of entries
@@ -19,8 +19,8 @@ declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_take.export);
     _superseded text := '';
     _olds constant text := pgcombine_internal.column_list(_export.queue, 'value', '{old}');
-    -- equal keys that look different are two keys for a destination that has them as text: types without equalimage
-    -- (number 4), and collations
+    -- Equal keys may have different texts (1 and 1.0). A destination that stores keys as text has two keys then. This
+    -- can happen with a collation, and with types whose operator class has no equalimage function (number 4)
     _forms constant text := (
         select string_agg(format(', %I::text', c.name), '' order by c.position)
         from pgcombine.queue_column c

@@ -3,8 +3,8 @@
 -- Returns the statements that the exporter postgres runs in the other database:
 --   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
 --                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
---                 pgcombine_deleted (the queue has no such key any more). A deleted key's row stays, so that an older
---                 entry can't bring the key back. Such an entry comes late, from a worker that was thought dead
+--                 pgcombine_deleted (whether the queue no longer has the key). A deleted key's row stays, so that an
+--                 older entry can't bring the key back. A slow worker whose connection was lost may deliver one
 --   create_stage  makes a temporary table for one batch
 --   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
 --   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if
@@ -14,7 +14,7 @@
 --   set_owner     makes a server ($2) the owner of the table with a higher epoch ($1)
 --   sweep         marks keys as deleted whose rows come from before an epoch, since the epoch's full state lacks them.
 --                 $1 is the lower bound of the epoch's sequences
---   drop_stage    drops the stage, where the connection must be left clean
+--   drop_stage    drops the stage, for connections that other programs use afterwards
 --   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,

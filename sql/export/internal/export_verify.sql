@@ -10,7 +10,7 @@
 --                that differ: the number of the row in the array, the difference, and the sequence in the table. The
 --                difference is missing, surplus, other (another value) or ahead (a sequence beyond $2: this server's
 --                entries would be ignored). A value differs from the same value in a column whose type can't hold it
--- The order of keys may differ between the two databases, so each is read in its own order.
+-- The order of keys may differ between the two databases, so page and target_page each use their database's order.
 -- Errors: PC021 unknown export; PC003 another exporter; PC045 another server delivers the export; 42501 the caller
 -- lacks the right to deliver the export, or the right to read the queue.
 create or replace function pgcombine_internal.export_verify(export text, out page text, out look text,

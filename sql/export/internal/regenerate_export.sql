@@ -1,6 +1,6 @@
 -- pgcombine_internal.regenerate_export(export)
 -- Makes the wake-up trigger of an export again.
--- Its channel is 'export ' followed by the export's name. The space keeps it apart from queues.
+-- The trigger's channel is 'export ' followed by the export's name. No queue has a channel with a space.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.regenerate_export(export text)
 returns void

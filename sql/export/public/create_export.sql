@@ -1,22 +1,23 @@
 -- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets])
 -- Creates an export: from now on every change of the queue's values is also an entry of the table <export>_exports.
--- An entry has the key columns, old_<value> and new_<value> (null: the key had or has no value) and seq, which grows
--- per key in the order in which its passes commit. An SQL observer writes the entries in the pass's own transaction.
+-- An entry has the key columns, old_<value> and new_<value> (null: the key had or has no value) and seq. The entries of
+-- a key have growing seq, in the order in which passes commit. An SQL observer writes the entries in the pass's
+-- transaction.
 -- Export workers (pgcombine export run) deliver the entries and delete them.
 --   export        lower-case name, at most 40 characters; also the name of its destination
---   exporter      postgres, files, webhook, or python: a function that the worker is given
+--   exporter      postgres, files, webhook, or python (a function in the worker's program)
 --   target        the connection string without a password, the directory, or the URL
---   target_table  of the exporter postgres: the table that is kept equal to the queue's values, by default named as the
---                 export. The exporter makes it if it is missing (see export_target)
+--   target_table  only for the exporter postgres: the table that is kept equal to the queue's values. Its default name
+--                 is that of the export. The exporter makes a missing table (see export_target)
 --   existing      whether the values that the queue has now are exported, too
 --   compact       whether waiting entries of one key are delivered as one: first old, last new, last seq
 --   batch         largest number of entries in one delivery
 --   buckets       largest number of workers that deliver at the same time
--- Waits for the passes that run.
+-- The call waits for running passes.
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a
--- target with a secret, columns with names of the entries' own; with existing, another isolation level than read
--- committed.
+-- target with a secret, or queue columns with the names of an entry's columns; with existing, another isolation level
+-- than read committed.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
     compact boolean default true, batch integer default 10000, buckets integer default 4)
@@ -54,9 +55,9 @@ begin
         -- every role can read the catalog
         (pgcombine_internal.holds_secret(create_export.target) is not true,
             'an address with a password or another secret can''t be registered',
-            'leave the password out: a password file (~/.pgpass), a service or PGPASSWORD gives it, ~/.netrc the user '
-            'of a web address; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a secret '
-            'parameter')) r (holds, problem, hint)
+            'leave the password out: put it into a password file (~/.pgpass), a service or PGPASSWORD, and the user '
+            'of a web address into ~/.netrc; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a '
+            'secret parameter')) r (holds, problem, hint)
     where r.holds is not true;
     if found then
         raise exception using errcode = 'PC003', message = _problem, hint = _hint;
@@ -85,7 +86,8 @@ begin
                        partition by hash (%s)$create$, _table, _definitions, _keys);
     exception when duplicate_column then
         raise exception 'queue "%" can''t be exported: %', _queue.queue, sqlerrm
-            using errcode = 'PC003', hint = 'its columns may not be named seq, old_… or new_… as its entries'' are';
+            using errcode = 'PC003',
+                hint = 'its columns must not be named seq, old_… or new_…, which are columns of the entries';
     end;
     for _bucket in 0 .. create_export.buckets - 1 loop
         execute format(
@@ -110,7 +112,7 @@ begin
                                ('new_', '%s after the change; null: the key has none.')) v (prefix, meaning)
             where c.queue = _queue.queue and c.role = 'value'
             union all
-            values ('seq', 'Number of the entry, which grows per key.')) d);
+            values ('seq', 'Number of the entry: later entries of a key have higher numbers.')) d);
     execute format('create index on pgcombine.%I (seq)', _table);
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
     perform pgcombine_internal.regenerate_export(_name);

@@ -1,7 +1,7 @@
 -- pgcombine.drop_export(export [, force])
--- Drops an export and its destination's state. What was delivered stays there.
---   force  whether to drop it although entries wait or are quarantined: they are lost
--- Waits for the passes and deliveries that run.
+-- Drops an export and its destination's state. Delivered entries stay at the destination.
+--   force  whether to drop the export although entries wait or are quarantined; these entries are lost
+-- The call waits for running passes and deliveries.
 -- Tables written: export, export_bucket, export_quarantine, destination_state, component_table, observer,
 -- queue, bucket.
 -- Errors: PC021 unknown export; PC005 entries wait or are quarantined; PC003 the isolation level isn't read committed,
@@ -24,7 +24,7 @@ begin
         'deliver them first (pgcombine export run --drain), or pass force => true to lose them');
     if exists (select from pgcombine.observer o where o.queue = _export.queue
         and o.observer = 'export ' || _export.export) then
-        -- it has no observer while another server owns it
+        -- the export has an observer only if this server delivers it
         perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
     end if;
     execute format('drop table pgcombine.%I', _export.export || '_exports');

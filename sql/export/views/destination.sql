@@ -1,11 +1,11 @@
 -- pgcombine.destination
--- One row for each destination: that of an export, or another server for which this one keeps hints. It shows no
--- address and no password.
+-- One row for each destination, which is an export or another server for which this server keeps hints. The view shows
+-- no address and no password.
 --   name          name of the export or the server
 --   kind          export or server
---   state         up: deliveries go on. suspect: the last attempts failed, and one worker at a time tries again after
---                 retry_at. down: down_after attempts in a row failed, and it is tried like a suspect one, less and
---                 less often. paused: it isn't tried until it is resumed
+--   state         up: deliveries continue. suspect: the last attempts failed, and one worker at a time tries again
+--                 after retry_at. down: down_after attempts in a row failed; workers try as in state suspect, but less
+--                 often. paused: no worker tries until the destination is resumed
 --   failures      number of attempts that have failed in a row
 --   retry_at      when the next attempt is due
 --   reason        why the last attempt failed, or why it is paused; null if the reader must not see it (see

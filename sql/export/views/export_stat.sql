@@ -1,7 +1,7 @@
 -- pgcombine.export_stat
 -- One row for each export that the reader may deliver, or on whose queue it has any right: about how many entries wait,
 -- how old the oldest is, what was delivered, and the state of the destination. export_status counts exactly.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   export        name of the export
 --   queue         name of the queue
 --   exporter      kind of the exporter: python, postgres, files or webhook
@@ -13,7 +13,7 @@
 --   delivered     number of entries delivered since the export was created
 --   delivered_at  when the last delivery succeeded
 --   quarantined   number of entries that the destination has refused
---   owner         name of the server that delivers it; null for this one
+--   owner         name of the server that delivers it; null if no other server has it
 create or replace view pgcombine.export_stat with (security_barrier) as
 select e.export, e.queue, e.exporter, d.state, d.failures, d.retry_at, b.entries as pending,
        case when d.state = 'paused' then 0 else b.lag_seconds end as lag_seconds, c.delivered, c.delivered_at,

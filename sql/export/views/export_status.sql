@@ -1,7 +1,7 @@
 -- pgcombine.export_status
 -- One row for each export that the reader may deliver, or on whose queue it has any right, with the exact number of
 -- waiting entries.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   export        name of the export
 --   queue         name of the queue
 --   exporter      kind of the exporter: python, postgres, files or webhook

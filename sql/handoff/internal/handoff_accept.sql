@@ -2,13 +2,13 @@
 --     → (applied, digest, hinted, replica_sets)
 -- Accepts a write at this server, which becomes the write's coordinator. One transaction stores the token, the updates
 -- that this server holds, and a hint for each other server that holds some.
--- If the token is known, no update is applied again, but the hints are written again: the writer may have lost its
--- first coordinator, and the hints there.
+-- If the token is known, no update is applied again, but the hints are written again, since a retry may come after the
+-- loss of the write's first coordinator and its hints.
 --   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
 --   servers       names of all servers
 --   replicas      number of servers that hold a key
---   applied       whether the token was new; false: the write was here before
+--   applied       whether the token was new; false: this server had the write before
 --   digest        of the payload
 --   hinted        the servers that have a hint now, a JSON array
 --   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must
@@ -36,7 +36,7 @@ begin
     if not exists (select from pgcombine.handoff_queue q
                    where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers
                        and q.replicas = handoff_accept.replicas) then
-        -- servers must be registered before the topology names them: handoff_register detects new ones by that
+        -- servers must be registered before the topology names them: handoff_register takes others for new servers
         perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r
             where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))
@@ -44,7 +44,7 @@ begin
         perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, handoff_accept.servers,
             handoff_accept.replicas);
     end if;
-    -- the other half of the retention is left for delivering the hints
+    -- a writer may retry for half of the retention; the other half is for the delivery of the hints
     if pgcombine_internal.handoff_time(token) < now() - _me.retention
        or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2
            and not pgcombine_internal.handoff_remembers(token) then

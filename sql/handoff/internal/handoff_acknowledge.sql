@@ -3,7 +3,8 @@
 --   deduplicated  number of these writes that the server had before
 -- Runs with its owner's rights. A caller with the right to replicate writes can delete hints of the queues into whose
 -- updates it may insert. The function records a token that the server must remember (handoff_last) only if the caller
--- may replay. Readers of the queue rely on a token whose hint was deleted by any caller (handoff_status).
+-- may replay. For readers of the queue it records a token from any caller, if it deleted the token's hint
+-- (handoff_status).
 -- Tables written: handoff_hint, handoff_delivery.
 -- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_acknowledge(destination text, tokens uuid[], deduplicated bigint)
@@ -30,7 +31,7 @@ begin
         returning h.queue, h.token
     )
     select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _deleted, _queue, _witness from gone g;
-    _acknowledged := case when _all then cardinality(tokens) else _deleted end; -- a writer's word isn't enough
+    _acknowledged := case when _all then cardinality(tokens) else _deleted end; -- of a writer only deleted hints count
     _duplicates := least(greatest(handoff_acknowledge.deduplicated, 0), _acknowledged);
     if _acknowledged > 0 then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)

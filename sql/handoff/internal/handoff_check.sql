@@ -2,9 +2,10 @@
 -- Raises unless a write has come to the right server and the queue has the shape that the sender knows. Until the
 -- transaction ends no rebuild of this server can begin (see handoff_rebuild_begin).
 --   server  the id that handoff_handshake returned
--- If no write has come to the queue yet, this server may have had no part in the queue of that name that the others
--- dropped. Then a caller who may replay gives the queue the sender's later generation (handoff_generation).
--- Runs with its owner's rights, for roles that may insert into the queue's updates: the lock takes a right to write.
+-- If no write has come to the queue yet, this server may not have held the former queue of that name, which the other
+-- servers dropped. Then a caller who may replay gives the queue the sender's later generation (handoff_generation).
+-- Runs with its owner's rights, for roles that may insert into the queue's updates, since the lock needs a privilege to
+-- write.
 -- Tables written: handoff_queue.
 -- Errors: PC042 another server; PC043 the queue is missing, is defined otherwise, or was dropped and created again on
 -- one side; PC046 this server is being rebuilt; 42501 the caller lacks the right to replicate writes.
@@ -46,9 +47,9 @@ begin
             case when _shape is null then 'isn''t on this server'
                  when _later is null then 'has another definition on this server'
                  when _later < _generation
-                     then 'was dropped on this server and created again: the write is of the one before'
-                 else 'on this server is the one before: where the write comes from, it was dropped and created '
-                     'again' end
+                     then 'was dropped on this server and created again: the write is for the former queue'
+                 else 'on this server is the former queue: it was dropped and created again where the write comes '
+                     'from' end
             using errcode = 'PC043', hint = case when _later <> _generation
                 then 'drop it and create it again on all servers; or make this server a copy of another one: '
                     'pgcombine replicas rebuild'

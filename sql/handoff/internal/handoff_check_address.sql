@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_check_address(name, dsn)
 -- Raises unless a connection string holds nothing but a server's address.
--- It may hold no secret, since other roles can read the catalog. It may set no option that leads elsewhere than its
--- host (hostaddr, a service), reads the replayer's files, or weakens the replayer's demands on the connection.
--- Replayers check it again before they connect.
+-- A secret is refused, since other roles can read the catalog. The function also refuses an option that names another
+-- host (hostaddr, a service), reads the replayer's files, or weakens the replayer's settings for connections, such as
+-- TLS. Replayers check the string again before they connect.
 -- Errors: PC045 the connection string holds a secret or another option.
 create or replace function pgcombine_internal.handoff_check_address(name text, dsn text)
 returns void
@@ -21,7 +21,7 @@ begin
         from regexp_split_to_table(substr(dsn, nullif(strpos(dsn, '?'), 0) + 1), '&') part
         where dsn ~ '^postgres(ql)?://' and part <> ''
         union all
-        select m[1] -- the white space of libpq, which isn't that of \s
+        select m[1] -- lists libpq's white space, since \s matches other characters, too
         from regexp_matches(dsn,
             E'([^= \\t\\n\\v\\f\\r]+)[ \\t\\n\\v\\f\\r]*=[ \\t\\n\\v\\f\\r]*(?:''(?:[^''\\\\]|\\\\.)*''|(?:[^ '
             '\\t\\n\\v\\f\\r\\\\]|\\\\.)*)', 'g') m

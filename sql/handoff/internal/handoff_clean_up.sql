@@ -1,12 +1,13 @@
 -- pgcombine_internal.handoff_clean_up()
--- Cleans up after replayers, which call it. It
--- adds up the acknowledgements, except each server's last one and the last writes to each queue that a server must
--- have; makes the partitions of tokens for today and the next two days;
--- drops those older than the retention, and empty ones of later days (from a wrong clock);
--- deletes retained writes older than the retention, and then flags for repair the servers that don't take deliveries.
--- No token is accepted from more than a day ahead, so no writer has to make a partition, which would block all others
--- until its transaction ends. A step that would wait for another transaction is left for the next call, and so is a
--- partition on which another object depends.
+-- Cleans up after replayers, which call it. The function
+--   adds up the acknowledgements, except each server's last one and the last writes to each queue that a server must
+--     have;
+--   makes the partitions of tokens for today and the next two days;
+--   drops partitions older than the retention, and empty partitions of later days (from a wrong clock);
+--   deletes retained writes older than the retention, and then flags for repair the servers that don't take deliveries.
+-- Tokens from more than a day ahead are refused, so writers find all partitions made. A writer that made a partition
+-- would block all others until its transaction ends. The function skips a step that would wait for another transaction,
+-- and a partition on which another object depends, until the next call.
 -- One session works at a time; others return at once.
 -- Runs with its owner's rights, for roles that may delete hints.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
@@ -74,7 +75,7 @@ begin
             from pgcombine.handoff_retained) then
             lock table pgcombine.handoff_retained in access exclusive mode;
             if not exists (select from pgcombine.handoff_retained) then
-                truncate pgcombine.handoff_retained; -- the quota goes by the table's size
+                truncate pgcombine.handoff_retained; -- the quota is compared with the table's size
             end if;
         end if;
     exception when lock_not_available then

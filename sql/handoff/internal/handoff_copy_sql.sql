@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_copy_sql(queue, slots, destination) → (shape, definition, columns, values_sql,
 --   updates_sql, tokens_sql, refused_sql)
--- Returns, at the source of a rebuild, what a queue is, and four queries to run in one snapshot.
+-- Returns, at the source of a rebuild, the definition of a queue, and four queries that the rebuild runs in one
+-- snapshot.
 --   slots        the slots of keys to copy; null: all
 --   shape        see handoff_shape; null: there is no such queue
 --   definition   the call that creates the same queue, without its observers

@@ -16,7 +16,7 @@ begin
     perform pgcombine_internal.require(
         exists (select from pgcombine.handoff_replica r where r.name = handoff_discard.name), 'PC045',
         format('server "%s" is not registered here', handoff_discard.name),
-        'pgcombine replicas ls lists those that are');
+        'pgcombine replicas ls lists the registered servers');
     perform pgcombine_internal.require(btrim(reason) <> '', 'PC045',
         format('no reason is given for deleting updates for server "%s"', handoff_discard.name),
         'give a reason; it is kept until the server is repaired');
@@ -34,7 +34,7 @@ begin
     perform pgcombine_internal.require(_updates > 0 or handoff_discard.token is null, 'PC022',
         format('server "%s" has refused no such update', handoff_discard.name),
         format('pgcombine replicas quarantine ls %s lists them', handoff_discard.name));
-    if _updates > 0 then -- tokens don't tell what was refused
+    if _updates > 0 then -- a comparison of tokens doesn't find refused updates
         perform pgcombine_internal.handoff_require_repair(handoff_discard.name, case when hints
             then 'hints were truncated: '
             else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);

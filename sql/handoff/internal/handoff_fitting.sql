@@ -16,7 +16,7 @@ declare
 begin
     if details ? 'retried' and not pgcombine_internal.handoff_accepts(handoff_fitting.queue,
             (details ->> 'retried')::uuid, (details ->> 'number')::integer) then
-        return null; -- it came another way
+        return null; -- another retry has brought the update
     end if;
     if _refused <> '{}' then
         perform pgcombine_internal.handoff_refuse(handoff_fitting.queue, handoff_fitting.token, array_agg(u.number),

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_identify(name) → uuid
--- Gives this server a new identity: this name, a new id and the next epoch. Use it for a copy that is to live beside
--- the server it was made from, or to replace that server. Returns the id.
+-- Gives this server a new identity: this name, a new id and the next epoch. Use it for a copy of a server that runs
+-- beside the original or replaces it. Returns the id.
 -- Tables written: handoff_server.
 -- Errors: PC045 an invalid name.
 create or replace function pgcombine_internal.handoff_identify(name text)

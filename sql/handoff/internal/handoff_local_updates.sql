@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_local_updates(queue, payload, servers, replicas [, came]) → text
 -- Returns the updates of a payload whose keys this server holds (handoff_placement). Null: there are none.
 --   servers, replicas  the placement; null: this server holds all keys
---   came               slots of keys whose updates are here already, and are left out
+--   came               slots of keys whose updates this server has already; these updates are left out
 -- Errors: PC043 the keys are placed on other servers.
 create or replace function pgcombine_internal.handoff_local_updates(queue text, payload text, servers text[],
     replicas integer,

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_partition(token)
--- Makes the partition of handoff_token for the day (UTC) of a token, unless it exists. It is called by the owner and by
--- handoff_store_tokens.
--- The partition is attached instead of created in place: attaching doesn't lock out writers of tokens.
+-- Makes the partition of handoff_token for the day (UTC) of a token, unless it exists. Only functions that run with the
+-- owner's rights, and the owner, can call it.
+-- The function creates a table and attaches it, since attaching a partition doesn't lock out writers of tokens.
 create or replace function pgcombine_internal.handoff_partition(token uuid)
 returns void
 language plpgsql
@@ -15,8 +15,8 @@ begin
     if to_regclass('pgcombine.' || _name) is not null then
         return;
     end if;
-    -- Sessions take turns. The table's lock, unlike an advisory one, also lets this session see a partition made
-    -- meanwhile.
+    -- Sessions take turns. After the wait for the table's lock the session sees a partition that another one has made;
+    -- after an advisory lock it might not.
     lock table pgcombine.handoff_token in share update exclusive mode;
     if to_regclass('pgcombine.' || _name) is null then
         execute format('create table pgcombine.%I (like pgcombine.handoff_token including all)', _name);

@@ -2,14 +2,15 @@
 -- Writes the hints of a write, one for each destination, unless they exist. If a destination's quota is reached, the
 -- function flags it for repair and returns it, or raises an error if the destination exerts backpressure.
 -- The quota is approximate: pending hints are measured at most once a second, by one of the callers.
--- This server must have the write: its token, with this digest. A hint could otherwise claim another queue's token.
+-- This server must have the write's token with this digest. Without the check a caller could write a hint with the
+-- token of another queue's write.
 --   shape    of the queue; it isn't checked here, since replayers skip a hint with another shape
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; 22023 the token isn't
--- here with this digest, or the digest isn't the payload's; PC044
--- the quota of a server with backpressure is reached; PC045 a server isn't registered; those of handoff_size.
+-- here with this digest, or the digest isn't the payload's; PC044 the quota of a server with backpressure is reached;
+-- PC045 a server isn't registered; those of handoff_size.
 create or replace function pgcombine_internal.handoff_put(queue text, token uuid, shape uuid, digest uuid,
     servers text[],
     destinations text[], payload text)

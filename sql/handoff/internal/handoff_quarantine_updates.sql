@@ -2,7 +2,8 @@
 -- Quarantines updates of a hint that its server refuses for their data. Call it before the rest is delivered: if the
 -- replayer dies in between, the next attempt finds the same updates. The hint stays.
 --   numbers  places of the updates in the write, from 1; 0: the whole write, whose hint is deleted then
--- Runs with its owner's rights, for roles that may replay: what is quarantined comes from a hint.
+-- Runs with its owner's rights, for roles that may replay. It quarantines only updates of hints, so the caller can't
+-- insert others.
 -- Tables written: handoff_quarantine, handoff_hint.
 -- Errors: 42501 the caller lacks the right to replay.
 create or replace function pgcombine_internal.handoff_quarantine_updates(destination text, token uuid,

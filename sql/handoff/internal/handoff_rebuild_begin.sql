@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_rebuild_begin()
 -- Begins a rebuild, at the server that is rebuilt and in the transaction of the rebuild. Until the transaction ends,
 -- this server takes and applies no write (PC046).
--- Waits for the writes in progress, for a minute or as long as lock_timeout says. Makes the temporary table
--- handoff_stage for the tokens.
+-- The function waits for the writes in progress: for a minute, or for lock_timeout if that is set. It makes the
+-- temporary table handoff_stage for the tokens.
 -- Errors: PC046 another rebuild is in progress, or a write doesn't end; PC003 the isolation level isn't read committed.
 create or replace function pgcombine_internal.handoff_rebuild_begin()
 returns void
@@ -33,7 +33,7 @@ begin
         from pg_locks k
         where k.relation = 'pgcombine.handoff_partial'::regclass and k.granted and k.mode <> 'AccessShareLock';
         raise exception 'the rebuild waited too long for writes in progress in sessions %',
-            coalesce(_writers, 'that have ended just now')
+            coalesce(_writers, '(they have ended by now)')
             using errcode = 'PC046',
                 hint = 'let them end, or end them with pg_terminate_backend, then run the rebuild again';
     end;

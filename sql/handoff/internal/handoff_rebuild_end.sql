@@ -3,10 +3,10 @@
 -- and payloads that the sources have. Gives the server a new identity with the next epoch, so that it refuses
 -- deliveries meant for its former state.
 -- If the server was empty, the hints of a former server may be lost. So it is flagged for repair until it is compared.
--- If only some of its sources have a write, the write has come in part. handoff_partial records it, and the server
--- still accepts its updates of the other sources' slots. Exports that this server delivers begin again with a full
--- state.
---   slots  JSON: for each queue and each of its sources the slots that came from there; null: all
+-- If only some of the sources have a write, this server has only a part of the write's updates. handoff_partial records
+-- that, and the server still accepts the write's updates of the other sources' slots. Exports that this server delivers
+-- begin again with a full state.
+--   slots  JSON: for each queue and each of its sources the slots that the source delivered; null: all
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
     out tokens bigint)
@@ -18,7 +18,7 @@ declare
 begin
     update pgcombine.handoff_server s
     set repairing = null, needs_repair = case when not exists (select from pgcombine.handoff_token)
-            then 'it took the place of a server whose hints are unknown (pgcombine replicas repair)' end;
+            then 'it replaced a server whose hints are unknown (pgcombine replicas repair)' end;
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
     delete from pgcombine.handoff_partial;

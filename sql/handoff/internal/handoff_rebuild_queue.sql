@@ -2,7 +2,7 @@
 -- Empties a queue, at the server that is rebuilt, so that a copy can be loaded into its values and updates. Creates the
 -- queue if it is missing. No pass runs until the transaction ends.
 --   definition  the call that creates the queue, from handoff_copy_sql at the source
---   shape       the shape that the queue must have, from there, too
+--   shape       the shape that the queue must have, also from handoff_copy_sql
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
 -- quarantined_key, handoff_queue, handoff_retained, handoff_refused; those of create_queue.
 -- Errors: PC043 the queue is defined otherwise; those of create_queue and claim_buckets.

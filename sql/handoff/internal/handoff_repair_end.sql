@@ -1,11 +1,11 @@
 -- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, quarantined, reason) → boolean
--- Notes at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes deliveries,
--- unless they were paused manually. Returns whether the server needs no other repair.
--- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
--- by copies of its sources' rows, and its hints of retried updates are deleted.
---   sources  the servers it was copied from
---   quarantined     tokens: the writes with quarantined updates for the sources that came with the copy
---   reason   why the sources themselves need repair, so that the server needs it, too; null: they don't
+-- Records at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes
+-- deliveries, unless they were paused manually. Returns whether the server needs no other repair.
+-- The copy has the updates that the server had refused, except those that its sources refused. So copies of the
+-- sources' rows replace the server's rows in handoff_quarantine, and its hints of retried updates are deleted.
+--   sources      the servers from which it was copied
+--   quarantined  tokens of the copied writes of which a source refused updates
+--   reason       why the sources themselves need repair; the server then needs it, too. Null: they need none
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid,
     sources text[],

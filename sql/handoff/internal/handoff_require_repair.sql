@@ -1,8 +1,9 @@
 -- pgcombine_internal.handoff_require_repair(destination, reason [, by_tokens])
 -- Flags a server for repair: hints alone can no longer make it complete.
--- The first reason stays, unless a rebuild or a comparison is in progress; its end then doesn't clear the flag. A flag
--- that needs a rebuild replaces one that doesn't. pgcombine replicas verify shows what the server lacks; pgcombine
--- replicas rebuild makes it complete.
+-- The first reason stays, with two exceptions. During a rebuild or a comparison a new reason replaces it, and the end
+-- of the rebuild or comparison then doesn't clear the flag. A reason that needs a rebuild replaces one that doesn't.
+-- The command pgcombine replicas verify shows the writes that the server lacks; pgcombine replicas rebuild makes it
+-- complete.
 --   by_tokens  whether the flag may be cleared once the servers' tokens are equal (pgcombine replicas repair)
 -- Tables written: handoff_replica.
 create or replace function pgcombine_internal.handoff_require_repair(destination text, reason text,

@@ -18,15 +18,15 @@ declare
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_retry.name for share;
     perform pgcombine_internal.require(found, 'PC045',
-        format('server "%s" is not registered here', handoff_retry.name), 'pgcombine replicas ls lists those that are');
+        format('server "%s" is not registered here', handoff_retry.name),
+        'pgcombine replicas ls lists the registered servers');
     select format('server "%s" needs repair: %s', r.name, r.needs_repair) into _repair
     from pgcombine.handoff_replica r
     where r.repairing is not null or (r.name = handoff_retry.name and r.needs_repair is not null)
     order by r.name = handoff_retry.name limit 1;
     perform pgcombine_internal.require(not found, 'PC045', 'updates can''t be retried now: ' || _repair,
-        'rebuild that server first (pgcombine replicas rebuild), or end its comparison (pgcombine replicas repair): '
-        'either '
-        'may bring the updates');
+        'first rebuild that server (pgcombine replicas rebuild), or end its comparison (pgcombine replicas repair): '
+        'both may bring the updates');
     with taken as (
         delete from pgcombine.handoff_quarantine q
         where q.destination = handoff_retry.name and (handoff_retry.token is null or q.token = handoff_retry.token)

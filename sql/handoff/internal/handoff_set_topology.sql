@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_set_topology(queue, servers, replicas)
 -- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if they are stored
--- already. Servers that the caller no longer names become former servers, since hints may be on them. To name a removed
+-- already. Servers that the caller no longer names become former servers, since hints may be on them. Naming a removed
 -- server again moves no key.
 -- If not all servers hold all keys, a change may give a server keys that it didn't hold before. The function then flags
 -- all servers for repair. This affects all queues, so the caller must have the right to replay.
@@ -16,7 +16,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_set_topology.queue);
-    -- with a null the comparison below would find no difference
+    -- refuses nulls, with which the comparison below would find no difference
     if not coalesce(handoff_set_topology.replicas > 0 and cardinality(handoff_set_topology.servers) > 0, false)
         or array_position(handoff_set_topology.servers, null) > 0 then
         raise exception 'these are no servers of queue "%": %, with % replicas', handoff_set_topology.queue,

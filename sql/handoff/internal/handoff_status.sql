@@ -54,7 +54,7 @@ begin
     where w.server is not null;
     select coalesce(jsonb_object_agg(r.name, s.tokens) filter (where s.tokens is not null), '{}') into seen
     from pgcombine.handoff_replica r
-    cross join lateral ( -- more than one: two that were noted in turn may have been committed there the other way round
+    cross join lateral ( -- several, since the server may have committed them in another order
         select array_agg(distinct l.witness) as tokens
         from (select d.witness from pgcombine.handoff_delivery d
               where d.destination = r.name and d.queue = handoff_status.queue and d.witness is not null
@@ -68,7 +68,7 @@ begin
     known := (select array(select _me.name union select unnest(q.servers) union select r.name
         from pgcombine.handoff_replica r)
               from pgcombine.handoff_queue q where q.queue = handoff_status.queue and q.servers is not null);
-    coordinators := array( -- one step of the index for each coordinator, however many writes are kept
+    coordinators := array( -- reads one row of the index for each coordinator, even if many writes are retained
         with recursive found (coordinator) as (
             (select k.coordinator from pgcombine.handoff_retained k where k.queue = handoff_status.queue
                 order by k.coordinator limit 1)

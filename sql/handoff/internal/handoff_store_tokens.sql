@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_store_tokens(queue, tokens, digests, servers [, coordinator] [, coordinators, payloads,
 --     shape, placed, replicas]) → (token, status, slots)
--- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
+-- Stores the tokens of writes; the caller's transaction then inserts the updates of the writes with status 'applied'.
 -- The rows come in the order of the given tokens; handoff_apply explains the status.
 --   coordinator   the server whose hints these are. If it is registered here, the function records the greatest token
 --                 of those writes that the coordinator holds itself. Readers of the queue (handoff_status) check that
@@ -14,7 +14,7 @@
 --                 isn't retained either. If all writes are retained, at most one token of the coordinator a second is
 --                 recorded, since readers can ask for the retained writes
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
---   slots         of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
+--   slots         if a rebuild brought only a part of the write (handoff_partial): the slots of the updates it brought
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_unfit(queue, payload [, placed, replicas]) → (number, state, error)
--- Finds the updates of a payload that the queue refuses for their data. It bisects: it halves a range of updates that
--- fails. It leaves out updates of keys that this server doesn't hold (handoff_local_updates).
+-- Finds the updates of a payload that the queue refuses for their data. The function tries ranges of updates, and
+-- halves a range that fails. It leaves out updates of keys that this server doesn't hold (handoff_local_updates).
 -- Writes nothing, since accepted ranges are rolled back.
 -- Errors: those of an insert that don't concern the data. HT000 undoes an accepted range and is caught here.
 create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null,

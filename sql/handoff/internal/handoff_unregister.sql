@@ -16,7 +16,7 @@ begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
     perform pgcombine_internal.require(found, 'PC045',
         format('server "%s" is not registered here', handoff_unregister.name),
-        'pgcombine replicas ls lists the registered ones');
+        'pgcombine replicas ls lists the registered servers');
     perform pgcombine_internal.require(
         not exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
         and not exists (select from pgcombine.handoff_quarantine q

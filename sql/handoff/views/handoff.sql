@@ -4,13 +4,13 @@
 --   state         state of the destination: up, suspect, down or paused
 --   reason        why the last attempt failed, or why it is paused
 --   retry_at      when the next attempt is due
---   needs_repair  why hints alone can't make it complete; null if they can
---   writes        number of writes that wait here for it
+--   needs_repair  why hints alone can't make the other server complete; null if they can
+--   writes        number of writes that wait here for the other server
 --   rows          number of updates in these writes
 --   bytes         size of these writes
 --   oldest_age    age of the oldest of these writes
---   delivered     number of writes that it has taken
---   deduplicated  number of writes that it had already
+--   delivered     number of writes that the other server has taken
+--   deduplicated  number of delivered writes that it had already
 --   quarantined   number of updates that it has refused
 create or replace view pgcombine.handoff as
 select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,

@@ -5,7 +5,7 @@
 --   queue        name of the queue
 --   updates      number of updates in it
 --   bytes        size of the write
---   since        when it was kept
+--   since        when the hint was written
 create or replace view pgcombine.hint as
 select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since
 from pgcombine.handoff_hint h

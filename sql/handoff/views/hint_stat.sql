@@ -1,14 +1,14 @@
 -- pgcombine.hint_stat
--- One row for each other server: about how many writes wait here for it, and the age of the oldest. It reads two
--- hundred hints of a server at most; the view handoff counts them all. Beyond these it takes the number of all hints
--- from the statistics, and the server's share as it was last measured (see handoff_put). Only roles that monitor or
--- replay see rows.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- One row for each other server: about how many writes wait here for it, and the age of the oldest. The view reads at
+-- most two hundred hints of a server; the view handoff counts all. If a server has more, hint_stat takes the number of
+-- all hints from the statistics, and the server's share from its last measurement (see handoff_put). Only roles that
+-- monitor or replay see rows.
+-- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   destination     name of the other server
 --   state           state of the destination: up, suspect, down or paused
 --   writes          number of writes that wait here for it; an estimate from 200 on
---   updates         number of updates in these writes, likewise
---   oldest          when the oldest of these writes was kept; null if none waits
+--   updates         number of updates in these writes; an estimate from 200 writes on
+--   oldest          when the oldest of these writes was stored; null if none waits
 --   oldest_seconds  age of the oldest; 0 if none waits
 create or replace view pgcombine.hint_stat with (security_barrier) as
 select r.name as destination, d.state, w.writes::bigint as writes,

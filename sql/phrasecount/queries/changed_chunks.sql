@@ -1,4 +1,5 @@
--- Chunks of the documents that become live or die, in a range of positions. Parameters: load, low, high (positions).
+-- The chunks of documents that get their first reference (sign 1) or lose their last one (sign -1), in a range of
+-- positions. Parameters: load, low, high (positions).
 select d.position, d.sign, c.tokens
 from phrasecount.delta d
 join phrasecount.document_chunk c on c.document = d.document

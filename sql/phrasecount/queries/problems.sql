@@ -1,4 +1,4 @@
--- Files that a scan couldn't count, by kind and path. Parameter: load.
+-- Files that a run couldn't count, ordered by kind of problem and path. Parameter: load.
 select s.problem, coalesce(s.detail, ''), l.path
 from phrasecount.scanned s
 join phrasecount.listed l on l.load = s.load and l.n = s.n

@@ -1,10 +1,10 @@
 -- pgcombine_internal.begin_load(load, queue, run_id [, kind, join_only]) → text
 -- Begins a load, or joins one in progress; every writer may call it. Returns the table, in schema pgcombine, that takes
 -- the load's rows. Null: this run was applied already, and nothing is to be written.
---   load       the id of this attempt at the run: a Spark job that runs again has another
---   run_id     names the run; a role's run is applied once. For a stream's batch 'stream:<query>:<batch>'
+--   load       the id of this attempt at the run. A Spark job that runs again uses another id
+--   run_id     names the run; a role's run is applied once. A stream's batch has the run id 'stream:<query>:<batch>'
 --   kind       stage   rows wait in the load's table, spark_stage_<n>, until end_load makes updates of them
---              values  rows wait there, too, and become values: the initial load of an empty queue
+--              values  rows also wait in that table, and become values: the initial load of an empty queue
 --   join_only  whether to raise instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
 -- those columns of the stage that it may insert into the queue's table.
@@ -59,7 +59,7 @@ begin
     end if;
     perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
         format('the load into queue "%s" has ended', _queue.queue),
-        'another attempt at it was faster, or the run was given up');
+        'another attempt at the run was faster, or the run was given up');
     if _new then
         perform pgcombine_internal.open_stage(_load.load);
     end if;

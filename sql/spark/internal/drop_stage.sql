@@ -1,7 +1,6 @@
 -- pgcombine_internal.drop_stage(number) → boolean
 -- Drops a load's stage unless a session uses it; returns whether the stage is gone.
--- The stage also stays if another object depends on it, for example one that the load's role has made. That object has
--- to be dropped first.
+-- The stage also stays if another object depends on it, for example a view of the load's role. Drop that object first.
 create or replace function pgcombine_internal.drop_stage(number bigint)
 returns boolean
 language plpgsql

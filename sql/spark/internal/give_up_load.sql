@@ -1,7 +1,7 @@
 -- pgcombine_internal.give_up_load(load [, if_idle]) → boolean
--- Removes what is left of a load, except rows that were applied. Returns true if the load is gone or belongs to another
--- role. Returns false if sessions still use its stage; clean_loads removes it later.
---   if_idle  whether to leave a load as it is if a session uses its stage, so that it can go on
+-- Removes a load and its stage; rows that were applied stay in the queue. Returns true if the load is gone or belongs
+-- to another role. Returns false if sessions still use its stage; clean_loads then removes the load later.
+--   if_idle  whether to leave the load unchanged if a session uses its stage, so that the load can continue
 -- Tables written: pgcombine.spark_load; those of remove_load.
 create or replace function pgcombine_internal.give_up_load(load uuid, if_idle boolean default false)
 returns boolean
@@ -15,7 +15,7 @@ begin
     if not found then
         return true;
     end if;
-    -- also if it ended before, since remove_load requires an end in this transaction
+    -- even if the load has ended before, since remove_load requires an end in this transaction
     update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
     if pgcombine_internal.remove_load(_load.load) then
         return true;

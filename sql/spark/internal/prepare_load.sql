@@ -1,6 +1,6 @@
 -- pgcombine_internal.prepare_load(load, attempts, expected)
--- Notes the attempts of a load that succeeded and the number of rows they wrote, for another session that ends the
--- load. end_load may then be called without them, in any transaction, together with other statements.
+-- Records the attempts of a load that succeeded and the number of rows that they wrote. Another session can then call
+-- end_load without these arguments, in a transaction with other statements.
 -- Tables written: pgcombine.spark_load.
 -- Errors: PC030 the load has ended, or belongs to another role.
 create or replace function pgcombine_internal.prepare_load(load uuid, attempts xid8[], expected bigint)

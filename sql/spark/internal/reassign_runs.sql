@@ -1,6 +1,6 @@
 -- pgcombine_internal.reassign_runs(queue, from_role, to_role) → bigint
--- Copies the run ids of one role to another, for a Spark job that runs as that role from now on. Runs that were applied
--- for the first role then count as applied for the second, too. Returns the number of run ids copied.
+-- Copies the run ids of one role to another, for a Spark job that changes its role. Runs that were applied for the
+-- first role then count as applied for the second, too. Returns the number of run ids copied.
 -- Tables written: pgcombine.spark_run.
 -- Errors: PC001 unknown queue; 42501 the caller is neither the owner nor a member of both roles.
 create or replace function pgcombine_internal.reassign_runs(queue text, from_role name, to_role name)

@@ -1,13 +1,13 @@
 -- pgcombine.load_stat
 -- One row for each unfinished load from Spark, for the role that makes it and for roles that monitor.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   load        number of the load; its rows wait in spark_stage_<number>
 --   queue       name of the queue
 --   run_id      name of the run
 --   kind        stage or values
 --   role        role that makes the load
 --   started_at  when the load began
---   seen_at     when a writer was last heard of, to the minute
+--   seen_at     when a writer of the load was last active, to the minute
 --   ended       whether only its remains are left
 --   rows        about how many rows were written, some seconds ago
 --   bytes       size of its stage

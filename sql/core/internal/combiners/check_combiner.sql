@@ -3,7 +3,7 @@
 -- sample values. A combiner that passes may still be wrong for other values.
 -- Warns if the last digits of a sum depend on the order of updates (floating-point numbers). Warns if a function or an
 -- aggregate can't be tried, since no samples of the type are known or the calls with all samples fail.
---   name  the column's, for the messages
+--   name  the column's name, for the messages
 -- Errors: PC003 the combiner doesn't fit; the message shows the counterexample.
 create or replace function pgcombine_internal.check_combiner(combiner text, name text, type text)
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.expand(template, value, new, type [, order_position, collation]) → text
 -- Fills in the template of a combiner (see combiners.sql).
---   value, new      operands: fold aggregates value; merge combines value, the old one, with new
+--   value, new      operands: fold aggregates value; merge combines value (the old value) with new
 --   order_position  the position of the column that orders, for last and first
 -- {least} and {greatest} are PostgreSQL's own aggregates, found by their sort operator. For types without such
 -- aggregates (uuid, boolean, jsonb …) the values are sorted.

@@ -32,7 +32,7 @@ begin
             else coalesce({old}, {new}) end::{type}';
     else
         _combiner := format('%s(%s, %s)', _name, _type, _type);
-        -- the name depends on the function alone, so that all queues share the aggregate
+        -- the name depends only on the function and the type, so that all queues share the aggregate
         _made := format('pgcombine_internal.%I', format('fold_%s_%s',
             left(regexp_replace(_procedure.proname, '[^a-z0-9_]', '', 'g'), 40), left(md5(_combiner), 8)));
         if not _procedure.proisstrict then

@@ -1,5 +1,5 @@
 -- pgcombine_internal.single(anyelement) → anyelement, aggregate
--- Returns the first value that isn't null, for every type: the only one, or with order by the least or greatest one.
+-- Returns the first value that isn't null, of any type. With order by in the call this is the least or the greatest.
 create or replace function pgcombine_internal.single_step(kept anyelement, next anyelement)
 returns anyelement
 language sql immutable strict parallel safe

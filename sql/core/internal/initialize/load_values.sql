@@ -3,7 +3,7 @@
 -- can't COPY into <queue>_values.
 --   rows  a JSON array of objects: keys and values by column name. A missing value column is null
 -- Tables written: <queue>_values.
--- Errors: PC001 unknown queue; PC004 a key that is null, given twice or present already, a value that doesn't fit its
+-- Errors: PC001 unknown queue; PC004 a key is null, is given twice or has a value already, or a value doesn't fit its
 -- column.
 create or replace function pgcombine_internal.load_values(queue text, rows jsonb)
 returns bigint

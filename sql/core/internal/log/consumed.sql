@@ -1,7 +1,9 @@
 -- pgcombine_internal.consumed(queue, bucket, last, seen, horizon) → boolean
--- Returns whether the mark of a pass that counts sees all of a bucket's updates with ids up to last.
+-- Returns whether passes have combined all of a bucket's updates with ids up to last, and every present and future
+-- snapshot sees these passes.
 --   seen, horizon  see consumed_segments
--- Each pass has a later snapshot than the pass before it, so the loop ends soon.
+-- The loop begins with the newest pass, and ends at the first mark that doesn't see all these ids: older marks see
+-- fewer.
 create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot,
     horizon bigint)
 returns boolean

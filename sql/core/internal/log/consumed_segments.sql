@@ -1,13 +1,13 @@
 -- pgcombine_internal.consumed_segments(queue, seen, horizon) → (relation, partition, last)
 -- Lists the segments of a queue that hold only combined updates, or may do so.
--- A segment takes the ids of a round, and later those of another round. A mark counts if every present and future
--- snapshot sees the mark's pass. That is so if the snapshot seen sees the pass, and the pass's transaction id is below
--- horizon.
+-- A segment takes the updates of a range of transaction ids, its round, and later those of another round. A mark counts
+-- if every present and future snapshot sees the mark's pass. The function knows that if the snapshot seen sees the
+-- pass, and the pass's transaction id is below horizon.
 --   seen     a snapshot
 --   horizon  the oldest snapshot that was held after seen was taken (see oldest_snapshot). Null: unknown
---   last     the last id of the segment's round: the round is over, and marks that count cover all of it. Null: the
---            segment is large, and only its rows show whether it holds pending updates: its round isn't over, no pass
---            has covered its end, or the horizon is unknown
+--   last     the last id of the segment's round, if the round is over and marks that count see all its ids. Null: the
+--            segment is large, but its round isn't over, or the marks don't see all its ids, or the horizon is unknown.
+--            Then only its rows show whether it holds pending updates
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.consumed_segments(queue text, seen txid_snapshot, horizon bigint,
@@ -20,7 +20,7 @@ as $$
 declare
     _queue pgcombine.queue;
     _round bigint; -- the round of the current ids
-    _small bigint := 128 * 1024; -- bytes: such a segment may keep combined updates
+    _small bigint := 128 * 1024; -- bytes; a segment up to this size may keep combined updates
 begin
     perform pgcombine_internal.require_right(consumed_segments.queue, 'work', pgcombine_internal.caller());
     _queue := pgcombine_internal.require_queue(consumed_segments.queue);

@@ -17,7 +17,8 @@ declare
     _last tid;
     _deleted bigint := 0;
 begin
-    -- otherwise each call would read past the rows that earlier calls deleted, until they are vacuumed
+    -- If only dead rows are left, the call returns at once. Otherwise it would read all of them until they are
+    -- vacuumed.
     if _known and pg_stat_get_live_tuples(_segment) = 0 and pg_stat_get_dead_tuples(_segment) > 0 then
         return 0;
     end if;

@@ -1,7 +1,7 @@
 -- pgcombine_internal.log_sql(queue, tables, condition [, pages]) → text
 -- Returns a from item that reads some segments under a condition.
---   condition  on pgcombine_tx and the queue's columns
---   pages      on the rows' ctid
+--   condition  a condition on pgcombine_tx and the queue's columns
+--   pages      a condition on the rows' ctid
 create or replace function pgcombine_internal.log_sql(queue text, tables text[], condition text,
     pages text default null)
 returns text

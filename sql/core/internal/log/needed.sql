@@ -1,6 +1,6 @@
 -- pgcombine_internal.needed(queue, relation, partition, seen, horizon, wholly) → boolean
--- Returns whether a segment must be kept: it holds pending updates, or the marks that cover it don't count yet (see
--- consumed_segments). The answer lasts only while the caller has locked the segment.
+-- Returns whether a segment must be kept: it holds pending updates, or some snapshot may not see the passes over it
+-- (see consumed_segments). The answer stays true only while the caller has locked the segment.
 --   wholly  false: read only the last pages, where pending updates usually are
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.needed(queue text, relation text, partition integer, seen txid_snapshot,

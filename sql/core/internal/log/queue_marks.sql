@@ -3,8 +3,9 @@
 -- unknown.
 -- In a copied database keys without a stable hash may be in other buckets (see stable_hash). Until post_restore has
 -- run, all their updates are pending, so the returned marks see none.
--- Runs with its owner's rights, for every role: a reader of <queue>_pending or <queue>_current reads the marks, too,
--- also in REFRESH MATERIALIZED VIEW, where caller() raises. A mark holds only transaction ids.
+-- Runs with its owner's rights, for every role, since readers of <queue>_pending and <queue>_current need the marks.
+-- The function checks no right: caller() would raise in REFRESH MATERIALIZED VIEW, and a mark holds only transaction
+-- ids.
 create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out range_mask bigint,
     out marks txid_snapshot[])
 returns setof record

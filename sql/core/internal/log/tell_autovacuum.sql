@@ -1,6 +1,6 @@
 -- pgcombine_internal.tell_autovacuum(queue, segment)
--- Analyzes a segment, so that the statistics have the number of its dead rows. After a crash they don't, and autovacuum
--- would leave the segment alone.
+-- Analyzes a segment, so that the statistics have the number of its dead rows. A crash resets the statistics, and
+-- without them autovacuum would leave the segment alone.
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it; 55P03 another session has locked
 -- it.

@@ -1,7 +1,7 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
 -- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues over which the caller
--- may run passes; returns their number. claim_bucket explains the hour. It first adds the rows up by the minute, for
--- minute_stat. It keeps these sums for a day.
+-- may run passes; returns their number. claim_bucket explains the hour. Before it deletes rows, trim_journal sums them
+-- up by minute, for the view minute_stat. It deletes these sums after a day.
 -- The last pass over all keys of a bucket, and the passes since, are the bucket's state, so their rows stay. A call
 -- deletes at most ten thousand rows of a bucket; workers call it repeatedly.
 -- Runs with its owner's rights.
@@ -46,7 +46,7 @@ begin
               where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o) oldest
     cross join lateral (
         select case when oldest.more and coalesce(oldest.pass,
-            oldest.first) = oldest.first -- the others are hash ranges
+            oldest.first) = oldest.first -- the other rows are passes over hash ranges
             then (select max(a.pass) from pgcombine.pass a where a.queue = b.queue and a.bucket = b.bucket
                       and a.range_mask is null and a.ended < clock_timestamp() - interval '1 hour')
             else oldest.pass end as pass) kept

@@ -6,8 +6,8 @@
 -- to 300. Figures with a lag of more than ten seconds aren't kept once a pass has ended after them. Without recent
 -- passes, figures that show pending updates are kept for a minute. If the setting pgcombine.fresh is on, the call finds
 -- all figures again.
--- A transaction that is read-only or keeps one snapshot stores no figures. No call waits for another one, or long for a
--- lock on a queue's tables: it returns the former figures.
+-- A transaction that is read-only or keeps one snapshot stores no figures. A call doesn't wait for other calls. If it
+-- waits for a lock on a queue's tables for 0.2 s, it returns the former figures.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
 -- Runs with its owner's rights. Every role may call it.

@@ -27,7 +27,7 @@ begin
         -- raises if the queue was dropped during the wait
         perform pgcombine_internal.require_queue(claim_buckets.queue);
         raise insufficient_privilege
-            using message = format('permission denied: %s may not claim the buckets of queue "%s"', current_user,
+            using message = format('permission denied: %s can''t claim the buckets of queue "%s"', current_user,
             claim_buckets.queue),
             hint = format('select pgcombine.grant_right(''operate'', %L, %L)', current_user, claim_buckets.queue);
     end if;

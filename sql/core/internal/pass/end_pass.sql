@@ -1,6 +1,6 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys that took no
--- updates writes nothing, unless the bucket is uncounted. If the keys have no stable hash (see stable_hash), the
+-- updates writes nothing, unless the bucket is uncounted (see uncounted). If the keys have no stable hash, the
 -- function deletes the updates that the pass took.
 -- Returns the page where the scan for expired keys continues; null: the scan has ended.
 --   queue    the queue's row

@@ -5,7 +5,7 @@
 -- Three kinds of errors can be caused by a key, if the key raises them alone (see next_try): lack of memory (53200),
 -- too many temporary files (53400) and internal errors (XX000, which PostgreSQL raises for a value of more than a
 -- gigabyte).
---   hint  of the error: a lack of room for locks has the SQLSTATE of a lack of memory
+--   hint  the error's hint. It tells a full lock table (transient) from a lack of memory, which has the same SQLSTATE
 create or replace function pgcombine_internal.is_transient(sqlstate text, hint text default null)
 returns boolean
 language sql immutable

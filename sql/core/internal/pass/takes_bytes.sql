@@ -1,7 +1,7 @@
 -- pgcombine_internal.takes_bytes(queue, bytes, source) → boolean
 -- Returns whether the values that a pass collects in memory take more than a number of bytes before compression. Only
 -- the values of user-defined combiners and of those that fold all of a key's updates at once count.
--- The scan ends at the row that exceeds the number, since it reads values from where large ones are stored.
+-- The scan ends at the row that exceeds the number, since reading large values is slow: PostgreSQL stores them apart.
 --   queue   the queue's row
 --   source  a from item with the updates and the queue's columns
 create or replace function pgcombine_internal.takes_bytes(queue pgcombine.queue, bytes bigint, source text)

@@ -39,7 +39,7 @@ begin
                 when transaction_rollback then null;
                 when data_exception or check_violation or program_limit_exceeded then _proven := true;
                 when out_of_memory or internal_error then -- the key is the cause if the server has memory otherwise
-                    perform pg_catalog.length(pg_catalog.repeat('x', 16000000)); -- raises if it has none for anybody
+                    perform pg_catalog.length(pg_catalog.repeat('x', 16000000)); -- raises if the server lacks memory
                     _proven := true;
             end;
         end if;

@@ -35,7 +35,7 @@ begin
         exception when data_exception then
             raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm
                 using errcode = 'PC004',
-                    hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
+                    hint = 'select key from pgcombine.quarantine lists the keys in the form to give';
         end;
     end if;
     perform pgcombine_internal.require(key is null or _id is not null, 'PC009',

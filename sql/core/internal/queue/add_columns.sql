@@ -55,7 +55,7 @@ begin
             (_column.name is not null,
              format('column definition %s can''t be read', coalesce(quote_literal(_definition), 'null')), _form),
             (octet_length(_column.name) <= 59, format('column name "%s" is longer than 59 bytes', _column.name),
-             'old_… and new_… are made of it'),
+             'the names old_… and new_… are made from it'),
             (_column.name not in ('tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid')
                 and _column.name not like 'pgcombine\_%',
              format('column name "%s" is reserved', _column.name), 'choose another name'),
@@ -99,10 +99,10 @@ begin
                   and (c.name = _column.name
                        or c.role = 'value' and _column.name in ('old_' || c.name, 'new_' || c.name)
                        or _role = 'value' and c.name in ('old_' || _column.name, 'new_' || _column.name))),
-            'PC003', format('column "%s" of queue "%s" is there twice (value columns appear as old_… and new_… in '
+            'PC003', format('column "%s" of queue "%s" appears twice (value columns appear as old_… and new_… in '
                 'changes)',
                 _column.name, add_columns.queue),
-            'give each column a name of its own');
+            'give each column another name');
         _column.queue := add_columns.queue;
         _column.position := _position;
         insert into pgcombine.queue_column select _column.*;

@@ -47,13 +47,13 @@ begin
     where a.attrelid = _table::regclass and a.attnum = any (_check.columns);
     if found and not _keys then
         raise exception '% % of queue "%" names key column "%"', option, quote_literal(condition), _queue, _name
-            using errcode = 'PC003', hint = 'it may name value columns only';
+            using errcode = 'PC003', hint = 'name only value columns';
     end if;
     select p.oid::regprocedure into _name from pg_proc p where p.oid = any (_check.functions) and p.provolatile = 'v';
     if found and _keys then
         raise exception '% % of queue "%" calls %, which is volatile', option, quote_literal(condition), _queue, _name
             using errcode = 'PC003',
-                hint = 'now() is the time at which a pass began; declare a function of your own stable';
+                hint = 'use now() for the time at which a pass began; declare your own function stable if it is';
     end if;
     execute format('drop table %s', _table);
     return _check.expression;

@@ -27,7 +27,7 @@ declare
             else clock_timestamp() + s.setting::bigint * interval '1 ms' end
         from pg_settings s where s.name = 'lock_timeout');
 begin
-    -- an older snapshot doesn't see updates committed since, which would be lost uncounted
+    -- An older snapshot doesn't see updates that were committed since. The check below would miss them.
     if force is not true and current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'drop of queue "%" needs isolation level read committed', _queue using errcode = 'PC003',
             hint = 'other levels don''t see all pending updates; or pass force => true to lose them';
@@ -53,7 +53,7 @@ begin
                     'longer time';
         end if;
     end loop;
-    -- From here on no session enqueues or combines, so the count below holds.
+    -- From here on no session enqueues or combines, so the count below stays right.
     _pending := pgcombine.backlog(_queue);
     if force is not true and _pending > 0 then
         raise exception 'queue "%" has % pending updates', _queue, _pending

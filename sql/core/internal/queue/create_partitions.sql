@@ -34,7 +34,7 @@ begin
                  with (%s)',
                 _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,
                 _queue.queue || '_updates_s' || _place || suffix, create_partitions.partitions, _number,
-                -- rows seldom die, since the tables are truncated
+                -- autovacuum has little to do here, since the tables are truncated
                 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
             execute format('comment on table pgcombine.%I is %L',
                 _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,

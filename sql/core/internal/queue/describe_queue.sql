@@ -16,7 +16,7 @@ begin
         ('_pending', 'The updates of queue %s that no pass has combined yet.'),
         ('_current', 'The values of queue %s combined with the pending updates, in one snapshot.'),
         ('_quarantine', 'The quarantined updates of the quarantined keys of queue %s.'),
-        ('_quarantine_keys', 'The quarantined keys of queue %s: passes hold their updates.')
+        ('_quarantine_keys', 'The quarantined keys of queue %s: passes quarantine their updates.')
     loop
         execute format('comment on %s pgcombine.%I is %L',
             case when _relation in ('_pending', '_current') then 'view' else 'table' end,
@@ -26,7 +26,7 @@ begin
         select c.relname, a.attname, case
             when k.role = 'key' then format('Key: %s.', k.type)
             when c.relname like '%\_values' or c.relname like '%\_current' then format('Value, combined by %s.', m.name)
-            when k.role = 'value' then format('What the update gives to %s.', m.name)
+            when k.role = 'value' then format('The update''s operand of %s.', m.name)
             when a.attname = 'pgcombine_tx' then 'Id of the transaction that inserts the update: leave it out.'
             when a.attname = 'pgcombine_key' then 'Number of the key: id in pgcombine.quarantine.'
             else (select format('Key column %s.', o.name) from pgcombine.queue_column o

@@ -4,7 +4,7 @@
 -- PostgreSQL's hash_record_extended leaves it undefined whether the seed that it passes on is null. Hash functions in C
 -- ignore that. A hash function in SQL or another language could return different hashes of equal keys, so the
 -- expression calls such a function directly.
---   alias  that of the row; null: the expression has unqualified column names
+--   alias  the row's alias in the query; null: the expression has unqualified column names
 create or replace function pgcombine_internal.key_hash(queue text, alias text default null)
 returns text
 language plpgsql stable

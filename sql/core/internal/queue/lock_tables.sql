@@ -5,11 +5,11 @@
 -- Other transactions lock these objects in any order. So waiting for one of them while holding another could be a
 -- deadlock. Sessions that wait for this attempt began to wait after the attempt began, and PostgreSQL looks for a
 -- deadlock only after deadlock_timeout. So from half of that time on the attempt takes only what is free at once.
--- The attempt may wait longer for its first lock, since it holds no other lock then. The first lock is, in turn, the
--- one that readers of <queue>_current, writers, and readers of values take first.
+-- The attempt may wait longer for its first lock, since it holds no other lock then. The first lock changes with each
+-- attempt: it is the lock that readers of <queue>_current, writers, or readers of values take first.
 --   attempt  the number of the attempt, from 0. The wait grows with it. It is short at first, since all later sessions
 --            wait behind the attempt
---   wholly   false: without the partitions
+--   wholly   false: don't lock the partitions
 create or replace function pgcombine_internal.lock_tables(queue text, attempt integer, wholly boolean default true)
 returns boolean
 language plpgsql

@@ -15,7 +15,7 @@ declare
     _found text;
     _differences text;
 begin
-    begin -- types and combiners are compared as they are recorded
+    begin -- records the given columns under another name, so that types and combiners have the same wording
         insert into pgcombine.queue (queue, buckets, partitions) values (_twin, 1, 1);
         perform pgcombine_internal.add_columns(_twin, key, value);
         execute format('create table pgcombine.%I (%s)', _twin,

@@ -11,8 +11,8 @@
 --          watch       work, operate or monitor: see that passes fail
 --          explain     work or operate, or monitor and read: see why they fail, since errors name keys and values
 --          use         any of these, or select on <queue>_updates: see how much is pending
---          any other   delete on the relation that right_kind.proof names. Components add such rights; subject is
---                      what they are about
+--          any other   delete on the relation that right_kind.proof names. Components add such rights; their subject
+--                      may be another object than a queue
 -- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
 create or replace function pgcombine_internal.has_right(subject text, "right" text, role name default current_user)
 returns boolean

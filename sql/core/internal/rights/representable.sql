@@ -1,6 +1,6 @@
 -- pgcombine_internal.representable(times) → boolean
 -- Returns whether programs can read these times: Python has only the years 1 to 9999, and no infinity. Nulls count as
--- readable. Policies refuse other times, since they would stop everyone who reads rows of all queues, such as status.
+-- readable. Policies refuse other times: one such row would make a program fail that reads the rows of all queues.
 -- has_right says why the search path is pinned.
 create or replace function pgcombine_internal.representable(variadic times timestamptz[])
 returns boolean

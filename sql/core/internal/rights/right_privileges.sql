@@ -1,8 +1,8 @@
 -- pgcombine_internal.right_privileges(right [, subject]) → setof text
 -- Returns the privileges of a right in the wording of GRANT and REVOKE: 'select on pgcombine.wc_values'. grant_right
--- grants exactly these; policies and has_right do the rest.
---   subject  a queue, or what else the right is about. Null: the privileges that depend on none
--- Errors: PC001 unknown queue, or the error of what the right is about.
+-- grants exactly these privileges. Policies and functions that call has_right permit everything else.
+--   subject  a queue, or an object of a component. Null: the privileges that depend on no subject
+-- Errors: PC001 unknown queue, or the component's error for an unknown object.
 create or replace function pgcombine_internal.right_privileges("right" text, subject text default null)
 returns setof text
 language plpgsql stable
@@ -30,12 +30,12 @@ begin
     cross join unnest(l.privileges) p
     cross join lateral (
         select p where p not like '%(*)'
-        union all -- the queue's own columns only, not the id of its transaction
+        union all -- only the columns of the queue's definition, not pgcombine_tx
         select replace(p, '(*)', format('(%I)', c.name)) from pgcombine.queue_column c
         where p like '%(*)' and c.queue = _subject
     ) o (privilege)
     where l."right" = _right
-    union all -- passes write the tables of components, and a retry puts back what was refused
+    union all -- passes insert into the tables of components, and operators put refused rows back
     select 'insert on ' || format('pgcombine.%I', t.name)
     from pgcombine.component_table t
     where t.queue = _subject and _right in ('work', 'operate');

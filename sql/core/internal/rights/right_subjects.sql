@@ -1,7 +1,8 @@
 -- pgcombine_internal.right_subjects(right, subjects) → setof text
--- Returns the queues that are named, or what else the right is about; all if a name is '*'.
--- Errors: PC003 there is no such right, a queue is named for a right that is about none, or none for one that needs
--- one.
+-- Returns the names of the queues, or of a component's objects, on which a right is to be granted or revoked: the given
+-- names, or those of all existing objects if a name is '*'.
+-- Errors: PC003 there is no such right, a name is given for a right that is on no object, or no name is given for a
+-- right that needs one.
 create or replace function pgcombine_internal.right_subjects("right" text, subjects text[])
 returns setof text
 language plpgsql stable

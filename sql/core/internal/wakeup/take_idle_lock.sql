@@ -1,7 +1,9 @@
 -- pgcombine_internal.take_idle_lock(relation) → 'taken' | 'writers' | 'other'
 -- Takes the idle lock of a table for this session, which is about to listen (see wake).
---   taken    from now on every enqueue notifies. The session polls once more, listens, and then releases the lock
---   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session naps
+--   taken    from now on every enqueue notifies. The session polls once more, and sleeps until a notification. It then
+--            releases the lock
+--   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
+--            for a short time and polls again
 --   other    another session has the lock: enqueues notify until that session releases it
 -- It takes session locks, which don't work through a pooler in transaction mode.
 create or replace function pgcombine_internal.take_idle_lock(relation oid)

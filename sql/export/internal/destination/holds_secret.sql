@@ -1,11 +1,11 @@
 -- pgcombine_internal.holds_secret(target) → boolean
--- Returns whether a connection string or URL holds a password or another secret: one that libpq accepts, a user before
--- the host of a web address, or a parameter of its query whose name says that it is a secret.
+-- Returns whether a connection string or URL holds a password or another secret: a secret parameter of libpq, a user
+-- before the host of a web address, or a query parameter of a web address with a name such as token or password.
 create or replace function pgcombine_internal.holds_secret(target text)
 returns boolean
 language sql immutable
 as $$
-    -- libpq decodes %77 to w in a URI, in parameter names, too, and receivers of web addresses do the same
+    -- libpq decodes %77 to w in a URI, even in parameter names, and web servers do the same
     select pgcombine_internal.percent_decoded(
         target) ~* '\m((ssl)?password|oauth_client_secret|scram_(client|server)_key)\s*='
         or target ~ '^\s*\w[\w+.-]*://[^/@]*:[^/@]*@'

@@ -1,6 +1,6 @@
 -- pgcombine_internal.may_see_reason(kind, name) → boolean
--- Returns whether the caller may see why deliveries to a destination fail. The answer of an export's destination may
--- repeat what was delivered. So the caller needs the right to deliver the export, or to read or operate its queue.
+-- Returns whether the caller may see why deliveries to a destination fail. The error of an export's destination may
+-- repeat delivered values. So the caller needs the right to deliver the export, or to read or operate its queue.
 create or replace function pgcombine_internal.may_see_reason(kind text, name text)
 returns boolean
 language sql stable

@@ -1,6 +1,6 @@
 -- pgcombine_internal.resume_destination(kind, name)
--- Ends a pause, or the wait of a destination that is suspect or down: it is up and is tried at once. Wakes the workers
--- of an export.
+-- Ends a destination's pause, or its wait if it is suspect or down: the destination is up and is tried at once. Wakes
+-- the workers of an export.
 -- Tables written: pgcombine.destination_state.
 -- Errors: PC020 unknown destination; PC021 unknown export; 42501 the caller isn't the owner or, for an export, lacks
 -- the right to operate its queue.

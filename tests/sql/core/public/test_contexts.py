@@ -25,7 +25,7 @@ TEXT, SUM = "'{word text}'", "'{n bigint sum}'"
         (CREATE.format(TEXT, "'{n bigint summ}'"), 'unknown combiner "summ"'),
         (CREATE.format(TEXT, "'{n text sum}'"), 'doesn\'t take type "text"'),
         (CREATE.format(TEXT, "'{n bigint last(at)}'"), 'needs a value column "at"'),
-        (CREATE.format(TEXT, "'{word bigint sum}'"), "is there twice"),
+        (CREATE.format(TEXT, "'{word bigint sum}'"), "appears twice"),
         (CREATE.format(TEXT, SUM + ", delete_when => 'm = 0'"), 'column "m" does not exist'),
         (CREATE.format(TEXT, SUM + ", delete_when => 'word is null'"), 'names key column "word"'),
         (CREATE.format(TEXT, SUM + ", buckets => 0"), "invalid number of buckets: 0"),
