@@ -376,7 +376,7 @@ comment on column pgcombine.export.owner is
 comment on column pgcombine.export.epoch is
     'Grows with each change of owner. A destination accepts only deliveries of the highest epoch.';
 comment on column pgcombine.export.sweep is
-    'The last sequence of a full state that is being delivered. After it the destination deletes all other keys.';
+    'Last sequence of a full state that is being delivered. The exporter then marks all other keys as deleted.';
 
 create table pgcombine.export_bucket (
     export       text not null references pgcombine.export on delete cascade,

@@ -1,6 +1,6 @@
 -- pg_temp.drop_dependants(detail) → boolean
 -- Drops objects of other roles that an error of a revision names, and warns of each. PostgreSQL refuses to change a
--- table while a view, rule, policy, trigger or function depends on the change, and no role must be able to stop an
+-- table if a view, rule, policy, trigger or function depends on the changed part. No role must be able to stop an
 -- upgrade in this way. Returns whether it dropped any object. It drops no column, and nothing of the current role or a
 -- superuser: if these stop a revision, the upgrade ends with the error.
 --   detail  the error's detail, a line for each object

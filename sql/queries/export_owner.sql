@@ -1,5 +1,5 @@
 -- The owner of an export, its epoch, the highest sequence that an entry can have so far (null: the caller lacks the
--- right to read the sequence), and whether the destination must still delete keys that the full state lacks.
+-- right to read the sequence), and whether keys that the full state lacks must still be marked as deleted.
 -- Parameter: the export's name.
 select coalesce(owner, ''), epoch,
        epoch * 1099511627776

@@ -62,7 +62,7 @@ $$;
 
 -- pg_temp.drop_set_aside()
 -- Drops the functions and views that this and earlier upgrades have set aside. Warns of each object that it keeps, and
--- names the objects that depend on it. A view that it keeps reads no table any more, and raises an error when it is
+-- names the objects that depend on it. A view that it keeps no longer reads a table, and raises an error when it is
 -- read.
 create or replace function pg_temp.drop_set_aside()
 returns void

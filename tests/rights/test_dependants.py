@@ -135,7 +135,7 @@ def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psyc
     assert one(conn, MADE) == made
     role = f'of role "{attacker.info.user}"'
     assert {warning.split()[4] for warning in warnings} == {name for name, _ in hit}
-    assert all(role in warning or "but cast from" in warning for warning in warnings)
+    assert all(role in warning or "since cast from" in warning for warning in warnings)
     kept = "select count(*), count(*) filter (where prosecdef) from pg_proc where proname like 'gone %'"
     assert conn.execute(kept).fetchone() == (len(warnings), 0)
     unsound = "select proname from pg_proc where prosrc ~ 'select .older' and proname not like 'gone %'"

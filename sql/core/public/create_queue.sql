@@ -44,7 +44,7 @@ declare
         select coalesce(t, 'null') from unnest(tablespaces) t
         where not exists (select from pg_tablespace s where s.spcname = t and t <> 'pg_global') limit 1);
 begin
-    -- raised by a statement of its own, since psql shows the text of the statement that an error comes from
+    -- A separate statement raises the error, since psql shows the text of the statement that raises it.
     select r.problem, r.hint into _problem, _hint
     from (values
         (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid queue name ' || coalesce(quote_literal(_name), 'null'),

@@ -4,8 +4,8 @@
 -- The holder keeps combined updates from being truncated, and old versions of values from being vacuumed.
 -- A standby with hot_standby_feedback always holds a snapshot, usually a young one. Neither a standby nor a slot says
 -- since when it holds its snapshot, so the view dates the transaction id (see time_of).
--- A reader that isn't a member of pg_read_all_stats sees snapshots of its own role's sessions only. The query isn't
--- shown.
+-- A reader that isn't a member of pg_read_all_stats sees only the snapshots of its role's sessions. The view doesn't
+-- show the text of queries.
 --   holder        session, prepared transaction, standby or replication slot
 --   pid           process of the session, or the one that reads the slot; null if there is none
 --   name          application_name, or the name of the transaction or slot

@@ -1,8 +1,8 @@
 -- pgcombine_internal.own_export(export, owner [, epoch]) → bigint
--- Makes this server deliver an export that several servers have, each for its own copy of the queue. Returns the new
--- epoch that begins.
+-- Makes this server deliver an export that several servers have, each for its copy of the queue. Returns the export's
+-- new epoch.
 -- Waiting entries are replaced with an entry for each key that has a value, since the former owner ran other passes.
--- After these entries the destination deletes its other keys, where the exporter can do that (export_sweep).
+-- After these entries the exporter marks the destination's other keys as deleted, if it can (export_sweep).
 -- Sequences start at epoch * 2^40. So a receiver ignores the former owner if it keeps the highest sequence of a key, or
 -- accepts only the highest epoch.
 --   owner  this server's name among these servers; null: no other server has the export

@@ -1,12 +1,11 @@
 -- pgcombine_internal.check_observer(queue, observer [, installed])
 -- Refuses an observer in SQL that reads another part of the pass than changes and arrived. The function explains the
 -- statement alone, beside relations of these names, so that PostgreSQL finds no other part of a pass. It also raises
--- while a table or view on the search path has the name of a part: in a pass a statement that names it would read the
--- part.
+-- if a table or view on the search path has the name of a part, since in a pass the name would mean the part.
 --   installed  whether the observer exists already. Then the function refuses only the names of parts, including those
 --              of former versions. It leaves another error, such as a table that isn't on this role's search path, to
 --              the pass
--- Errors: PC003 the statement reads another part, or doesn't work alone; the message has PostgreSQL's reason.
+-- Errors: PC003 the statement reads another part, or fails; the message has PostgreSQL's reason.
 create or replace function pgcombine_internal.check_observer(queue text, observer text, installed boolean default false)
 returns void
 language plpgsql

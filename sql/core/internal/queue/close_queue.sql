@@ -74,7 +74,7 @@ begin
     for _query in select h.query from pgcombine.hook h where h.event = 'closed' loop
         execute _query using _queue;
     end loop;
-    -- Drop user-defined combiners that no queue uses any more, with the routines that fold with them. A transaction
+    -- Drop user-defined combiners that no queue uses now, with the routines that fold with them. A transaction
     -- that creates a queue with a combiner has locked the combiner's row, so this skips the row.
     for _combiner in
         select k.combiner from pgcombine.combiner k where k.function is not null for update skip locked
