@@ -25,7 +25,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.mark.servers("abcde")
 def test_writes_survive_one_replica_that_is_down(clusters: Clusters) -> None:
-    """Failure 1: of five servers with three replicas one is down during three writes at ALL."""
+    """Of five servers with three replicas one is down during three writes at ALL."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=3) as queue:
         with clusters["a"].connect() as conn:
             conn.execute("select pgcombine_internal.handoff_handshake('a')")
@@ -60,7 +60,7 @@ def test_writes_survive_one_replica_that_is_down(clusters: Clusters) -> None:
 
 
 def test_write_survives_a_replica_that_fails_after_the_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 2: the replica took the delivery of a write, but its answer and its commit are lost with it."""
+    """The replica took the delivery of a write, but its answer and its commit are lost with it."""
     clusters["c"].proxy.black_hole()
     assert queue.enqueue([("fluo", 1)], level="ONE").acked[:1] == ("a",)
     clusters["c"].kill()
@@ -75,7 +75,7 @@ def test_write_survives_a_replica_that_fails_after_the_answer(queue: ReplicatedQ
 
 @pytest.mark.slow
 def test_writes_survive_a_hanging_replica(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 2: the server is stopped, but its kernel accepts connections. Writes at ONE and QUORUM go on."""
+    """The server is stopped, but its kernel accepts connections. Writes at ONE and QUORUM go on."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].freeze()
     for level in ("ONE", "QUORUM") * 5:
@@ -102,7 +102,7 @@ def test_write_survives_a_hanging_coordinator(queue: ReplicatedQueue, clusters: 
 
 @pytest.mark.slow
 def test_write_survives_a_server_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 3: the kill comes in the middle of the transaction."""
+    """The kill comes in the middle of the transaction."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as blocker:
         blocker.autocommit = False
@@ -119,7 +119,7 @@ def test_write_survives_a_server_killed_while_it_applies(queue: ReplicatedQueue,
 
 @pytest.mark.slow
 def test_write_survives_a_server_killed_before_its_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 3: the hint stays, and its next delivery is a duplicate."""
+    """The hint stays, and its next delivery is a duplicate."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.lose_reply_to = b"handoff_apply"
     with pytest.raises(IndeterminateError):
@@ -134,7 +134,7 @@ def test_write_survives_a_server_killed_before_its_answer(queue: ReplicatedQueue
 
 
 def test_hints_survive_a_killed_caller(clusters: Clusters) -> None:
-    """Failure 4: the caller is killed with -9. Nothing was delivered yet, but hints exist for all servers."""
+    """The caller is killed with -9. Nothing was delivered yet, but hints exist for all servers."""
     code = f"""
         import os, signal
         from pgcombine import ReplicatedQueue
@@ -151,7 +151,7 @@ def test_hints_survive_a_killed_caller(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_hints_survive_a_killed_coordinator(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 4: the coordinator is killed before any delivery; it has the hints after its restart."""
+    """The coordinator is killed before any delivery; it has the hints after its restart."""
     for name in "bc":
         clusters[name].proxy.refuse = True
     assert queue.enqueue([("fluo", 1)], level="ONE").hinted == ("b", "c")
@@ -196,7 +196,7 @@ def waiting(coordinator: Cluster, destination: str) -> int:
 
 
 def test_killed_replayer_causes_only_duplicates(clusters: Clusters) -> None:
-    """Failure 5: the next replayer repeats the deliveries, and the server counts each as a duplicate."""
+    """The next replayer repeats the deliveries, and the server counts each as a duplicate."""
     expected = fill(clusters, 30)
     with clusters["a"].connect() as blocker:
         blocker.autocommit = False
@@ -216,7 +216,7 @@ def test_killed_replayer_causes_only_duplicates(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_writes_survive_one_way_and_flapping_links(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 6: links to the coordinator fail, too, so several coordinators may take the same write in turn."""
+    """Links to the coordinator fail, too, so several coordinators may take the same write in turn."""
     queue.enqueue([("fluo", 1)], level="ALL")
     count = 1
     ways = [("c", "to_client"), ("c", "to_server"), ("a", "to_client"), ("a", "to_server"), ("b", "to_client")]
@@ -240,7 +240,7 @@ def test_writes_survive_one_way_and_flapping_links(queue: ReplicatedQueue, clust
 
 @pytest.mark.slow
 def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> None:
-    """Failure 6: the first coordinator took the write, its answer was lost, and the server is lost for good."""
+    """The first coordinator took the write, its answer was lost, and the server is lost for good."""
     token = new_token()
     with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
         alone.enqueue([("other", 1)])
@@ -317,7 +317,7 @@ def test_errors_tell_whether_a_write_may_exist(queue: ReplicatedQueue, clusters:
 
 
 def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 7: the write is refused as a whole or, by option, taken without a hint, and the server is marked."""
+    """The write is refused as a whole or, by option, taken without a hint, and the server is marked."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
@@ -348,7 +348,7 @@ def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, cluste
 
 
 def test_writes_survive_a_full_disk(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 7: inserts fail with 53100 (disk full). Hints for a full replica wait; another server coordinates."""
+    """Inserts fail with 53100 (disk full). Hints for a full replica wait; another server coordinates."""
     for name in "ca":
         token = new_token()
         eventually(lambda token=token: tried(lambda: queue.enqueue([("fluo", 1)], token, level="ALL")))
@@ -367,7 +367,7 @@ def test_writes_survive_a_full_disk(queue: ReplicatedQueue, clusters: Clusters) 
 
 
 def test_one_bad_update_of_five_hundred_is_quarantined(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 8: one update is quarantined with its reason; all other updates and writes are applied."""
+    """One update is quarantined with its reason; all other updates and writes are applied."""
     with clusters["c"].connect() as conn:
         conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
     queue.enqueue([("before", 1)], level="ONE")
@@ -391,7 +391,7 @@ def test_one_bad_update_of_five_hundred_is_quarantined(queue: ReplicatedQueue, c
 
 
 def test_server_with_another_definition_is_paused(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 8: the server is paused, and hints wait; after a correction and a resume it gets all writes."""
+    """The server is paused, and hints wait; after a correction and a resume it gets all writes."""
     definition = "'wc', '{word text}', '{n bigint sum}', buckets => 4"
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine.drop_queue('wc')")
@@ -415,7 +415,7 @@ def test_server_with_another_definition_is_paused(queue: ReplicatedQueue, cluste
 
 
 def test_another_server_at_the_address_gets_nothing(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 9: replayers recognize the other server by its name or, if the names are equal, by its id."""
+    """Replayers recognize the other server by its name or, if the names are equal, by its id."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.target, right = clusters["b"].proxy.target, clusters["c"].proxy.target
     clusters["c"].proxy.cut()
@@ -441,7 +441,7 @@ def test_another_server_at_the_address_gets_nothing(queue: ReplicatedQueue, clus
 
 
 def test_copy_of_a_server_is_refused(clusters: Clusters) -> None:
-    """Failure 9: a dump restored into another cluster has the same name and id but another system identifier."""
+    """A dump restored into another cluster has the same name and id but another system identifier."""
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
@@ -453,7 +453,7 @@ def test_copy_of_a_server_is_refused(clusters: Clusters) -> None:
 
 
 def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 9: the server forgot an acknowledged write. It is paused and marked for repair, and its hints stay."""
+    """The server forgot an acknowledged write. It is paused and marked for repair, and its hints stay."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["c"].connect() as conn:
@@ -475,7 +475,7 @@ def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> 
 
 
 def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 9: all writes came through this server. The others know only which writes it sent."""
+    """All writes came through this server. The others know only which writes it sent."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         before = conn.execute("table pgcombine.handoff_token").fetchall()
@@ -513,7 +513,7 @@ def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clu
 
 
 def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
-    """Failure 10: nothing is delivered twice, and no hint is left."""
+    """Nothing is delivered twice, and no hint is left."""
     expected = fill(clusters, 60)
     replayers = [Replayer(clusters["a"].direct, min_age=0) for _ in range(2)]
     threads = [threading.Thread(target=replayer.replay, kwargs={"force": True}) for replayer in replayers]
@@ -528,7 +528,7 @@ def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_replayers_deliver_half_a_million_updates_beside_a_writer(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Failure 10: 1000 writes of 500 updates, two replayers, and a writer beside them."""
+    """1000 writes of 500 updates, two replayers, and a writer beside them."""
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
     page = [(f"w{i % 97}", 1) for i in range(500)]

@@ -1,7 +1,7 @@
-"""A Spark standalone cluster on this machine: a master, and two workers at addresses of their own.
+"""A Spark standalone cluster on this machine: a master, and two workers at different addresses.
 
-Tasks are repeated speculatively on other hosts only, so the workers need two. Each has a directory for temporary
-files of its own, as on a machine of its own.
+Spark repeats tasks speculatively only on another host, so the two workers need two addresses. Each worker has its own
+directory for temporary files, as if it ran on another machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from support import eventually
 from support.cli import environment
 
 WORKERS = 2
-CORES = 2  # a worker's: so many tasks at once
+CORES = 2  # of each worker, which runs as many tasks at once
 _SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SETTINGS = {
     "spark.executor.memory": "512m",
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Cluster:
-    """Runs from the start to ``close``; ``url`` is the master's."""
+    """The cluster runs until ``close``; ``url`` is the address of the master."""
 
     def __init__(self, directory: Path) -> None:
         import pyspark
@@ -55,7 +55,7 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """End all its processes, executors too."""
+        """End all processes of the cluster, including executors."""
         family = []
         for started in self._processes:
             with suppress(psutil.NoSuchProcess):
@@ -99,13 +99,13 @@ def _found(log: Path, pattern: str) -> str:
 
 
 def executor_of(pid: int) -> int:
-    """The Java process that a task's process belongs to, or is."""
+    """The Java process of the executor that runs the process ``pid``."""
     process = psutil.Process(pid)
     return next(one.pid for one in [process, *process.parents()] if one.name() == "java")
 
 
 def kill(pid: int) -> None:
-    """kill -9, and wait until it is gone."""
+    """Kill the process with -9, and wait for its end."""
     process = psutil.Process(pid)
     process.kill()
     eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="it is gone")

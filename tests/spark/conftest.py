@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder: the command line, called in this process, uses it as it is."""
+"""One Spark session for all tests of this folder; commands called in this process use this session."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(spark: Any, dsn: str) -> Write:
-    """Write a frame into the test's queue: ``jdbc`` or ``copy``, options by either's names."""
+    """Writes a frame into the test's queue by the sink ``jdbc`` or ``copy``, with options by that sink's names."""
 
     def write(sink: str, frame: Any, *, queue: str = "wc", run_id: str | None = None, **options: Any) -> None:
         from pgcombine.spark import write_jdbc

@@ -1,4 +1,4 @@
-"""A program that uses a queue over Spark Connect, ``python connect_client.py REMOTE DSN DIRECTORY``: what it saw."""
+"""Use a queue over Spark Connect and print the results: ``python connect_client.py REMOTE DSN DIRECTORY``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgcombine.spark.errors import explained
 
 
 def refused(call: Any) -> str:
-    """The one-line error of a call."""
+    """Expect a call to fail, and return its one-line error."""
     try:
         with explained():
             call()
@@ -33,7 +33,7 @@ def use(spark: Any, dsn: str, directory: Path) -> dict[str, Any]:
         frame.write.format("pgcombine").options(**{**options, **more}).mode("append").save()
 
     for more in ({"runId": "r"}, {"runId": "r"}, {"preaggregate": "true"}):
-        save(words, **more)  # the second is the first, repeated
+        save(words, **more)  # the second write repeats the run of the first
     seen["jdbc"] = [write_jdbc(words, "wc", dsn, "j").applied for _ in range(2)]
 
     def stream(target: Any) -> None:
@@ -47,7 +47,7 @@ def use(spark: Any, dsn: str, directory: Path) -> dict[str, Any]:
     (directory / "files" / "1.txt").write_text("streamed streamed\n")
     stream(lambda writer: writer.format("pgcombine").options(**options))
     for file in (directory / "checkpoint" / "commits").glob("*0*"):
-        file.unlink()  # as if Spark had been killed before it noted the batch
+        file.unlink()  # as if Spark had been killed before it recorded the batch
     stream(lambda writer: writer.format("pgcombine").options(**options))
     (directory / "files" / "2.txt").write_text("named\n")
     seen["foreach_batch"] = refused(lambda: stream(lambda writer: writer.foreachBatch(foreach_batch("wc", dsn))))

@@ -1,7 +1,7 @@
 """A program that works as a driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
 
-Each line of its input is a call as JSON: ``{"do": "write" | "streams", …}``, see the functions. It prints
-``{"error": null}``, or what went wrong, when one is done.
+Each line of its input is a call as JSON: ``{"do": "write" | "streams", …}`` with the function's arguments. At the end
+of each call the program prints ``{"error": null}``, or the error.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def write(
 
 
 def streams(spark: Any, dsn: str, directories: dict[str, str]) -> None:
-    """One by each sink, at once."""
+    """Run a stream for each sink, all at once."""
     queries = [Stream(spark, dsn, Path(directory), sink).start() for sink, directory in directories.items()]
     for query in queries:
         query.awaitTermination()
 
 
 def executors(spark: Any) -> int:
-    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # one is the driver
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # the driver is one of them
 
 
 if __name__ == "__main__":

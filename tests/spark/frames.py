@@ -1,4 +1,4 @@
-"""Frames whose rows are made by tasks that do, or suffer, something on the way."""
+"""Frames whose tasks run an event, such as an error or a wait, while they make rows."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import psycopg
 import pytest
 from support import eventually
 
-JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # "jdbc" as a test's parameter
+JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # the sink jdbc as a parameter, with its mark
 SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
-# For what either sink does by the same code: once in the fast tier.
+# For code that both sinks share: the fast tier runs only copy.
 COPY_FIRST = pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest.mark.jdbc, pytest.mark.slow]), "copy"])
-ROWS = 400  # a part
+ROWS = 400  # in each part
 WORDS = 50
 PARTS = 4
-LENGTH = 2000  # bytes of a word: Spark hands rows on between its processes when it has 64 KiB of them
+LENGTH = 2000  # bytes of a word: Spark passes rows between its processes in portions of 64 KiB
 COUNTED = {f"w{n}".ljust(LENGTH, "-"): PARTS * ROWS // WORDS for n in range(WORDS)}
 Event = Callable[[int, int], None]
 
 
 def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
-    """``PARTS * ROWS`` rows in so many parts; ``event(part, attempt)`` is called in each part.
+    """``PARTS * ROWS`` rows in ``parts`` parts; each part calls ``event(part, attempt)``.
 
-    That is before its last quarter; at least 40 rows of the part have reached the writer by then.
+    The call comes before the last quarter of the part, when at least 40 of its rows have reached the writer.
     """
     rows = PARTS * ROWS // parts
 
@@ -43,7 +43,7 @@ def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
 
 
 def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: object) -> None:
-    """Write a frame into queue wc by ``jdbc`` or ``copy``, options by the sink's names."""
+    """Write a frame into the queue wc by the sink ``jdbc`` or ``copy``, with options by that sink's names."""
     from pgcombine.spark import write_jdbc
     from pgcombine.spark.errors import explained
 
@@ -56,7 +56,7 @@ def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: o
 
 
 def writers(conn: psycopg.Connection) -> int:
-    """How many sessions are in the middle of writing rows, by either sink."""
+    """The number of sessions that are writing rows, of either sink."""
     row = conn.execute(
         """
         select count(*) from pg_stat_activity
@@ -70,9 +70,9 @@ def writers(conn: psycopg.Connection) -> int:
 
 
 class Pause:
-    """An event at which tasks wait until the test lets them go on: those of ``part``, or of all parts.
+    """An event at which tasks of ``part`` (None: of all parts) wait for ``go``.
 
-    Both sides meet in ``directory``. A task says there which executor (a Java process) it runs in.
+    Test and tasks communicate by files in ``directory``. A task writes there which executor (Java process) runs it.
     """
 
     def __init__(self, directory: Path, part: int | None = None) -> None:
@@ -103,12 +103,12 @@ class Pause:
         return event
 
     def arrived(self) -> dict[tuple[int, int], int]:
-        """The executor's process by part and attempt, of the tasks that have come here."""
+        """The executor's process id by part and attempt, for each task that waits here."""
         found = [file for file in self.directory.iterdir() if "-" in file.name and not file.suffix]
         return {(int(part), int(n)): int(file.read_text()) for file in found for part, n in [file.name.split("-")]}
 
     def wait(self, tasks: int = 1) -> dict[tuple[int, int], int]:
-        """What ``arrived`` says when so many are here."""
+        """Wait until ``tasks`` tasks are here, and return ``arrived``."""
 
         def enough() -> dict[tuple[int, int], int]:
             here = self.arrived()
@@ -117,5 +117,5 @@ class Pause:
         return eventually(enough, timeout=240, what=f"{tasks} tasks wait")
 
     def go(self) -> None:
-        """Let all go on, and whoever comes."""
+        """Let all waiting and later tasks go on."""
         (self.directory / "go").touch()

@@ -1,4 +1,4 @@
-"""``driver.py`` as a process of its own, to be told what to do, and to be killed."""
+"""``driver.py`` as another process, which a test can call and kill."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PROGRAM = Path(__file__).with_name("driver.py")
 
 
 class Program:
-    """A Spark driver with ``master``; its answers go to a file in ``directory``.
+    """A Spark driver for ``master``; its answers go to a file in ``directory``.
 
-    Each call begins when so many ``executors`` are there.
+    Each call waits until ``executors`` executors run.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class Program:
         parts: int = 4,
         **options: object,
     ) -> None:
-        """Begin to write the frame; tasks of ``part`` (None: all) wait in their middle at a :class:`Pause`."""
+        """Begin to write the frame; tasks of ``part`` (None: all) wait at a :class:`Pause`."""
         waiting = None if pause is None else str(pause)
         self._tell(
             do="write", sink=sink, dsn=dsn, run_id=run_id, pause=waiting, part=part, parts=parts, options=options
         )
 
     def streams(self, dsn: str, directories: Mapping[str, Path]) -> None:
-        """Begin to run a stream by each sink."""
+        """Begin to run a stream for each sink."""
         self._tell(do="streams", dsn=dsn, directories={sink: str(path) for sink, path in directories.items()})
 
     def error(self) -> str | None:
-        """Wait for the last call's end: what went wrong with it, or None."""
+        """Wait for the end of the last call and return its error, or None."""
         answer = eventually(self._answer, timeout=240, what="the driver answers")
         error: str | None = answer["error"]
         return error
@@ -75,7 +75,7 @@ class Program:
         return self._answer() is None
 
     def kill(self) -> None:
-        """kill -9, with all that it has started."""
+        """Kill the driver and all its child processes with -9."""
         with suppress(psutil.NoSuchProcess):
             family = psutil.Process(self.process.pid)
             for process in [family, *family.children(recursive=True)]:

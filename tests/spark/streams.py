@@ -8,9 +8,9 @@ from typing import Any
 
 
 class Stream:
-    """Words of the files in ``directory``, into queue wc.
+    """Counts words of the files in ``directory`` in the queue wc.
 
-    By the format (``copy``), or by foreach_batch with either of its sinks (``jdbc``, ``each``).
+    ``sink`` is ``copy`` for the format, or ``jdbc`` or ``each`` for foreach_batch with the sink jdbc or copy.
     """
 
     def __init__(self, spark: Any, dsn: str, directory: Path, sink: str) -> None:
@@ -25,7 +25,7 @@ class Stream:
         (self.files / f"{self.number}.txt").write_text("\n".join(lines) + "\n")
 
     def start(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> Any:
-        """Begin to work off all files that are there."""
+        """Begin to process all existing files."""
         from pgcombine.spark import foreach_batch
 
         lines = self.spark.readStream.text(str(self.files))
@@ -38,7 +38,7 @@ class Stream:
         return writer.start()
 
     def run(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> None:
-        """Work off all files that are there."""
+        """Process all existing files."""
         query = self.start(parts, write, **options)
         try:
             query.awaitTermination()
@@ -46,10 +46,10 @@ class Stream:
             query.stop()
 
     def noted(self) -> list[str]:
-        """The batches whose end Spark has noted."""
+        """The batches that Spark has recorded as complete."""
         return sorted(file.name for file in (self.checkpoint / "commits").glob("[0-9]*"))
 
     def forget_commit(self, batch: int) -> None:
-        """As if the driver had been killed when the batch was applied and Spark hadn't noted it."""
+        """Act as if the driver had been killed after the batch was applied, before Spark recorded it."""
         for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
             file.unlink()

@@ -1,4 +1,4 @@
-"""On a cluster of two workers, with speculation: executors that die, tasks that run twice."""
+"""Both sinks on a cluster of two workers: killed executors and speculative tasks don't change the counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .frames import COUNTED, PARTS, ROWS, SINKS, Pause, writers
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only, pytest.mark.slow]
-WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # what goes by when a task writes
+WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # the statement by which a proxy recognizes a writing task
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def counted(conn: psycopg.Connection) -> None:
 def test_both_attempts_of_a_speculative_task_commit(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """Part 1 waits until Spark runs it on the other worker, too; neither's commit is answered before the other's."""
+    """Part 1 waits until both workers run it. A proxy withholds both commits' answers until it has both."""
     make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink], times=0) as proxy:
         program.write(sink, proxy.dsn, pause=pause.directory, part=1)
@@ -69,10 +69,10 @@ def test_both_attempts_of_a_speculative_task_commit(
 
 
 @SINKS
-def test_executor_is_killed_while_it_writes(
+def test_rows_count_once_after_an_executor_is_killed_writing(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """What started its Python processes dies first: else it ends them, mostly before they notice anything."""
+    """The daemon that started the Python processes is killed first, since it would end them itself."""
     make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]
@@ -88,7 +88,7 @@ def test_executor_is_killed_while_it_writes(
 
 
 @SINKS
-def test_executor_is_killed_when_a_task_has_committed(
+def test_rows_count_once_after_an_executor_is_killed_committed(
     program: Program, dsn: str, conn: psycopg.Connection, sink: str
 ) -> None:
     make_queue(conn)

@@ -1,4 +1,4 @@
-"""What is in a frame's columns, and what they are called, comes to the queue unchanged, by both sinks."""
+"""Both sinks write the values and names of a frame's columns unchanged into the queue."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ REPLACED = "\N{REPLACEMENT CHARACTER}x"
 
 @pytest.mark.slow
 @COPY_FIRST
-def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
-    """Zones had offsets with seconds; years before Christ are counted otherwise."""
+def test_times_of_long_ago_stay_equal(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    """Old offsets of time zones have seconds, and Spark and PostgreSQL count years before Christ differently."""
     make_queue(
         conn,
         value=[
@@ -61,7 +61,7 @@ def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, s
 def test_zone_of_the_java_machine_changes_nothing(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """There the hour from two to three is skipped on this day, and offsets had seconds."""
+    """In Java's zone an hour of this day doesn't exist, and old offsets have seconds."""
     make_queue(conn, value=["at timestamptz max", "local timestamp max", "far timestamp max"], delete_when=None)
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
@@ -86,7 +86,7 @@ def test_zone_of_the_java_machine_changes_nothing(
 
 
 @COPY_FIRST
-def test_arrays(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+def test_arrays_stay_equal(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     types = ("uuid", "bytea", "smallint", "date", "varchar", "numeric(5,2)")
     make_queue(conn, value=[f"c{n} {one}[] array_union" for n, one in enumerate(types)], delete_when=None)
     write(
@@ -115,7 +115,7 @@ def test_arrays(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -
 
 
 @COPY_FIRST
-def test_odd_names(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+def test_odd_column_names_work(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(
         conn, key=['"Word" text'], value=['"a`b" int sum', '"c.d" int sum', '"e ""%{f}" int sum'], delete_when=None
     )
@@ -126,7 +126,9 @@ def test_odd_names(spark: Any, conn: psycopg.Connection, write: Write, sink: str
 
 
 @COPY_FIRST
-def test_names_that_differ_by_case(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+def test_names_that_differ_by_case_are_distinguished(
+    spark: Any, conn: psycopg.Connection, write: Write, sink: str
+) -> None:
     make_queue(conn, value=["n bigint sum", '"N" bigint sum'], delete_when=None)
     one_of_them = spark.createDataFrame([("w", 7)], "word string, N bigint")
     if sink == "jdbc":
@@ -145,7 +147,7 @@ def test_names_that_differ_by_case(spark: Any, conn: psycopg.Connection, write: 
 def test_decimals_that_the_column_would_round_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """Before a task runs, whatever the values; also below a domain and in an array."""
+    """The frame is refused before a task runs, with any values; also for a domain and an array of the type."""
     conn.execute("create domain price as numeric(10,1); create domain net as price")
     columns = {
         "a": ("numeric(10,2)", "decimal(10,4)", 2),
@@ -176,7 +178,7 @@ def test_decimals_that_the_column_would_round_are_refused(
 
 
 def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    """Its digits aren't known before it is written."""
+    """Before the write nothing tells how many digits a floating point number has."""
     make_queue(conn, value=["n numeric(10,2) sum"])
     write("copy", spark.createDataFrame([("w", 1.2345)], "word string, n double"))
     combine_all(conn)
@@ -197,7 +199,7 @@ def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Conne
 def test_text_that_is_not_utf8_is_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str, column: str, given: str
 ) -> None:
-    """By JDBC it would be another key: Java puts replacement characters in its place."""
+    """JDBC would write another key, since Java replaces the invalid bytes by replacement characters."""
     make_queue(conn, value=["n bigint sum", "tags text[] array_union"], delete_when=None)
     with pytest.raises(PgCombineError, match=f'column "{column}" holds text that isn\'t UTF-8, the bytes 61FF: decode'):
         write(sink, spark.sql(f"select {given}"))
@@ -209,7 +211,7 @@ def test_text_that_is_not_utf8_is_refused(
 def test_halves_of_a_character_are_replaced_by_spark(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """It does so when a row of Python comes in: no sink sees what was there."""
+    """Spark replaces them when it reads a row from Python, so no sink sees the original text."""
     make_queue(conn)
     broken = spark.createDataFrame([("\ud800x", 1)], "word string, n bigint")
     assert broken.collect()[0].word == REPLACED

@@ -1,4 +1,4 @@
-"""Over Spark Connect: what runs on the client, and what on the server, is another process than in a classic session."""
+"""Sinks, reader and streams work over Spark Connect, where client and server are different processes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CLIENT = Path(__file__).with_name("connect_client.py")
 
 @pytest.mark.jdbc
 @pytest.mark.timeout(600)
-def test_everything_over_connect(
+def test_connect_runs_sinks_reader_and_streams(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The DSN holds no password: client and server have it in their environments."""
+    """The DSN holds no password; client and server have the password in their environments."""
     make_queue(conn)
     make_queue(conn, "loaded")
     parts = psycopg.conninfo.conninfo_to_dict(dsn)
@@ -42,7 +42,7 @@ def test_everything_over_connect(
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["session"].startswith("pyspark.sql.connect")
     combine_all(conn)
-    # a run id twice, pre-aggregated, and JDBC twice: three that count
+    # a run written twice, a pre-aggregated write, and a JDBC run written twice: three writes count
     assert values(conn) == {f"w{n}": 3 * 40 for n in range(10)} | {"streamed": 2, "named": 1}
     assert seen["jdbc"] == [True, False]
     assert "over Spark Connect the query's id isn't known in foreachBatch" in seen["foreach_batch"]

@@ -1,4 +1,4 @@
-"""The code of ``pgcombine/docs/spark.md`` runs, and does what the page says."""
+"""The code of ``pgcombine/docs/spark.md`` runs and has the effects that the page describes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def sections() -> dict[str, list[str]]:
-    """The pieces of Python by the heading that they stand under."""
+    """The Python fences of each section, by its heading."""
     text = re.split(r"^## (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = {
         heading: re.findall(r"^```python\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
@@ -33,7 +33,7 @@ Recipe = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def recipe(spark: Any, conn: psycopg.Connection, dsn: str) -> Recipe:
-    """Run the pieces of a section, the first ``pieces`` or all, with what it is given; what it has made."""
+    """Runs the first ``pieces`` fences of a section (None: all) with given names; returns the names afterwards."""
 
     def recipe(heading: str, pieces: int | None = None, **given: Any) -> dict[str, Any]:
         names = {"spark": spark, "dsn": dsn, "connection": conn, **given}
@@ -48,7 +48,7 @@ def words(spark: Any, **counts: int) -> Any:
     return spark.createDataFrame([*counts.items()], "word string, n bigint")
 
 
-def test_every_piece_is_tested() -> None:
+def test_tests_run_every_section() -> None:
     assert sorted(sections()) == [
         "Aggregates of a stream",
         "By JDBC",
@@ -56,7 +56,7 @@ def test_every_piece_is_tested() -> None:
         "Errors",
         "Replaying",
         "Streams",
-        "The database",  # test_environment has it: Spark's driver has the environment of its start
+        "The database",  # tested in test_environment, since the environment must be set before Spark starts
         "Updates together with statements of your own",
         "Upsert",
         "Values as a frame",
@@ -66,7 +66,7 @@ def test_every_piece_is_tested() -> None:
 
 @pytest.mark.slow
 @embedded_only
-def test_frames_and_values(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+def test_section_frames_and_values_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     make_queue(conn)
     make_queue(conn, "copy_of_wc")
     lines = spark.createDataFrame([("a b a",)], "value string")
@@ -80,7 +80,7 @@ def test_frames_and_values(spark: Any, conn: psycopg.Connection, recipe: Recipe)
 
 @pytest.mark.slow
 @embedded_only
-def test_streams(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+def test_section_streams_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
     make_queue(conn)
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines" / "1").write_text("a\nb\na\n")
@@ -91,13 +91,13 @@ def test_streams(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path:
 
 
 @embedded_only
-def test_errors(spark: Any, recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
+def test_section_errors_works(spark: Any, recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
     recipe("Errors", words=words(spark, a=1))
     assert capsys.readouterr().out.startswith('there is no queue "nonsense"')
 
 
 @embedded_only
-def test_by_jdbc(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+def test_section_jdbc_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
     from pgcombine.spark.jdbc_driver import find_driver
 
     require("PostgreSQL's JDBC driver", there=find_driver() is not None)
@@ -112,7 +112,7 @@ def test_by_jdbc(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path:
 
 
 @embedded_only
-def test_statements_of_your_own(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+def test_section_own_statements_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     make_queue(conn)
     conn.execute("create table progress as select null::text as day")
     for _ in range(2):
@@ -123,7 +123,7 @@ def test_statements_of_your_own(spark: Any, conn: psycopg.Connection, recipe: Re
 
 @pytest.mark.slow
 @embedded_only
-def test_upsert(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+def test_section_upsert_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     def at(hour: int) -> datetime:
         return datetime(2024, 2, 29, hour, tzinfo=UTC)
 
@@ -140,10 +140,10 @@ def test_upsert(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
 
 @pytest.mark.slow
 @embedded_only
-def test_correcting_a_past_run(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     make_queue(conn)
     given = {"wrong": words(spark, a=1, b=2, c=3), "right": words(spark, a=1, b=5, d=4)}
-    for _ in range(2):  # both runs again: they were applied
+    for _ in range(2):  # the repetition is ignored, since both runs were applied
         recipe("Correcting a past run", **given)
     assert one(conn, "select pgcombine.backlog('wc')") == 3 + 4
     combine_all(conn)
@@ -152,14 +152,14 @@ def test_correcting_a_past_run(spark: Any, conn: psycopg.Connection, recipe: Rec
 
 @pytest.mark.slow
 @embedded_only
-def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+def test_section_replaying_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     from pgcombine import CombineQueue
 
     make_queue(conn)
     rows = [("2024-02-27", "a", 1), ("2024-02-28", "b", 2), ("2024-02-29", "a", 3)]
     schema = "day string, word string, n bigint"
-    recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # the last day's run holds nothing
-    rows.append(("2024-02-28", "b", 7))  # too late: that day was applied
+    recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # this run has no rows of the last day
+    rows.append(("2024-02-28", "b", 7))  # this row is ignored, since the run of its day was applied
     recipe("Replaying", events=spark.createDataFrame(rows, schema), CombineQueue=CombineQueue)
     combine_all(conn)
     assert values(conn) == {"a": 1, "b": 2}  # the last day was applied, too
@@ -168,7 +168,9 @@ def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None
 
 @pytest.mark.slow
 @embedded_only
-def test_aggregates_of_a_stream(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+def test_section_aggregates_of_a_stream_works(
+    spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path
+) -> None:
     from pgcombine import CombineQueue
     from pgcombine.errors import ConfigError
     from pgcombine.spark.errors import explained
@@ -182,7 +184,7 @@ def test_aggregates_of_a_stream(spark: Any, conn: psycopg.Connection, recipe: Re
     made["writer"].foreachBatch(made["foreach_batch"]("so_far", made["dsn"])).start().awaitTermination()
     combine_all(conn, "so_far")
     assert values(conn, "so_far") == {"a": 3, "b": 1, "c": 1}
-    # what the page says of the format itself
+    # errors that the page describes for the format
     for mode, kind, message in [
         ("update", Exception, "pgcombine does not support Update mode"),
         ("complete", ConfigError, r"can't be overwritten: .*foreach_batch\(queue, dsn\)"),

@@ -1,4 +1,4 @@
-"""A program that names no database: it is in the environment. What the program logs holds no password."""
+"""A program takes its database from the environment, and its log holds no password."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROGRAM = """if True:
 
 
 @pytest.mark.timeout(600)
-def test_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None:
+def test_program_uses_the_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_queue(conn, "loaded")
     done = subprocess.run(
@@ -66,5 +66,5 @@ def test_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None
     skipped = [line for line in log if "was applied before" in line]
     assert skipped == ['pgcombine: run "by format" of queue "wc" was applied before: nothing is written']
     assert "pgcombine.spark load.skipped queue=wc run_id=by hand reason=applied_before" in log
-    assert "SparkContext" in done.stderr  # it is Spark's log, too
+    assert "SparkContext" in done.stderr  # the log also has Spark's messages
     assert str(conninfo_to_dict(dsn)["password"]) not in done.stdout + done.stderr

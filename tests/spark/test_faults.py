@@ -1,4 +1,4 @@
-"""Whatever fails in the middle, every row counts once: both sinks, exact counts."""
+"""With both sinks every row counts exactly once when a task, a commit, the server or the driver fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .frames import COPY_FIRST, COUNTED, PARTS, ROWS, SINKS, Pause, frame, write
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # what goes by when a task writes
+WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # the statement by which a proxy recognizes a writing task
 ENDING = """
     select count(*) from pg_stat_activity
     where query like '%end_load%' and wait_event_type = 'Lock' and datname = current_database()
@@ -61,7 +61,9 @@ def counted(conn: psycopg.Connection) -> None:
 
 @embedded_only
 @SINKS
-def test_task_fails_once(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str) -> None:
+def test_rows_count_once_after_a_failed_task(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str
+) -> None:
     def fail() -> None:
         raise ValueError("fails in the first attempt")
 
@@ -73,7 +75,9 @@ def test_task_fails_once(spark: Any, dsn: str, conn: psycopg.Connection, tmp_pat
 
 @embedded_only
 @SINKS
-def test_commit_of_a_task_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
+def test_rows_count_once_after_an_unanswered_task_commit(
+    spark: Any, dsn: str, conn: psycopg.Connection, sink: str
+) -> None:
     make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink]) as proxy:
         write(sink, frame(spark), proxy.dsn)
@@ -83,7 +87,9 @@ def test_commit_of_a_task_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conne
 
 @embedded_only
 @COPY_FIRST
-def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
+def test_rows_count_once_after_an_unanswered_final_commit(
+    spark: Any, dsn: str, conn: psycopg.Connection, sink: str
+) -> None:
     make_queue(conn)
     with losing_commit(dsn, b"end_load", times=2) as proxy:
         write(sink, frame(spark), proxy.dsn)
@@ -94,7 +100,9 @@ def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conn
 @pytest.mark.slow
 @embedded_only
 @COPY_FIRST
-def test_failed_job_is_run_again_with_other_parts(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
+def test_rows_count_once_when_a_failed_job_runs_again(
+    spark: Any, dsn: str, conn: psycopg.Connection, sink: str
+) -> None:
     def fail(part: int, attempt: int) -> None:
         if part == 1:
             raise ValueError("fails for good")
@@ -118,10 +126,10 @@ def own_server(home: Path) -> Iterator[tuple[EmbeddedServer, str]]:
 
 
 def crash(dsn: str) -> None:
-    """kill -9 of a session: all others end, and PostgreSQL recovers by itself."""
+    """Kill a session with -9: PostgreSQL ends all sessions and recovers by itself."""
     with psycopg.connect(dsn, autocommit=True) as own, suppress(psycopg.OperationalError):
         os.kill(own.info.backend_pid, signal.SIGKILL)
-        own.execute("select pg_sleep(60)")  # until it is gone
+        own.execute("select pg_sleep(60)")  # until the session has ended
 
 
 @pytest.mark.slow
@@ -129,14 +137,16 @@ def crash(dsn: str) -> None:
     "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
 )
 @COPY_FIRST
-def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str) -> None:
-    """What is staged survives an orderly restart, so that tasks that are repeated end it; a crash empties it."""
+def test_rows_count_once_after_a_server_restart(
+    spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str
+) -> None:
+    """Staged rows survive an orderly restart, and repeated tasks complete them; a crash empties the unlogged table."""
     pause = Pause(tmp_path, part=1)
     with own_server(filled(tmp_path / "home")) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             with ThreadPoolExecutor(1) as pool:
-                # Spark looks the format up in the session in which the thread has worked
+                # Spark looks up the format in the thread's session
                 job = pool.submit(lambda: write(sink, frame(spark, pause.event()), dsn, "r"))
                 try:
                     eventually(lambda: pause.arrived() or job.done(), timeout=240, what="a task waits")
@@ -171,15 +181,15 @@ def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: F
         pytest.param("committed", "jdbc", marks=pytest.mark.jdbc),
     ],
 )
-def test_driver_is_killed_around_the_final_commit(
+def test_rows_count_once_after_a_killed_driver(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:
-    """Before: tasks write. In: the commit's statement runs. Committed: the driver doesn't know. After: it does."""
+    """The moments: tasks write; the final statement runs; the commit is unanswered; the commit is answered."""
     make_queue(conn)
     pause = Pause(tmp_path)
     lost = int(moment == "committed")
     with losing_commit(dsn, b"end_load", times=lost, hang=True) as proxy, psycopg.connect(dsn) as holder:
-        if moment == "in":  # what is staged is there, and end_load waits to record the run
+        if moment == "in":  # all rows are staged, and end_load waits for a lock to record the run
             holder.execute("lock table pgcombine.spark_run in share mode")
         program = Program(tmp_path / "program")
         try:
@@ -204,7 +214,7 @@ def test_driver_is_killed_around_the_final_commit(
 
 @pytest.mark.jdbc
 @embedded_only
-def test_two_jobs_with_one_run_id_at_once(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+def test_concurrent_jobs_with_one_run_id_count_once(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)
     failures: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Finding Java and the JDBC driver: the first that works, and a message that says what was looked at."""
+"""The search for Java and the JDBC driver takes the first one that works; its error lists all tried places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program(path: Path, script: str) -> Path:
         ("no Java at all", None),
     ],
 )
-def test_version(tmp_path: Path, output: str, version: int | None) -> None:
+def test_version_is_read_from_java(tmp_path: Path, output: str, version: int | None) -> None:
     assert java.java_version(program(tmp_path / "java", f"echo '{output}' >&2")) == version
 
 
@@ -48,7 +48,7 @@ def test_old_java_home_is_passed_over(tmp_path: Path, monkeypatch: pytest.Monkey
     assert java.find_java() == new
 
 
-def test_without_java_the_error_names_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_java_names_all_tried_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin" / "java", "echo 'openjdk version \"11.0.2\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -65,7 +65,7 @@ def test_wrapper_drops_only_what_small_runtimes_lack(tmp_path: Path) -> None:
     assert done.stdout.split("\n")[:-1] == ["-cp", "x y", "", "--add-modules=other", "$HOME"]
 
 
-def test_named_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_names_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar = tmp_path / "driver.jar"
     monkeypatch.setenv("PGCOMBINE_JDBC_JAR", str(jar))
     with pytest.raises(ConfigError, match=r"PGCOMBINE_JDBC_JAR names '.*driver\.jar', which is no file"):

@@ -1,4 +1,4 @@
-"""Options that are given otherwise than the README has them, connection strings of all kinds, and other threads."""
+"""Options by other names, connection strings of all kinds, and writes in other threads."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ COUNTED = {"a": 4, "b": 2}
 
 
 @pytest.mark.jdbc
-def test_options_by_other_names(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    """None is lost: a run id that is would make the second write count again."""
+def test_options_by_other_names_are_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
+    """No option is lost: without its run id the second write would count again."""
     from pgcombine.spark import write_jdbc
 
     make_queue(conn)
@@ -55,7 +55,7 @@ def test_options_by_other_names(spark: Any, conn: psycopg.Connection, dsn: str) 
         ({"preaggregate": "perhaps"}, "can't be 'perhaps'"),
     ],
 )
-def test_options_that_contradict_jdbc(
+def test_options_that_contradict_jdbc_are_refused(
     spark: Any, conn: psycopg.Connection, dsn: str, options: dict[str, Any], message: str
 ) -> None:
     from pgcombine.spark import write_jdbc
@@ -70,7 +70,7 @@ def test_options_that_contradict_jdbc(
 def test_dsn_is_resolved_on_the_driver(
     spark: Any, conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tasks don't see what the driver's program has set since its session began, as they don't on other machines."""
+    """Tasks, as on other machines, don't see variables that the driver's program sets after its session began."""
     from pgcombine.spark import staged
 
     make_queue(conn)
@@ -94,8 +94,8 @@ def test_dsn_is_resolved_on_the_driver(
 
 
 @pytest.mark.jdbc
-def test_address_of_a_host_is_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    """Where DNS doesn't know the name, and of several servers the one that answers."""
+def test_host_address_is_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
+    """``hostaddr`` replaces an unknown host name, and of several servers the reachable one is used."""
     from pgcombine.spark import write_jdbc
 
     make_queue(conn)

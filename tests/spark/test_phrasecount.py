@@ -1,4 +1,4 @@
-"""phrasecount through its command line: the numbers of its specification, and what changes between runs."""
+"""The command phrasecount: the counts in its specification, and the updates between runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Values = Callable[[], Counts]
 
 
 @COPY_FIRST
-def test_documents_edited_step_by_step(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
+def test_counts_follow_edited_documents(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     foo1, foo2, foo3 = (tmp_path / f"foo{i}" for i in (1, 2, 3))
     over = "The test is over, for now."
 
@@ -70,7 +70,7 @@ def test_dead_document_leaves_the_database(run: Run, conn: psycopg.Connection, t
 
 @pytest.mark.slow
 @COPY_FIRST
-def test_hundred_documents_switch_prefixes(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
+def test_counts_follow_a_hundred_documents(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     chance = random.Random(1)
     tails = [" ".join(f"w{chance.randrange(10**6)}" for _ in range(20)) for _ in range(100)]
 
@@ -111,7 +111,7 @@ def test_only_differences_are_enqueued(run: Run, values: Values, tmp_path: Path)
 
 
 @embedded_only
-def test_white_space_alone_changes_a_file_but_no_count(run: Run, tmp_path: Path) -> None:
+def test_white_space_changes_no_count(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("one two three four five")
     run(tmp_path)
     (tmp_path / "file").write_text("ONE, two -- three\n\nfour_five!")
@@ -122,7 +122,7 @@ def test_white_space_alone_changes_a_file_but_no_count(run: Run, tmp_path: Path)
 
 @pytest.mark.slow
 @embedded_only
-def test_document_larger_than_a_chunk(run: Run, values: Values, tmp_path: Path) -> None:
+def test_document_larger_than_a_chunk_is_counted(run: Run, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 2, seed=4, words=60_000)
     run(tmp_path, "--verify")
     assert values() == expected(tmp_path)
@@ -139,7 +139,7 @@ def test_two_directories_count_together(run: Run, values: Values, tmp_path: Path
     assert run(right, "--verify").code == 0
     assert values() == expected(left, right)
 
-    (left / "000.txt").unlink()  # still held by the other directory
+    (left / "000.txt").unlink()  # the other directory still has this document
     assert run(left, "--verify").json["updates"] == 0
     (right / "same").unlink()
     assert run(right).json["updates"] > 0
@@ -171,7 +171,7 @@ def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, t
     assert refused.stderr.count("\n") == 1
     assert len(values()) == 3
 
-    (tmp_path / "a").unlink()  # gone from the disk, not because of the limit
+    (tmp_path / "a").unlink()  # deleted from the disk, so it must no longer count
     assert run(tmp_path, "--limit", 2).json["removed"] == 1
     assert set(values()) == {"b one two three", "c one two three"}
     assert run(tmp_path).json["added"] == 1
@@ -179,7 +179,7 @@ def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, t
 
 @pytest.mark.slow
 @embedded_only
-def test_top_and_plain_output(spark: object, dsn: str, tmp_path: Path) -> None:
+def test_output_shows_the_top_phrases(spark: object, dsn: str, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
     from pgcombine.cli.app import app
@@ -212,8 +212,8 @@ def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path
 
 
 @embedded_only
-def test_copy_where_jdbc_cant_work(spark: object, dsn: str, values: Values, tmp_path: Path) -> None:
-    """The server is reached through a Unix socket; what was asked for is refused, and nothing is counted."""
+def test_copy_replaces_jdbc_on_a_unix_socket(spark: object, dsn: str, values: Values, tmp_path: Path) -> None:
+    """The server has only a Unix socket. An explicit ``--sink jdbc`` is refused, and nothing is counted."""
     from typer.testing import CliRunner
 
     from pgcombine.cli.app import app

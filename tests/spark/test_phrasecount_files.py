@@ -1,4 +1,4 @@
-"""Files that are strange, huge, unreadable or not text: a clear line each, and the rest is counted."""
+"""Each strange, huge, unreadable or binary file causes one clear line, and all other files are counted."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, 
     assert set(values()) == {"five six seven eight"}
 
 
-def test_result_comes_before_what_is_not_counted(spark: Any, dsn: str, tmp_path: Path) -> None:
+def test_result_comes_before_lines_of_skipped_files(spark: Any, dsn: str, tmp_path: Path) -> None:
     from pgcombine.cli.app import app
 
     (tmp_path / "good").write_text("one two three four")
@@ -119,14 +119,16 @@ def test_phrases_too_long_for_a_key_are_left_out(run: Run, values: Values, tmp_p
     assert set(values()) == {f"{fits} b c d", "b c d e", "f g h i", "g h i j"}
     assert figures["verified"]["phrases"] == 4
 
-    (tmp_path / "1").write_text("z" * 100_000 + " f g h i j")  # another document: only its long token differs
+    (tmp_path / "1").write_text(
+        "z" * 100_000 + " f g h i j"
+    )  # a different document, of which only the too long token differs
     figures = run(tmp_path, "--verify").json
     assert (figures["edited"], figures["updates"]) == (1, 0)
 
 
 @pytest.mark.slow
 def test_lower_case_comes_before_splitting(run: Run, values: Values, tmp_path: Path) -> None:
-    # the lower case of İ has a combining dot, which is no word character; a final sigma has a form of its own
+    # lower-case İ contains a combining dot, which is no word character; a final sigma has another lower-case form
     (tmp_path / "file").write_text("İİ ΣΑΣ b c ΣΑΣ", encoding="utf-8")
     run(tmp_path)
     assert values() == expected_of(["İİ ΣΑΣ b c ΣΑΣ"])
@@ -134,7 +136,7 @@ def test_lower_case_comes_before_splitting(run: Run, values: Values, tmp_path: P
 
 
 @pytest.mark.slow
-def test_empty_and_missing_directory(run: Run, values: Values, tmp_path: Path) -> None:
+def test_empty_directory_counts_and_missing_one_fails(run: Run, values: Values, tmp_path: Path) -> None:
     root = tmp_path / "root"
     missing = run(root)
     assert missing.code == 1

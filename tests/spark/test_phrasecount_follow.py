@@ -1,4 +1,4 @@
-"""``phrasecount --follow``: what comes, changes and goes is taken up, and counted once whatever is killed."""
+"""``phrasecount --follow`` counts new, changed and deleted files exactly once, also after kills."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .conftest import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only]
 Values = Callable[[], Counts]
-WAIT = 240.0  # seconds that only a failing test takes
+WAIT = 240.0  # seconds; only a failing test waits so long
 
 
 @pytest.fixture
 def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[..., Any]:
-    """Follow the test's directory during a block; what runs told."""
+    """Follows the test's directory during a block; yields the results of the runs."""
 
     @contextmanager
     def followed(**options: Any) -> Iterator[list[Any]]:
@@ -73,7 +73,7 @@ def reaches(values: Values, directory: Path) -> None:
     eventually(lambda: values() == expected(directory), timeout=WAIT, what="the counts are those of the files")
 
 
-def test_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: Path) -> None:
+def test_counts_follow_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 6, seed=1)
     chance = random.Random(2)
     with followed() as told:
@@ -88,7 +88,7 @@ def test_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: 
 
 
 @pytest.mark.slow
-def test_only_what_looks_different_is_read(
+def test_only_files_with_new_size_or_time_are_read(
     followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 3, seed=3)
@@ -96,7 +96,7 @@ def test_only_what_looks_different_is_read(
         os.utime(path, (1, 1))
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
-        # an edit that leaves size and modification time as they were
+        # an edit that changes neither size nor modification time
         (path,) = tmp_path.glob("*.txt")
         text = path.read_text()
         path.write_text(text[::-1])
@@ -107,8 +107,8 @@ def test_only_what_looks_different_is_read(
 
 
 @pytest.mark.slow
-def test_edits_within_a_tick_of_the_clock(followed: Any, values: Values, tmp_path: Path) -> None:
-    """Of the same size, at once after one another: some are made while or just after the file is read."""
+def test_counts_follow_edits_within_a_clock_tick(followed: Any, values: Values, tmp_path: Path) -> None:
+    """Quick edits of the same size: some happen while or just after the file is read."""
     file = tmp_path / "file"
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
@@ -119,7 +119,7 @@ def test_edits_within_a_tick_of_the_clock(followed: Any, values: Values, tmp_pat
 
 
 @pytest.mark.slow
-def test_run_that_fails_is_repeated(
+def test_failed_run_is_repeated(
     followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_corpus(tmp_path, 3, seed=4)
@@ -147,16 +147,16 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_killed_after_a_commit_and_started_again(
+def test_counts_are_right_after_kills(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """kill -9 when the updates are committed and nothing else is; and again at any moment."""
+    """The first kill comes right after the commit of the updates, a second one at a random moment."""
     write_corpus(tmp_path, 10, seed=5)
     run(tmp_path)
     chance = random.Random(6)
     edit_corpus(tmp_path, chance)
     env = {"PGCOMBINE_DSN": dsn}
-    conn.execute("select pgcombine.pause('phrases')")  # combining waits, so the process is where it is wanted
+    conn.execute("select pgcombine.pause('phrases')")  # the paused queue keeps the process at the wanted point
     with start_cli("phrasecount", tmp_path, "--follow", "--poll", 0.1, env=env, stdout=subprocess.DEVNULL) as process:
         eventually(lambda: one(conn, "select pgcombine.backlog('phrases')"), timeout=WAIT, what="a run has committed")
         process.send_signal(signal.SIGKILL)
@@ -180,7 +180,7 @@ def test_killed_after_a_commit_and_started_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stops_when_told(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
+def test_program_stops_on_a_signal(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
     write_corpus(tmp_path, 4, seed=7)
     with start_cli("phrasecount", tmp_path, "--follow", "--json", env={"PGCOMBINE_DSN": dsn}) as process:
         assert process.stdout is not None
@@ -192,7 +192,7 @@ def test_stops_when_told(dsn: str, values: Values, tmp_path: Path, number: signa
     assert values() == expected(tmp_path)
 
 
-def test_options_that_make_no_sense_together(dsn: str, tmp_path: Path) -> None:
+def test_contradicting_options_are_refused(dsn: str, tmp_path: Path) -> None:
     for option in (["--verify"], ["--limit", "3"]):
         done = run_cli("phrasecount", tmp_path, "--follow", *option, "--dsn", dsn)
         assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""Runs that fail, wait for each other, or are processes of their own."""
+"""Runs of phrasecount that fail, wait for each other, or run as separate processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
 def ensure(dsn: str) -> None:
-    """Make phrasecount's schema, as a first run does."""
+    """Create phrasecount's schema, as a first run does."""
     from pgcombine.phrasecount.database import connect, ensure_schema
 
     with closing(connect(dsn)) as connection:
@@ -50,7 +50,7 @@ def test_program_prints_json_alone_and_leaves_no_files(
 
 
 @pytest.mark.slow
-def test_two_runs_at_once_end_right(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
+def test_concurrent_runs_count_right(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 20, seed=2)
     env = {"PGCOMBINE_DSN": dsn}
     with (
@@ -62,10 +62,10 @@ def test_two_runs_at_once_end_right(dsn: str, conn: psycopg.Connection, values: 
     assert values() == expected(tmp_path)
 
 
-def test_end_of_a_run_leaves_the_next_ones_work_alone(
+def test_end_of_a_run_keeps_rows_of_the_next_run(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The commit frees the lock: what the next run has written by then isn't the first one's to remove."""
+    """The commit releases the lock, so the first run must not remove rows that the next run has written since."""
     from pgcombine.phrasecount import state
     from pgcombine.phrasecount.database import connect
 
@@ -77,7 +77,7 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
             state.clean_after(first, work)
             assert conn.execute("select count(*) from phrasecount.listed").fetchone() == (2,)
 
-        def cleaned() -> bool:  # the server may be a moment behind: the second run's session still has the lock
+        def cleaned() -> bool:  # the session of the second run may hold the lock for a moment after its end
             state.clean_after(first, work)
             return conn.execute("select count(*) from phrasecount.listed").fetchone() == (0,)
 
@@ -137,7 +137,7 @@ def test_updates_of_a_run_that_died_before_combining_are_combined(
 
 
 @pytest.mark.slow
-def test_left_overs_of_a_dead_run_do_no_harm(
+def test_leftovers_of_a_dead_run_do_no_harm(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 2, seed=7)
@@ -165,7 +165,7 @@ def test_left_overs_of_a_dead_run_do_no_harm(
 def test_document_that_a_dead_run_wrote_is_used(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """Its writer may live a little longer than its run, and write what the next one needs, too."""
+    """A writer may outlive its killed run and write a document that the next run needs, too."""
     (tmp_path / "file").write_text("one two three four five")
     ensure(dsn)
     with conn.transaction():
@@ -176,7 +176,7 @@ def test_document_that_a_dead_run_wrote_is_used(
         conn.execute(
             "create function phrasecount.nothing() returns trigger language plpgsql as 'begin return null; end'"
         )
-        conn.execute(  # as if it were written after the run had cleaned up
+        conn.execute(  # as if a writer stored it after the cleanup of the run
             "create trigger keep before delete on phrasecount.kept for each row execute function phrasecount.nothing()"
         )
         conn.execute(

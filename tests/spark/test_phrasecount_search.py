@@ -1,4 +1,4 @@
-"""phrasecount's search table: equal to the values after each run, whoever was killed, in this database or another."""
+"""phrasecount's search table equals the values after each run, also after kills and in another database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Values = Callable[[], Counts]
 
 @pytest.fixture
 def there(server: Server) -> Iterator[str]:
-    """Another database."""
+    """The URI of another database."""
     with server.database() as dsn:
         yield dsn
 
@@ -47,20 +47,20 @@ def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values,
         delivered.append((figures["delivered"], figures["updates"]))
         assert table(dsn) == values() == expected(tmp_path)
         edit_corpus(tmp_path, chance)
-    # the first run's values are the table's start; later ones export what they change
+    # the first run copies all values into the table; later runs export only changes
     assert delivered == [(0, delivered[0][1]), *[(updates, updates) for _, updates in delivered[1:]]]
 
 
 @pytest.mark.slow
-def test_killed_between_delivery_and_deletion(
+def test_next_run_repeats_an_unrecorded_delivery(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """kill -9 when the table has the batch and the queue still has the entries: the next run delivers them again."""
+    """The kill comes when the table has the batch and the entries aren't deleted: the next run delivers them again."""
     write_corpus(tmp_path, 6, seed=3)
     run(tmp_path)
     edit_corpus(tmp_path, random.Random(4))
     with psycopg.connect(dsn) as blocker:
-        # what notes the delivery updates this row, and waits
+        # the record of a delivery updates this row, and the trigger makes it wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"
@@ -81,7 +81,7 @@ def test_killed_between_delivery_and_deletion(
             process.wait()
         assert left > 0
         blocker.rollback()
-    conn.execute("select pg_terminate_backend(%s)", (pid,))  # its server process may not have noticed yet
+    conn.execute("select pg_terminate_backend(%s)", (pid,))  # the killed run's server process may still run
     conn.execute("drop trigger hold on pgcombine.export_bucket")
     assert run(tmp_path, "--verify").json["delivered"] == left
     assert (waiting(conn), table(dsn)) == (0, values())
@@ -89,7 +89,7 @@ def test_killed_between_delivery_and_deletion(
 
 
 @pytest.mark.slow
-def test_killed_before_the_export_was_made(run: Run, dsn: str, values: Values, tmp_path: Path) -> None:
+def test_next_run_creates_a_missing_export(run: Run, dsn: str, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 6, seed=5)
     assert run(tmp_path, "--no-search").json["delivered"] is None
     with psycopg.connect(dsn) as conn:
@@ -99,7 +99,7 @@ def test_killed_before_the_export_was_made(run: Run, dsn: str, values: Values, t
 
 
 @pytest.mark.slow
-def test_search_table_in_another_database(
+def test_search_table_moves_between_databases(
     run: Run, dsn: str, there: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 6, seed=6)
@@ -110,20 +110,20 @@ def test_search_table_in_another_database(
     assert table(there) == values() == expected(tmp_path)
     password = psycopg.conninfo.conninfo_to_dict(there).get("password")
     assert password is None or str(password) not in one(conn, "select target from pgcombine.export")
-    # and back
+    # back to the first database
     edit_corpus(tmp_path, random.Random(8))
     run(tmp_path, "--search-dsn", dsn)
     run(tmp_path)
     assert table(dsn) == values() == expected(tmp_path)
     assert table(there) != values()
-    # and there again: what is gone since isn't there any more
+    # to the other database again: phrases deleted meanwhile must be gone there
     for path in list(tmp_path.glob("*.txt")):
         path.unlink()
     run(tmp_path, "--search-dsn", there)
     assert table(there) == values() == expected(tmp_path)
 
 
-def test_database_with_a_search_table_of_its_own_is_refused(
+def test_database_with_another_search_table_is_refused(
     run: Run, there: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
     with psycopg.connect(there, autocommit=True) as other:
@@ -137,7 +137,7 @@ def test_database_with_a_search_table_of_its_own_is_refused(
 
 
 @pytest.mark.slow
-def test_database_of_the_search_table_that_is_away(
+def test_unreachable_search_table_stops_no_count(
     run: Run, there: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 3, seed=9)
@@ -149,7 +149,7 @@ def test_database_of_the_search_table_that_is_away(
         assert failed.code == 1
         assert failed.stderr.startswith('pgcombine: export "phrases_search": its destination is down')
         assert failed.stderr.count("\n") == 1
-        assert values() == expected(tmp_path)  # all was counted
+        assert values() == expected(tmp_path)  # all files were counted
         other.execute("alter schema elsewhere rename to phrasecount")
     run(tmp_path, "--search-dsn", there)
     assert table(there) == values()
@@ -165,7 +165,7 @@ def test_paused_export_is_left_alone(run: Run, conn: psycopg.Connection, tmp_pat
     assert (answer.json["delivered"], waiting(conn)) == (0, 1)
 
 
-def test_find(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_find_searches_phrases(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
     nothing = run("--find", "white whale")
     assert nothing.code == 1
     assert nothing.stderr == "pgcombine: there is no search table yet: run 'pgcombine phrasecount DIR' first\n"

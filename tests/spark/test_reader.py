@@ -1,4 +1,4 @@
-"""Values into frames: types, columns, filters, and the plain JDBC recipe of the README."""
+"""Reading values into frames: types, columns, filters, and the plain JDBC recipe of Spark's page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_values_are_rows(spark: Any, dsn: str, conn: psycopg.Connection) -> None
     assert dict(map(tuple, frame.collect())) == words
 
 
-def test_types_and_what_was_written_is_read(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+def test_written_values_of_all_types_are_read(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     make_queue(
         conn,
         key=["id uuid", "day date", "big numeric(20,3)"],
@@ -79,7 +79,7 @@ def test_types_and_what_was_written_is_read(spark: Any, dsn: str, conn: psycopg.
     assert tuple(rows[date(1, 1, 1)])[4:11] == (None,) * 7
 
 
-def test_columns_and_conditions(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+def test_columns_and_conditions_are_pushed_down(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["day date", "word text"], value=["n bigint sum", "most int max"], delete_when=None)
     conn.execute(
         "insert into pgcombine.wc_updates select date '2024-01-01' + i % 10, 'w' || i, i, i "
@@ -89,7 +89,7 @@ def test_columns_and_conditions(spark: Any, dsn: str, conn: psycopg.Connection) 
     frame = read(spark, dsn, columns="word,n,day", where="n <= 90 or day is null")
     assert frame.columns == ["word", "n", "day"]
     assert frame.count() == 90
-    # of one frame, with Spark's way to hand filters over switched on
+    # the same frame with Spark's filter pushdown switched on
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     found = frame.where("day >= date'2024-01-09' and word in ('w8', 'w9', 'w1') and n > 8").select("n").collect()
     assert [row.n for row in found] == [9]
@@ -97,7 +97,7 @@ def test_columns_and_conditions(spark: Any, dsn: str, conn: psycopg.Connection) 
     assert frame.where("word = 'w7' or n = 8").count() == 2
 
 
-def test_schema_of_ones_own(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+def test_given_schema_is_used(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -109,7 +109,7 @@ def test_schema_of_ones_own(spark: Any, dsn: str, conn: psycopg.Connection) -> N
     ("options", "message"),
     [({"columns": "none"}, 'has no column "none"'), ({"queue": "none"}, 'there is no queue "none"')],
 )
-def test_what_is_not_there(
+def test_missing_queue_or_column_is_refused(
     spark: Any, dsn: str, conn: psycopg.Connection, options: dict[str, str], message: str
 ) -> None:
     from pgcombine.spark.errors import explained
@@ -134,7 +134,7 @@ def test_what_is_not_there(
         ),
     ],
 )
-def test_values_that_spark_can_not_hold(
+def test_values_out_of_sparks_range_are_refused(
     spark: Any, dsn: str, conn: psycopg.Connection, column: str, message: str
 ) -> None:
     from pgcombine.spark.errors import explained
@@ -151,14 +151,14 @@ def test_values_that_spark_can_not_hold(
     assert [tuple(row) for row in rows] == [("1.2345678901234567891", "infinity", "0044-03-15 12:00:00+00 BC")]
 
 
-def test_empty_queue(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+def test_empty_queue_gives_no_rows(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)
     assert read(spark, dsn).collect() == []
 
 
 @pytest.mark.jdbc
-def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    """As Spark's page has it: one task a partition."""
+def test_jdbc_recipe_reads_values(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    """Read with the JDBC options on Spark's page: one task for each partition."""
     from pgcombine.spark.errors import explained
     from pgcombine.spark.target import Target
 
@@ -183,12 +183,12 @@ def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     ("rebuckets", "message"),
     [
         ((16,), "were moved to other tables after this read was planned .*with a new frame"),
-        pytest.param((1,), "with a new frame", marks=pytest.mark.slow),  # the tables are other ones, or gone
+        pytest.param((1,), "with a new frame", marks=pytest.mark.slow),  # the tables were replaced or dropped
         pytest.param((16, 4), "were moved", marks=pytest.mark.slow),
     ],
     ids=str,
 )
-def test_a_frame_that_met_a_rebucket_fails(
+def test_frame_fails_after_a_rebucket(
     spark: Any, dsn: str, conn: psycopg.Connection, rebuckets: tuple[int, ...], message: str
 ) -> None:
     from pgcombine.spark.errors import explained
@@ -207,8 +207,8 @@ def test_a_frame_that_met_a_rebucket_fails(
     assert dict(map(tuple, read(spark, dsn).collect())) == words
 
 
-def test_a_rebucket_between_the_reads_of_two_partitions(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    """What was read first is of the old tables; the rest fails, and with it the job."""
+def test_rebucket_between_two_partitions_fails_the_job(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    """The first partition is read from the old tables; the read of the second fails, and so the job fails."""
     from pgcombine.spark.options import Options
     from pgcombine.spark.reader import ValuesReader, schema_of
 

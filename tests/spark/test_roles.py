@@ -1,4 +1,4 @@
-"""The whole life of a queue with a role for each right; none is a superuser, and none has more than its right."""
+"""A queue's whole life with one role for each right; no role is a superuser or has another right."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def grant(owner: psycopg.Connection, cast: Cast, right: str, *subjects: str) -> 
 
 
 @pytest.mark.slow
-def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
+def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
     Path(tmp_path, "out").mkdir()
-    # the owner makes the schema and the queues, and grants
+    # the owner creates the schema and the queues, and grants rights
     schema.upgrade(cast.dsn("owner"))
     schema.upgrade(cast.dsn("owner", "b"))
     with cast.connect("owner") as owner:
@@ -101,7 +101,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
         assert values(reader) == {"a": 11, "b": 2}
         assert CombineQueue("wc").get(reader, ["a"]) == {"a": 11}
 
-    # Spark loads; what it loads becomes values, and is read by Spark again
+    # Spark loads rows, they become values, and Spark reads the values
     frame = spark.createDataFrame([("a", 100), ("c", 3)], "word string, n bigint")
     frame.write.format("pgcombine").options(queue="wc", dsn=cast.dsn("load")).mode("append").save()
     write_jdbc(frame, "wc", cast.dsn("load"), "run 1")
@@ -119,7 +119,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
         "c": 6,
     }
 
-    # a key fails: an operator sees and drops it, a monitor sees that it is held
+    # a key fails: an operator shows and drops it, and a monitor sees the quarantine
     with cast.connect("enqueue") as app:
         add(app, [("poison", 2**62), ("poison", 2**62), ("d", 4)])
     drain(cast.dsn("work"), "wc")
@@ -131,7 +131,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
         operator.execute("select pgcombine.pause('wc')")
         operator.execute("select pgcombine.resume('wc')")
 
-    # two servers: one is away, and gets what it missed
+    # two servers: one is unreachable, and then gets the missed writes
     addresses = {name: urlsplit(dsn) for name, dsn in cast.dsns.items()}
     proxy = Proxy(addresses["b"].port or 5432)
     with cast.connect("owner") as a, cast.connect("owner", "b") as b:
@@ -141,7 +141,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
         grant(b, cast, "work", "wc")
         for conn, name, other, port in ((a, "a", "b", proxy.port), (b, "b", "a", addresses["a"].port)):
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (name,))
-            # as a replayer reaches it: with the role that may write there
+            # the address of the other server names the role that may write there
             address = f"host=127.0.0.1 port={port} user={cast.names['handoff']} dbname={addresses[other].path[1:]}"
             conn.execute("select pgcombine_internal.handoff_register(%s, %s)", (other, address))
     through = urlsplit(cast.dsn("handoff", "b"))
@@ -161,7 +161,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
 
     proxy.close()
 
-    # the owner upgrades, changes the number of buckets, and everything goes on
+    # the owner upgrades and changes the number of buckets, and all roles still work
     with cast.connect("owner") as owner:
         owner.execute("update pgcombine.repeatable set digest = 'older'")
     assert schema.upgrade(cast.dsn("owner")) == schema.head()

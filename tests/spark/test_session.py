@@ -1,4 +1,4 @@
-"""The session that the program works with."""
+"""The command uses an existing Spark session."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
-def test_a_session_of_another_thread_is_left_as_it_is(spark: Any) -> None:
-    """Spark has an active session for each thread; a program in a thread of its own takes the one that is there."""
+def test_session_of_another_thread_stays_unchanged(spark: Any) -> None:
+    """Spark has an active session for each thread; code in another thread uses the existing session."""
     from pyspark.sql import SparkSession
 
     from pgcombine.phrasecount.session import borrowed_session

@@ -1,4 +1,4 @@
-"""Frames into a queue by both sinks: what fits, what doesn't, and what counts once."""
+"""Both sinks write frames into a queue, refuse frames that don't fit, and count a run id once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, 
 
 
 @pytest.mark.jdbc
-def test_jdbc_says_what_it_did(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
+def test_jdbc_returns_its_result(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     from pgcombine.spark import write_jdbc
 
     make_queue(conn)
@@ -67,7 +67,7 @@ def test_jdbc_says_what_it_did(spark: Any, conn: psycopg.Connection, dsn: str) -
 
 
 @COPY_FIRST
-def test_empty_frame(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+def test_empty_frame_writes_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn)
     write(sink, frame(spark, []), run_id="r")
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
@@ -82,7 +82,7 @@ def test_missing_value_takes_its_default(spark: Any, conn: psycopg.Connection, w
 
 
 @COPY_FIRST
-def test_types(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+def test_values_of_all_types_are_written(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(
         conn,
         key=["id uuid", "day date", "big numeric(20,3)"],
@@ -128,7 +128,7 @@ def test_types(spark: Any, conn: psycopg.Connection, write: Write, sink: str) ->
         ],
     ),
 )
-def test_frame_that_does_not_fit(
+def test_frame_that_does_not_fit_is_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str, schema: str, message: str
 ) -> None:
     make_queue(conn)
@@ -169,7 +169,7 @@ def test_null_key_by_jdbc_is_named(spark: Any, conn: psycopg.Connection, write: 
 
 @pytest.mark.parametrize("sink", ["none", "frame", "value"])
 def test_raw_errors_have_no_traceback_of_python(spark: Any, conn: psycopg.Connection, dsn: str, sink: str) -> None:
-    """As Spark raises them, without explained(): in planning, and in a task."""
+    """Spark raises these errors without explained(): while planning, and in a task."""
     make_queue(conn, value=["n int sum"])
     rows, queue, message = {
         "none": (frame(spark), "wcs", 'QueueNotFoundError: there is no queue "wcs" (did you mean "wc"?)'),
@@ -199,7 +199,7 @@ def test_jobs_name_the_queue(spark: Any, conn: psycopg.Connection, dsn: str, sin
 
 
 @COPY_FIRST
-def test_job_that_fails_leaves_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+def test_failed_job_leaves_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn)
     broken = spark.range(100, numPartitions=4).selectExpr("cast(id as string) word", "100 div (77 - id) as n")
     with pytest.raises(PgCombineError, match="DIVIDE_BY_ZERO"):
@@ -224,7 +224,7 @@ def test_job_that_fails_leaves_nothing(spark: Any, conn: psycopg.Connection, wri
         ({"dsn": "postgresql://127.0.0.1:1/none"}, "can't connect"),
     ],
 )
-def test_wrong_options_of_the_source(
+def test_wrong_options_of_the_format_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, options: dict[str, str], message: str
 ) -> None:
     make_queue(conn)
@@ -233,7 +233,7 @@ def test_wrong_options_of_the_source(
 
 
 @pytest.mark.jdbc
-def test_wrong_options_of_jdbc(spark: Any, conn: psycopg.Connection, dsn: str, write: Write) -> None:
+def test_wrong_options_of_jdbc_are_refused(spark: Any, conn: psycopg.Connection, dsn: str, write: Write) -> None:
     make_queue(conn)
     for level in ("NONE", "none"):
         with pytest.raises(ConfigError, match="isolationLevel=NONE would commit each batch"):
@@ -262,7 +262,7 @@ def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) ->
     assert left(conn) == 0
 
 
-def test_missing_driver_is_said(spark: Any, conn: psycopg.Connection, dsn: str, monkeypatch: Any) -> None:
+def test_missing_driver_is_reported(spark: Any, conn: psycopg.Connection, dsn: str, monkeypatch: Any) -> None:
     from pgcombine.spark import write_jdbc
 
     monkeypatch.setattr("pgcombine.spark.jdbc_driver.DRIVER_CLASS", "org.postgresql.None")
@@ -273,7 +273,7 @@ def test_missing_driver_is_said(spark: Any, conn: psycopg.Connection, dsn: str, 
 
 @pytest.mark.slow
 @COPY_FIRST
-def test_password_is_nowhere(spark: Any, conn: psycopg.Connection, dsn: str, write: Write, sink: str) -> None:
+def test_password_appears_nowhere(spark: Any, conn: psycopg.Connection, dsn: str, write: Write, sink: str) -> None:
     from psycopg.conninfo import conninfo_to_dict
 
     make_queue(conn)

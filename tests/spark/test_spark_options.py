@@ -1,4 +1,4 @@
-"""The options of ``format("pgcombine")``: each is known, or refused by a message that helps."""
+"""``format("pgcombine")`` accepts its options and refuses others with a message that says what to do."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def test_unknown_option_is_refused_with_the_nearest(name: str, nearest: str) -> 
     assert refusal({name: "x"}) == f'format("pgcombine") has no option "{name}": did you mean "{nearest}"?'
 
 
-def test_unknown_option_like_no_other() -> None:
+def test_unknown_option_without_a_near_one_lists_all() -> None:
     assert refusal({"path": "/x"}) == (
         'format("pgcombine") has no option "path": there are queue, dsn, runId, preaggregate'
     )
     assert refusal({"header": "true"}, reading=True).endswith("there are queue, dsn, columns, where")
 
 
-def test_option_of_the_other_direction() -> None:
+def test_option_of_the_other_direction_is_refused() -> None:
     assert refusal({"where": "n > 1"}) == 'the option "where" is only for reading: leave it out'
     assert refusal({"runId": "r"}, reading=True) == 'the option "runId" is only for writing: leave it out'
 
 
-def test_options_that_spark_hands_on() -> None:
+def test_options_that_spark_adds_are_accepted() -> None:
     options = Options.of({**GIVEN, "checkpointLocation": "/c", "queryName": "q", "RUN_ID": "r"})
     assert options.run_id == "r"
 

@@ -1,4 +1,4 @@
-"""Staged frames: enqueued in a transaction of the caller's together with other statements, or not at all."""
+"""Staged frames are enqueued in the caller's transaction together with other statements, or not at all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_updates_commit_with_the_callers_statements(
 
 
 @COPY_FIRST
-def test_rolled_back_with_the_callers_statements(
+def test_rollback_includes_the_callers_statements(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
     from pgcombine.spark import staged
@@ -57,14 +57,14 @@ def test_rolled_back_with_the_callers_statements(
     with pytest.raises(psycopg.errors.DivisionByZero):
         fail()
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
-    with staged(frame(spark), "wc", dsn, "r", sink=sink) as rows:  # the run wasn't applied
+    with staged(frame(spark), "wc", dsn, "r", sink=sink) as rows:  # the run wasn't applied, so it can be staged again
         assert rows.commit().applied
     combine_all(conn)
     assert values(conn) == COUNTED
 
 
 @COPY_FIRST
-def test_what_is_not_enqueued_is_removed(
+def test_unused_staged_rows_are_removed(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
     from pgcombine.spark import staged
@@ -77,10 +77,10 @@ def test_what_is_not_enqueued_is_removed(
 
 
 @COPY_FIRST
-def test_run_that_was_applied_is_told(
+def test_applied_run_is_reported(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
-    """The commit's answer was lost: the same run again finds that all of it was committed."""
+    """The answer to the commit was lost. A repetition of the run finds that the run was committed."""
     from pgcombine.spark import staged
 
     for applied in (True, False):
@@ -92,7 +92,9 @@ def test_run_that_was_applied_is_told(
     assert (one(conn, "select pgcombine.backlog('wc')"), one(conn, "select count(*) from mine")) == (6, 1)
 
 
-def test_transaction_of_sqlalchemy(spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection) -> None:
+def test_sqlalchemy_transaction_enqueues_staged_rows(
+    spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection
+) -> None:
     import sqlalchemy
 
     from pgcombine.spark import staged
@@ -130,7 +132,7 @@ def test_failed_part_is_one_clear_error(spark: Any, dsn: str, conn: psycopg.Conn
     assert left(conn) == 0
 
 
-def test_unknown_sink(spark: Any, dsn: str) -> None:
+def test_unknown_sink_is_refused(spark: Any, dsn: str) -> None:
     from pgcombine.spark import staged
 
     with (

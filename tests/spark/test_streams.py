@@ -1,4 +1,4 @@
-"""Streams count once by query and batch: killed after the commit and replayed, with other partitions, two at a time."""
+"""Each batch of a stream counts once: after a kill and a replay, with other partitions, beside another stream."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_streams_into_one_queue_count_apart(
         stream.run()
     combine_all(conn)
     assert values(conn) == {"a": 2, "b": 2}
-    # without its checkpoint it is another query
+    # without its checkpoint the stream is a new query
     shutil.rmtree(stream.checkpoint)
     stream.run()
     combine_all(conn)
@@ -71,10 +71,10 @@ def test_streams_into_one_queue_count_apart(
 @pytest.mark.slow
 @pytest.mark.jdbc
 @pytest.mark.pyspark(">=4.1")
-def test_two_streams_at_once_are_killed_when_the_server_has_committed(
+def test_concurrent_streams_count_once_after_a_kill(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """The whole driver is killed -9 when a batch by each sink is applied and Spark hasn't noted it."""
+    """The driver is killed with -9 after each sink applied a batch, before Spark recorded it."""
     make_queue(conn)
     streams = {sink: Stream(spark, dsn, tmp_path / sink, sink) for sink in ("jdbc", "copy")}
     for stream in streams.values():
@@ -104,9 +104,7 @@ def test_two_streams_at_once_are_killed_when_the_server_has_committed(
 
 
 @SINKS
-def test_batch_that_fails_is_replayed(
-    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str
-) -> None:
+def test_failed_batch_is_replayed(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str) -> None:
     make_queue(conn)
     conn.execute("alter table pgcombine.wc_updates add constraint refused check (word <> 'b')")
     stream = Stream(spark, dsn, tmp_path, sink)
@@ -145,7 +143,7 @@ def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.
 
 
 @pytest.mark.pyspark(">=4.1")
-def test_run_id_is_not_for_streams(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
+def test_run_id_of_a_stream_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
     from pgcombine.spark.errors import explained
 
     make_queue(conn)
@@ -169,7 +167,7 @@ def test_initialize_loads_all_or_nothing(spark: Any, dsn: str, conn: psycopg.Con
     make_queue(conn)
     frame = spark.range(1000, numPartitions=4).selectExpr("cast(id as string) word", "id as n")
     initialize(frame, "wc", dsn)
-    assert values(conn) == {str(n): n for n in range(1, 1000)}  # where n = 0 there is no value
+    assert values(conn) == {str(n): n for n in range(1, 1000)}  # a key with n = 0 has no value
     assert one(conn, "select pgcombine.backlog('wc')") == 0
     with pytest.raises(PgCombineError, match="isn't empty"):
         initialize(frame, "wc", dsn)

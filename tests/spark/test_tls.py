@@ -1,4 +1,4 @@
-"""Both sinks and the reader through TLS with a verified certificate and SCRAM; errors that hold no secrets."""
+"""Both sinks and the reader work over TLS with a verified certificate and SCRAM; errors hold no secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .frames import JDBC
 pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 PASSWORD = "cOrrect-h0rse"
-# the server's key is its account's alone, and every connection from outside has to be TLS
+# only the server's account can read its key, and every connection from outside must use TLS
 INSTALL = """
 install -o postgres -m 600 /certificates/server.key "$PGDATA" &&
 install -o postgres /certificates/server.crt "$PGDATA" &&
@@ -34,7 +34,7 @@ sed -i 's/^host /hostssl /' "$PGDATA/pg_hba.conf"
 
 @dataclass
 class Secure:
-    """A server that is reached through TLS alone; its certificate is for ``localhost``."""
+    """A server that requires TLS; its certificate is for ``localhost``."""
 
     port: int
     certificates: Path
@@ -57,7 +57,7 @@ def openssl(directory: Path, *arguments: str) -> None:
 
 
 def make_certificates(directory: Path) -> None:
-    """Two authorities, and a certificate for localhost by the first."""
+    """Make two certificate authorities, and a certificate for localhost signed by the first."""
     for name in ("ca", "other"):
         openssl(
             directory,
@@ -133,7 +133,7 @@ def use(spark: Any, way: str, dsn: str) -> Any:
         return {row.word: row.n for row in rows}
 
 
-def test_sinks_and_reader(spark: Any, secure: Secure, conn: psycopg.Connection) -> None:
+def test_sinks_and_reader_work_over_tls(spark: Any, secure: Secure, conn: psycopg.Connection) -> None:
     for way in ("jdbc", "copy"):
         use(spark, way, secure.dsn())
     combine_all(conn)
@@ -150,7 +150,7 @@ def test_sinks_and_reader(spark: Any, secure: Secure, conn: psycopg.Connection) 
     ],
     ids=["authority", "password", "host"],
 )
-def test_what_is_wrong_is_told_without_secrets(
+def test_errors_hold_no_secrets(
     spark: Any, secure: Secure, conn: psycopg.Connection, way: str, wrong: dict[str, str], message: str
 ) -> None:
     with pytest.raises(PgCombineError, match=message) as caught:

@@ -1,4 +1,4 @@
-"""PySpark 4.0 has no streams of Arrow batches: it writes and reads frames, and refuses streams in one sentence."""
+"""PySpark 4.0 has no streams of Arrow batches: the format still writes and reads frames, but refuses streams."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ except ConfigError as error:
 """
 
 
-def test_what_only_streams_need_may_be_missing() -> None:
+def test_format_loads_without_classes_of_streams() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", WITHOUT_STREAMS], capture_output=True, text=True, check=False
     )

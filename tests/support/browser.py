@@ -1,6 +1,6 @@
-"""Debian's Chromium without a window, driven by its own protocol over two pipes: nothing else is needed.
+"""Drive Debian's Chromium without a window by its DevTools protocol over two pipes.
 
-The protocol is at https://chromedevtools.github.io/devtools-protocol. A browser of an account that is root runs without
+The protocol is at https://chromedevtools.github.io/devtools-protocol. As root, Chromium runs without
 its sandbox.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from support.needs import require_program
 from support.wait import eventually
 
-# Chromium reads commands from its file 3, and writes to its file 4.
+# Chromium reads commands from file descriptor 3 and writes answers to file descriptor 4.
 _START = """
 import fcntl, os, sys
 found = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
@@ -46,11 +46,11 @@ class Tab:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol; AssertionError with the browser's words if it fails."""
+        """Call a method of the protocol; AssertionError with the browser's message if it fails."""
         return self._browser.call(method, self._session, **parameters)
 
     def size(self, width: int, height: int = 900, *, dark: bool = False) -> None:
-        """Be a window of this size on a machine of this colour."""
+        """Set the size of the window, and the light or dark colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
@@ -58,7 +58,7 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, url: str) -> None:
-        """Open a page, and return when it is complete with all that it loads."""
+        """Open a page, and return when the page and all its resources are loaded."""
         self._browser.events.clear()
         opened = self.call("Page.navigate", url=url)
         assert "errorText" not in opened, opened
@@ -69,7 +69,7 @@ class Tab:
         eventually(lambda: self.run("document.readyState") == "complete", what="the page is complete")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in JavaScript; a promise is awaited. A page that goes away is waited for."""
+        """The value of an expression in JavaScript; a promise is awaited. During a change of page it retries."""
 
         def answered() -> dict[str, Any] | None:
             answer = self._browser.ask(
@@ -91,13 +91,13 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def picture(self, file: Path) -> None:
-        """Keep a picture of the whole page."""
+        """Save a picture of the whole page."""
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         file.write_bytes(base64.b64decode(data))
 
     def complaints(self) -> list[str]:
-        """What the browser complained about since the page was opened: errors in scripts, what a policy forbade."""
-        self.run("1")  # after it all events before it are there
+        """Errors in scripts and violations of the content policy since the page was opened."""
+        self.run("1")  # its answer comes after all earlier events
         found = []
         for event in self._browser.events:
             parameters = event.get("params", {})
@@ -112,7 +112,7 @@ class Tab:
         return found
 
     def requested(self) -> list[str]:
-        """The addresses that the browser asked since the page was opened."""
+        """The URLs that the browser requested since the page was opened."""
         self.run("1")
         sent = [event for event in self._browser.events if event["method"] == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
@@ -159,7 +159,7 @@ class _Browser:
 
 @contextmanager
 def browser(directory: Path) -> Iterator[Tab]:
-    """A browser until the end of the block, whose files are in ``directory``; its page."""
+    """Run a browser during the block, with its files in ``directory``; yields its page."""
     program = require_program("chromium")
     to_read, commands = os.pipe()
     answers, to_write = os.pipe()

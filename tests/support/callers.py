@@ -1,4 +1,4 @@
-"""The connections that callers may pass, each opened as its users do; each rolls back what it doesn't commit."""
+"""Each kind of connection that callers may pass, opened as its users do; uncommitted work is rolled back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The command line as its users run it, in a process of its own.
+"""Run the command line in another process.
 
-``start_cli`` runs the installed console script. ``run_cli`` forks a process that has imported its modules before: that
-takes a tenth of the time.
+``start_cli`` runs the installed console script. ``run_cli`` forks a process that has already imported the commands,
+which takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from typing import IO, Any
 
 TESTS = Path(__file__).parents[1]
 SCRIPT = Path(sysconfig.get_path("scripts")) / "pgcombine"
-# What commands import, and pydantic, which some versions of typer import; what isn't there is left out.
+# Modules that commands import, and pydantic, which some versions of typer import; missing modules are skipped.
 PRELOADED = ["pytest", "pgcombine.cli.app", "pgcombine.schema", "pgcombine.worker.worker", "pydantic.main"]
 
 
 def command(*args: object) -> list[str]:
-    """The argument list that runs ``pgcombine ARGS``; Python's warnings are errors in it, as in the tests."""
+    """The argument list that runs ``pgcombine ARGS`` with Python's warnings as errors, as in the tests."""
     return [sys.executable, "-W", "error", str(SCRIPT), *map(str, args)]
 
 
 def environment(env: Mapping[str, object] | None = None) -> dict[str, str]:
-    """This process's environment with ``env`` on top; a value of None takes a variable out."""
+    """This process's environment updated by ``env``; a value of None removes the variable."""
     merged = dict(os.environ)
-    # A line of an error or a table must not break where the terminal of whoever runs the tests ends.
+    # Lines of errors and tables must not depend on the width of the terminal in which the tests run.
     merged.update(COLUMNS="200", NO_COLOR="1", PYTHONUNBUFFERED="1")
     for name, value in (env or {}).items():
         if value is None:
@@ -51,7 +51,7 @@ def run_cli(
     timeout: float = 120.0,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``pgcombine ARGS`` to its end; the caller looks at ``returncode``, ``stdout`` and ``stderr``.
+    """Run ``pgcombine ARGS`` to its end and return ``returncode``, ``stdout`` and ``stderr``.
 
     ``timeout`` is in seconds; subprocess.TimeoutExpired is raised after it.
     """
@@ -93,7 +93,7 @@ def _server() -> ForkServerContext:
 
 
 def _main(arguments: list[str], env: dict[str, str], cwd: Path, files: list[Path]) -> None:
-    """In the forked process: be the console script."""
+    """Act as the console script; runs in the forked process."""
     for descriptor, file in enumerate(files):
         opened = os.open(file, os.O_RDWR | os.O_CREAT)
         os.dup2(opened, descriptor)
@@ -119,7 +119,7 @@ def start_cli(
     stderr: int | IO[Any] | None = subprocess.STDOUT,
     cwd: Path | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
-    """``pgcombine ARGS`` running beside the test; killed at the end of the block if it still runs."""
+    """Run ``pgcombine ARGS`` beside the test; at the end of the block kill it if it still runs."""
     process = subprocess.Popen(
         command(*args),
         env=environment(env),

@@ -1,6 +1,6 @@
-"""Several PostgreSQL servers of their own, to be killed, stopped and cut off; and a queue that all of them hold.
+"""Several PostgreSQL servers that tests can kill, stop and cut off, and a queue that all of them hold.
 
-Each is an embedded server in a directory of its own, reached through a proxy.
+Each server is an embedded server in its own directory, reached through a proxy.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from support.queues import combine_all, values
 from support.servers import with_database
 from support.wait import eventually
 
-# small, so that five fit
+# small, so that five servers fit in memory
 SETTINGS = SMALL | {"max_connections": "60", "max_wal_size": "128MB", "wal_level": "replica"}
 
 
 NEW = f"create database {{}} template {TEMPLATE} strategy file_copy"
-PASSWORD = "not-secret"  # the same on all: another one may answer at an address
+PASSWORD = "not-secret"  # the same on all servers, since tests let another server answer at an address
 
 
 class Cluster:
-    """One server: ``dsn`` goes through its proxy, ``direct`` to it. ``database`` changes with each test."""
+    """One server: ``dsn`` leads through its proxy, ``direct`` past it. ``database`` changes with each test."""
 
     def __init__(self, name: str, home: Path) -> None:
-        """``home`` is filled."""
+        """``home`` holds the files of a stopped server."""
         self.name = name
         self._frozen = False
         self.embedded = EmbeddedServer(home, settings=SETTINGS)
@@ -66,7 +66,7 @@ class Cluster:
         return parts._replace(netloc=parts.netloc.rpartition(":")[0] + f":{self.proxy.port}").geturl()
 
     def fresh(self, database: str) -> None:
-        """A new database with the schema and the queue ``wc``; the server runs, and is reached, whatever was before."""
+        """Make a new database with the schema and the queue ``wc``; start the server and heal its proxy."""
         self.start()
         self.proxy.heal()
         with psycopg.connect(self.server, autocommit=True) as conn:
@@ -82,7 +82,7 @@ class Cluster:
             yield conn
 
     def start(self) -> None:
-        """Start it, if it doesn't run."""
+        """Start the server, if it doesn't run."""
         self.thaw()
         started = _with_password(self._start())
         self.direct = with_database(started, urlsplit(self.direct).path.lstrip("/"))
@@ -94,16 +94,16 @@ class Cluster:
         return self.embedded.superuser_dsn()
 
     def kill(self) -> None:
-        """kill -9 of all its processes: what isn't on disk is lost."""
+        """Kill all processes of the server with -9."""
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop it as an operator does."""
+        """Stop the server in an orderly way."""
         self.embedded.stop()
 
     @contextmanager
     def standby(self, home: Path) -> Iterator[Cluster]:
-        """A hot standby that streams from this server, made of its files; reached as ``direct`` only."""
+        """A hot standby that streams from this server, made from its files; only ``direct`` leads to the standby."""
         self.stop()
         home.mkdir()
         subprocess.run(["cp", "-a", self.embedded.home / "postgres", home], check=True)
@@ -124,12 +124,12 @@ class Cluster:
             other.embedded.stop("immediate")
 
     def freeze(self) -> None:
-        """SIGSTOP: it hangs, and the kernel goes on taking connections for it."""
+        """Stop the server with SIGSTOP: it hangs while the kernel still accepts connections."""
         self._frozen = True
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let a frozen server continue."""
         if self._frozen:
             self._signal(signal.SIGCONT)
             self._frozen = False
@@ -147,7 +147,7 @@ class Cluster:
         return self.embedded.home / "postgres" / "data"
 
     def close(self) -> None:
-        """End it."""
+        """Stop the server and its proxy."""
         self.thaw()
         self.proxy.close()
         self.embedded.stop("immediate")
@@ -155,7 +155,7 @@ class Cluster:
 
 @contextmanager
 def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
-    """Servers of these names, whose replayers know the passwords."""
+    """Run servers with these names; libpq finds their passwords in a file, as replayers need."""
     file = directory / "pgpass"
     with ExitStack() as stack:
         clusters: dict[str, Cluster] = {}
@@ -172,7 +172,7 @@ def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, C
 
 
 def empty(cluster: Cluster) -> None:
-    """As if the server had been made anew: the schema, and nothing else."""
+    """Recreate the database with nothing but the schema, as on a new server."""
     name = sql.Identifier(urlsplit(cluster.direct).path.lstrip("/"))
     with psycopg.connect(cluster.server, autocommit=True) as conn:
         conn.execute(sql.SQL("drop database {} with (force)").format(name))
@@ -188,12 +188,12 @@ Clusters = Mapping[str, Cluster]
 
 
 def dsns(clusters: Clusters) -> dict[str, str]:
-    """Servers as ReplicatedQueue takes them."""
+    """The servers in the form that ReplicatedQueue accepts: name → DSN."""
     return {name: cluster.dsn for name, cluster in clusters.items()}
 
 
 def hints(clusters: Clusters) -> dict[str, int]:
-    """How many hints there are on each server."""
+    """The number of hints on each server."""
     found = {}
     for name, cluster in clusters.items():
         with cluster.connect() as conn:
@@ -210,7 +210,7 @@ def tokens(cluster: Cluster) -> set[tuple[object, object]]:
 
 
 def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
-    """A replayer at each server (at those named), once through all hints; sums of what they did."""
+    """Run a replayer once at each server (or at those in ``names``), and return the sums of their figures."""
     totals: dict[str, int] = {}
     for name in names or clusters:
         done = Replayer(clusters[name].direct, min_age=0, timeout=5).replay(force=True)
@@ -220,7 +220,7 @@ def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
 
 
 def replay_all(clusters: Clusters) -> dict[str, int]:
-    """Replay until there are no hints, whoever delivers them; sums of what the replayers did."""
+    """Replay until no hint is left, and return the sums of the replayers' figures."""
     totals: dict[str, int] = {}
 
     def delivered() -> bool:
@@ -233,7 +233,7 @@ def replay_all(clusters: Clusters) -> dict[str, int]:
 
 
 def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
-    """What a coordinator delivered to each other server: writes, duplicates among them, quarantined updates."""
+    """For each other server: the writes that a coordinator delivered, duplicates among them, quarantined updates."""
     with coordinator.connect() as conn:
         rows = conn.execute(
             "select destination, delivered, deduplicated, quarantined from pgcombine.handoff"
@@ -242,7 +242,7 @@ def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
 
 
 def agreed(clusters: Clusters, expected: Mapping[str, int]) -> None:
-    """The oracle: on every server each acknowledged write is counted exactly once, no hints, the same tokens."""
+    """Check that each server has the values ``expected`` and the same tokens, and that no hints are left."""
     assert hints(clusters) == dict.fromkeys(clusters, 0)
     for name, cluster in clusters.items():
         with cluster.connect() as conn:

@@ -1,4 +1,4 @@
-"""A Spark Connect server in a process of its own."""
+"""Run a Spark Connect server in another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.wait import eventually
 
 @contextmanager
 def connect_server(directory: Path) -> Iterator[str]:
-    """The server's ``sc://`` address; its files are below ``directory``, which is empty."""
+    """Run a server during the block and yield its ``sc://`` address; its files are below the empty ``directory``."""
     import pyspark
 
     from pgcombine.spark.java import find_java, java_home

@@ -1,4 +1,4 @@
-"""A database that is emptied after each test: that costs less than a copy. Where it doesn't succeed it is made anew."""
+"""A database that is emptied after each test, which costs less than a new copy; if that fails, a new one is made."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ State = dict[tuple[str, str], str | None]
 
 
 class Emptied:
-    """``dsn`` is the database's URI; ``new`` makes another one."""
+    """``dsn`` is the database's URI; ``new`` makes another database."""
 
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new
@@ -52,7 +52,7 @@ class Emptied:
             self._state = self._look(conn)
 
     def empty(self) -> None:
-        """Make it as new; the test's own sessions have ended."""
+        """Remove everything that the test made; the test's sessions must have ended."""
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             try:
                 self._drop(conn, self._look(conn))
@@ -66,7 +66,7 @@ class Emptied:
         made: dict[str, list[str]] = {}
         for kind, name in found.keys() - self._state.keys():
             made.setdefault(kind, []).append(name)
-        conn.execute("set session_replication_role = replica")  # rows go in any order, and no trigger refuses it
+        conn.execute("set session_replication_role = replica")  # rows are deleted in any order, without triggers
         if any(name.startswith("pgcombine.") for name in made.get("relation", [])):
             tables = [n for n in made["relation"] if n.startswith("pgcombine.") and found["relation", n][:1] in "rp"]
             conn.execute("drop table if exists " + ", ".join(tables) + " cascade")

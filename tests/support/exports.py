@@ -1,4 +1,4 @@
-"""Exports for the tests: a word count whose values a table of another database is to equal."""
+"""Exports for the tests: a word count is exported to a table in another database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgcombine.export.worker import ExportWorker
 
 
 def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "search", **options: object) -> None:
-    """``pgcombine.create_export`` of the queue wc; to PostgreSQL if there is a target, whose password is left out."""
+    """``pgcombine.create_export`` of the queue wc; to PostgreSQL at ``to`` without its password, if given."""
     arguments: dict[str, object] = {"export": export, "queue": "wc"}
     if to is not None:
         parts = psycopg.conninfo.conninfo_to_dict(to)
@@ -30,13 +30,13 @@ def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "
 def worker_to(
     dsn: str, target: str, export: str = "search", *, timeout: float = TIMEOUT_SECONDS, **options: Any
 ) -> ExportWorker:
-    """A worker that delivers to ``target``, which may hold a password; it may take ``timeout`` seconds for a batch."""
+    """A worker that delivers to ``target``, which may hold a password; a batch may take ``timeout`` seconds."""
 
     return ExportWorker(dsn, export, target=target, timeout=timeout, **options)
 
 
 def exported(target: str, table: str = "search") -> dict[Any, Any]:
-    """What the destination holds: word → n."""
+    """The rows of the destination's table: word → n."""
     with psycopg.connect(target) as conn:
         rows = conn.execute(
             sql.SQL("select word, n from {} where not pgcombine_deleted").format(sql.Identifier(table))
@@ -46,7 +46,7 @@ def exported(target: str, table: str = "search") -> dict[Any, Any]:
 
 @contextmanager
 def watched(target: str, table: str = "search") -> Iterator[None]:
-    """At the end of the block: AssertionError if the sequence of any key went back in the destination's table."""
+    """Raise AssertionError at the end of the block if any key's sequence went back in the destination's table."""
     name = sql.Identifier(table)
     with psycopg.connect(target, autocommit=True) as conn:
         conn.execute(

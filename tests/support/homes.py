@@ -1,4 +1,4 @@
-"""Homes for embedded servers of a test's own, filled with copies of what initdb and the migration made once."""
+"""Homes for the embedded servers of tests: copies of one home, so that initdb and the migration run only once."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pgcombine.errors import ConfigError
 from support.needs import does_not_apply
 from support.servers import with_database
 
-# For servers that are killed and started again: what was committed is in the kernel's hands, which outlive them.
+# fsync may be off when only the server is killed: the kernel still writes all committed data.
 SMALL = {"shared_buffers": "16MB", "fsync": "off"}
 
-TEMPLATE = "template_handoff"  # a database with the schema, of the superuser's
+TEMPLATE = "template_handoff"  # a database with the schema, owned by the superuser
 
 MEMORY = Path("/dev/shm")
-ROOM = 4 * 1024**3  # bytes: what several processes with four servers each may need
+ROOM = 4 * 1024**3  # bytes that several test processes with four servers each may need
 
 Filled = Callable[[Path], Path]
 
 
 def fits(directory: Path) -> bool:
-    """Whether servers' files may go there. Containers often have 64 MB in /dev/shm."""
+    """Whether the directory has room for servers' files. In containers /dev/shm often has only 64 MB."""
     return directory.is_dir() and os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > ROOM
 
 
 def make(home: Path) -> None:
-    """A stopped server's home: the schema is in its own database, which the ordinary role owns, and in ``TEMPLATE``."""
+    """Make a stopped server's home with the schema in two databases: the ordinary role's, and ``TEMPLATE``."""
     server = EmbeddedServer(home, version=18, settings=SMALL)
     try:
         schema.upgrade(server.start())
@@ -48,7 +48,7 @@ def make(home: Path) -> None:
 def copy(source: Path, home: Path) -> Path:
     """Fill a new home with the files of a stopped server; returns ``home``.
 
-    The copies have the same passwords and the same system identifier, but ports of their own.
+    The copies have the same passwords and the same system identifier, but different ports.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", source / "postgres", home], check=True)  # keeps the owner, which may be another account
@@ -58,7 +58,7 @@ def copy(source: Path, home: Path) -> Path:
 
 
 def stay(patch: pytest.MonkeyPatch, directory: Path) -> None:
-    """Root's servers stay root's, under another number, so that PostgreSQL's own tools get to several of them."""
+    """Run root's servers as root in a user namespace, so that PostgreSQL's tools can access several homes."""
     if os.geteuid() != 0:
         return
 

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Forwards connections to the server of ``dsn``; ``dsn`` of its own leads to it.
+    """Forwards connections to the server of ``dsn``; the attribute ``dsn`` leads to the proxy.
 
-    On a connection on which ``after`` went by, the answer to the next COMMIT is lost and the connection closed:
-    ``times`` times in all. ``lost`` is set at the first. With ``hang`` the connection stays open, unanswered;
-    ``owner`` is the process at its other end.
+    Once a client has sent the bytes ``after``, the proxy loses the answer to its next COMMIT and ends the connection,
+    ``times`` times in all. ``lost`` is set at the first loss. With ``hang`` the connection stays open, unanswered,
+    and ``owner`` is the client's process.
     """
 
     def __init__(self, dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> None:
@@ -30,7 +30,7 @@ class Proxy:
         self.lost = threading.Event()
         self._lost_port = 0
         self._to_gather = 0
-        self.ends: list[bytes] = []  # how the transactions that were gathered ended
+        self.ends: list[bytes] = []  # the answers to the gathered transactions: COMMIT or ROLLBACK
         self.gathered = threading.Event()
         user = parts.netloc.rpartition("@")[0]
         self.dsn = parts._replace(netloc=f"{user}@127.0.0.1:{self._listener.getsockname()[1]}").geturl()
@@ -38,10 +38,10 @@ class Proxy:
         self._threads[0].start()
 
     def gather(self, count: int) -> None:
-        """From now on hold back the answers to the ends of so many transactions, till all are there.
+        """Hold back the answers that end transactions until there are ``count`` of them.
 
-        They are those of connections on which ``after`` went by. Then
-        ``gathered`` is set, and ``ends`` has each one's COMMIT or ROLLBACK.
+        This concerns connections whose clients have sent the text ``after``. Then ``gathered`` is set, and ``ends`` has
+        COMMIT or ROLLBACK for each transaction.
         """
         self._to_gather = count
 
@@ -127,7 +127,7 @@ class Proxy:
 
 @contextmanager
 def losing_commit(dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> Iterator[Proxy]:
-    """A running proxy."""
+    """Run a proxy during the block."""
     proxy = Proxy(dsn, after, times=times, hang=hang)
     try:
         yield proxy

@@ -1,7 +1,7 @@
-"""Broken variants of pgcombine in a test's own database: a test that can't tell them from the real one tests nothing.
+"""Broken variants of pgcombine in a test's own database: a test that passes on a mutant tests nothing.
 
-Each function changes the database that ``conn`` is connected to, and raises AssertionError if there is nothing to
-change: the code has changed then, and the mutant must follow it.
+Each function changes the database of ``conn``. It raises AssertionError if the code to change is missing; then the
+mutant must be adapted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     for (definition,) in found:
         head, body = definition.split("AS $", 1)
         conn.execute(f"{head}AS ${body.replace(old, new)}")
-    conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")  # has texts from functions
+    conn.execute(
+        "select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue"
+    )  # the generated functions contain texts of other functions
 
 
 def without_claim(conn: psycopg.Connection) -> None:
-    """Passes that don't lock their bucket, nor find one another in the journal."""
+    """Passes don't lock their bucket, and miss concurrent passes in the journal."""
     mutate_functions(conn, "for update skip locked", "")
     rivals_in_the_journal(conn)
 
@@ -34,27 +36,27 @@ def without_claim(conn: psycopg.Connection) -> None:
 
 
 def without_mark(conn: psycopg.Connection) -> None:
-    """A pass that doesn't write down what it took."""
+    """A pass doesn't record its interval."""
     mutate_functions(conn, "if end_pass.updates > 0 or _plan.range_mask > 0", "if false")
 
 
 def late_mark(conn: psycopg.Connection) -> None:
-    """The mark is that of the pass's end, not of what its statement saw."""
+    """The mark comes from the end of the pass, not from its statement's snapshot."""
     mutate_functions(conn, "_plan.pass, _plan.mark,", "_plan.pass, pgcombine_internal.current_mark(),")
 
 
 def beyond_the_mark(conn: psycopg.Connection) -> None:
-    """The statement takes all that it sees; under read committed its snapshot is younger than the mark."""
+    """The statement takes all visible updates, although under read committed its snapshot is younger than the mark."""
     mutate_functions(conn, "txid_visible_in_snapshot(pgcombine_tx, $6)", "true")
 
 
 def open_forgotten(conn: psycopg.Connection) -> None:
-    """What was in progress in the mark is never looked for."""
+    """Passes never search for transactions that were in progress in the mark."""
     mutate_functions(conn, "not txid_visible_in_snapshot(pgcombine_tx, ($4)", "pgcombine_tx >= txid_snapshot_xmax(($4)")
 
 
 def open_of_one_mark(conn: psycopg.Connection) -> None:
-    """What was in progress is looked for by the mark of one slice."""
+    """Passes search for transactions in progress by the mark of only one hash range."""
     mutate_functions(
         conn,
         "not txid_visible_in_snapshot(pgcombine_tx, ($4)",
@@ -69,22 +71,22 @@ def own_is_seen(conn: psycopg.Connection) -> None:
 
 
 def one_mark_for_all_slices(conn: psycopg.Connection) -> None:
-    """A pass over a slice counts as one over all keys."""
+    """A pass over a hash range counts as a pass over all keys."""
     mutate_functions(conn, "if _last.range_mask is null then", "if true then")
 
 
 def rivals_in_the_journal(conn: psycopg.Connection) -> None:
-    """Two passes may have the same number: the one that is written last counts."""
+    """Two passes may have the same number, and the later record is dropped."""
     mutate_functions(conn, "on conflict on constraint pass_pkey do nothing", "")
     mutate_functions(conn, "order by p.pass desc", "order by p.pass desc, p.ended desc")
     conn.execute("alter table pgcombine.pass drop constraint pass_pkey")
 
 
-# The claim of all buckets
+# The lock of all buckets
 
 
 def claim_in_one_statement(conn: psycopg.Connection) -> None:
-    """Whoever waits for the claim goes on with the buckets that there were before."""
+    """A session that waited for the lock of all buckets continues with the old list of buckets."""
     mutate_functions(
         conn,
         "perform from pgcombine.bucket b where b.queue = claim_buckets.queue and b.bucket = 0 for update;",

@@ -1,4 +1,4 @@
-"""What tests need of the machine beyond Python and pip."""
+"""Requirements of tests beyond Python and pip: they skip a test, or fail it in CI."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def require_jdbc() -> None:
 
 
 def require_program(name: str) -> str:
-    """Require a program, also where Debian has those for root; its path."""
+    """Require a program, also in the sbin directories, and return its path."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     require(f"the program {name}", there=found)
     assert found is not None
@@ -56,7 +56,7 @@ def require_program(name: str) -> str:
 
 
 def require_root() -> None:
-    """For what only root can do. An ordinary account is nothing that CI lacks."""
+    """Skip the test, in CI too, if the account isn't root."""
     if os.geteuid() != 0:
         does_not_apply("only root can do that")
 
@@ -68,7 +68,7 @@ def docker_answers() -> bool:
     from docker.errors import DockerException
 
     with warnings.catch_warnings():
-        # Where nobody listens the library forgets to close its socket: let it go here, not in a test.
+        # Without an engine the library leaves its socket open; ignore the warning here, or it would fail a test.
         warnings.simplefilter("ignore", ResourceWarning)
         try:
             client = docker.from_env(timeout=10)
@@ -84,7 +84,7 @@ def docker_answers() -> bool:
 
 @cache
 def images() -> dict[str, str]:
-    """The images to use by the name of their setting; empty where there are none and none can be made."""
+    """The images by the name of their setting; empty if they don't exist and can't be made."""
     names = ("PGCOMBINE_TEST_IMAGE", "PGCOMBINE_TEST_PYTHON_IMAGE")
     if all(name in os.environ for name in names):
         return {name: os.environ[name] for name in names}
@@ -117,9 +117,9 @@ def java_found() -> bool:
 
 @cache
 def driver_found() -> bool:
-    """Is PostgreSQL's JDBC driver there, or can it be had?
+    """Is PostgreSQL's JDBC driver installed, or can it be downloaded?
 
-    A repository that doesn't answer is tried for seconds by one process, and by none for the next hour.
+    If the repository doesn't answer, one process waits for seconds, and no process tries again for an hour.
     """
     from pgcombine.spark.jdbc_driver import find_driver
 

@@ -1,6 +1,6 @@
-"""A made-up next version of pgcombine: a second revision, and functions that differ. So upgrades have something to do.
+"""A made-up next version of pgcombine, to which tests upgrade: it has a second revision and different functions.
 
-``with next_version():`` makes this process that version. What was made before the block is an older version's. In the
+Inside ``with next_version():`` this process is the next version, and schemas made before are an older version's. In the
 next version
 
 - a queue has a rank, from its buckets, and a table for it; passes read tables of values without parallel workers
@@ -96,7 +96,7 @@ _CHANGES = {
 
 @contextmanager
 def next_version() -> Iterator[None]:
-    """This process is the next version until the end of the block."""
+    """Make this process the next version until the end of the block."""
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         migrations = Path(home) / "migrations"
         with resources.as_file(resources.files("pgcombine.migrations")) as directory:
@@ -122,7 +122,7 @@ def _files() -> list[tuple[str, str]]:
         (path,) = (path for path, text in files.items() if old in text)
         files[path] = files[path].replace(old, new)
     assert files.pop("core/public/drop_large_queue.sql")
-    # in the order in which they are applied
+    # in the order in which the upgrade applies them
     public = [path for path in files if path.startswith("core/public/")]
     return [
         *((path, files[path]) for path in public),

@@ -1,7 +1,7 @@
 """The packages in ``pgcombine``, and which import which: ``python tests/support/packages.py`` prints a diagram.
 
-A package is a folder in ``pgcombine/``, or a file beside the folders. Imports inside functions count: a cycle that is
-only deferred is still one.
+A package is a folder in ``pgcombine/``, or a file beside the folders. Imports inside functions count, since a
+deferred import can close a cycle, too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sources(directory: Path = PACKAGE) -> list[Path]:
 
 
 def place(path: Path, package: Path = PACKAGE) -> str:
-    """Where a file of the package is: ``database/connect``, for a package ``database/__init__``."""
+    """The path of a file in the package without its ending: ``database/connect`` or ``database/__init__``."""
     return path.relative_to(package).with_suffix("").as_posix()
 
 
@@ -61,7 +61,7 @@ def package_of(place: str) -> str:
 
 @cache
 def imports(text: str) -> tuple[Import, ...]:
-    """What a text in Python imports."""
+    """The imports in the text of a Python module."""
     found: list[Import] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -73,7 +73,7 @@ def imports(text: str) -> tuple[Import, ...]:
 
 
 def reached(found: Import) -> str | None:
-    """The package that an import reaches: FACADE for ``pgcombine`` itself, None for others' packages."""
+    """The package that an import reaches: FACADE for ``pgcombine`` itself, None for third-party packages."""
     parts = found.module.split(".")
     if parts[0] != "pgcombine":
         return None
@@ -93,7 +93,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The arrows without those that a longer way along the others replaces. There must be no circle."""
+    """The arrows without those that a path of other arrows replaces. The arrows must not form a cycle."""
     all_pairs = set(pairs)
     targets: dict[str, set[str]] = {}
     for one, other in all_pairs:

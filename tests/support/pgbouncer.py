@@ -33,13 +33,13 @@ max_client_conn = 200
 
 @contextmanager
 def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Iterator[str]:
-    """The URI of ``dsn``'s database through PgBouncer, which has ``servers`` connections to it at most."""
+    """The URI of ``dsn``'s database through PgBouncer with at most ``servers`` server connections."""
     program = require_program("pgbouncer")
     behind = conninfo_to_dict(dsn)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # not below pytest's directory, which another account can't enter
+    # not below pytest's directory, which the account nobody can't enter
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         configuration, log = Path(directory, "pgbouncer.ini"), Path(directory, "log")
@@ -52,7 +52,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
             ),
             encoding="utf-8",
         )
-        account = ["-u", "nobody"] if os.geteuid() == 0 else []  # it refuses to run as root
+        account = ["-u", "nobody"] if os.geteuid() == 0 else []  # PgBouncer refuses to run as root
         with log.open("w") as output:
             process = subprocess.Popen([program, *account, str(configuration)], stdout=output, stderr=output)
         try:
@@ -74,10 +74,10 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
 
 
 def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
-    """What sessions left on the pooler's connections; all of them, ``servers``, are looked at."""
+    """The session state left on the pooler's server connections; checks all ``servers`` of them."""
     found = []
     with ExitStack() as stack:
-        # as many transactions at once as there are server connections
+        # one open transaction for each server connection
         looks = [stack.enter_context(psycopg.connect(pooled, prepare_threshold=None)) for _ in range(servers)]
         pids = set()
         for look in looks:
@@ -101,5 +101,5 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
                 select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
                 """
             ).fetchall()
-        assert len(pids) == servers, "each look is at another connection"
+        assert len(pids) == servers, "each transaction must use another server connection"
     return found

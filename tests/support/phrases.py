@@ -1,4 +1,4 @@
-"""What phrasecount must count, by a few lines of plain Python: the oracle of its tests."""
+"""The counts that phrasecount must give, computed in a few lines of plain Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def expected_of(texts: Iterable[str]) -> Counts:
 
 
 def differences(before: Counts, after: Counts) -> int:
-    """How many updates lead from one to the other: one for each phrase that differs."""
+    """The number of updates between two counts: one for each phrase that differs."""
     return sum(before.get(phrase) != after.get(phrase) for phrase in before.keys() | after.keys())
 
 

@@ -1,4 +1,4 @@
-"""What expressions of Prometheus name, and whether Prometheus can read them."""
+"""The metrics and labels in expressions of Prometheus, and a check of their syntax."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def labels_of(expression: str) -> set[str]:
 
 
 def promtool(*arguments: object) -> None:
-    """Run ``promtool``; AssertionError with what it says if it fails."""
+    """Run ``promtool``; AssertionError with its output if it fails."""
     done = subprocess.run(
         [require_program("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False
     )

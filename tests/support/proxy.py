@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 @contextlib.contextmanager
 def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
-    """A proxy before the server of a URI, and the URI through it."""
+    """Run a proxy before the server of a URI; yields the proxy and the URI through it."""
     parts = urlsplit(dsn)
     proxy = Proxy(parts.port or 5432)
     try:
@@ -24,9 +24,9 @@ def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
 class Proxy:
     """Listens on ``port`` of 127.0.0.1 and connects to ``target`` there.
 
-    ``to_server`` and ``to_client`` say whether bytes of that direction pass; those that don't are gone (the link must
-    be cut afterwards). ``refuse``: connections are closed at once. ``lose_reply_to``: when a client's bytes hold this,
-    they pass, and from then on nothing comes back on that connection.
+    ``to_server`` and ``to_client`` say whether bytes in that direction pass; other bytes are lost, so the link must be
+    cut afterwards. With ``refuse`` new connections are closed at once. When a client sends the bytes ``lose_reply_to``,
+    they pass, but from then on the client gets no answer on that connection.
     """
 
     def __init__(self, target: int) -> None:
@@ -61,7 +61,7 @@ class Proxy:
                 link.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

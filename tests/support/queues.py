@@ -1,4 +1,4 @@
-"""Queues for the tests, through the SQL functions alone: what a user without Python can do."""
+"""Queues for the tests, made and used only through SQL functions, as by users without Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_queue(
     buckets: int | None = 4,
     **options: object,
 ) -> str:
-    """``pgcombine.create_queue``; a word count unless told otherwise. Returns the queue's name."""
+    """Call ``pgcombine.create_queue``, by default for a word count. Returns the queue's name."""
     arguments = {
         "queue": queue,
         "key": None if key is None else list(key),
@@ -50,7 +50,7 @@ def make_queue(
 
 
 def add(conn: psycopg.Connection, updates: Mapping[str, int] | Iterable[tuple[str, int]], queue: str = "wc") -> None:
-    """A plain INSERT of (word, n) into the queue's updates: one statement."""
+    """Insert (word, n) into the queue's updates by one plain INSERT."""
     rows = list(updates.items() if isinstance(updates, Mapping) else updates)
     insert = sql.SQL("insert into {} (word, n) select * from unnest(%s::text[], %s::bigint[])")
     words, numbers = [word for word, _ in rows], [n for _, n in rows]
@@ -58,12 +58,12 @@ def add(conn: psycopg.Connection, updates: Mapping[str, int] | Iterable[tuple[st
 
 
 def enqueue(conn: psycopg.Connection, updates: object, queue: str = "wc") -> int:
-    """``pgcombine.enqueue``; returns what it returns."""
+    """Call ``pgcombine.enqueue`` and return its result."""
     return one(conn, "select pgcombine.enqueue(%s, %s)", queue, Jsonb(updates))
 
 
 def enqueue_arrays(conn: psycopg.Connection, updates: Iterable[tuple[str, int]], queue: str = "wc") -> int:
-    """``pgcombine.<queue>_enqueue``; returns what it returns."""
+    """Call ``pgcombine.<queue>_enqueue`` and return its result."""
     pairs = list(updates)
     call = sql.SQL("select {}(%s::text[], %s::bigint[])").format(sql.Identifier("pgcombine", f"{queue}_enqueue"))
     row = conn.execute(call, ([word for word, _ in pairs], [n for _, n in pairs])).fetchone()
@@ -82,16 +82,16 @@ def values(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
 
 
 def current(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
-    """The values together with what is pending."""
+    """The values including pending updates."""
     return dict(rows(conn, f"{queue}_current"))
 
 
 def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
-    """Passes until nothing is pending; their rows (bucket, updates, keys, changes, more)."""
+    """Run passes until nothing is pending; return their rows (bucket, updates, keys, changes, more)."""
     done: list[Row] = []
     while found := conn.execute("select * from pgcombine.combine(%s)", (queue,)).fetchall():
         done += found
-        assert len(done) < MOST_PASSES, "passes don't come to an end"
+        assert len(done) < MOST_PASSES, "passes must end: each one must take updates"
     return done
 
 
@@ -115,7 +115,7 @@ def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> s
 
 
 def pass_time(conn: psycopg.Connection, seconds: float) -> None:
-    """As if all that was recorded until now had been recorded so long ago."""
+    """Move all recorded times into the past by so many seconds."""
     for statement in (
         "update pgcombine.tick set at = at - {0}",
         "update pgcombine.pass set began = began - {0}, ended = ended - {0}",
@@ -128,7 +128,7 @@ def pass_time(conn: psycopg.Connection, seconds: float) -> None:
 
 
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
-    """Quarantine a key, given by column, and move its pending updates there; whatever else is pending is combined."""
+    """Quarantine a key, given by column, and move its pending updates there; combine all other pending updates."""
     insert = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)"
         " values (%s, %s, 0, %s, %s, %s) returning id"
@@ -146,7 +146,7 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
 
 
 def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[object] | None = None) -> None:
-    """A statement that writes values by hand, which the queue refuses unless the session says that it loads them."""
+    """Run a statement that writes values directly; the queue only allows that in a session that loads values."""
     queue = re.search(r"pgcombine\.(\w+)_values", statement)
     assert queue, statement
     conn.execute("select set_config('pgcombine.initialize_' || %s, 'on', false)", (queue[1],))

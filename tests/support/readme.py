@@ -1,6 +1,6 @@
-"""README.md and the pages, as they stand there: ``python3 tests/support/readme.py pytest`` prints a README command.
+"""Read README.md and the pages: ``python3 tests/support/readme.py pytest`` prints the README's command for pytest.
 
-Runs on the standard library alone, since it is what a machine calls before anything is installed.
+The module needs only the standard library, since CI calls it before anything is installed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-# What a user reads. Other texts: READMEs of folders.
+# PAGES are for users; TEXTS also has the READMEs of folders.
 PAGES = [README, *sorted((ROOT / "pgcombine" / "docs").rglob("*.md"))]
 TEXTS = [*PAGES, *(ROOT / folder / "README.md" for folder in ("sql", "migrations", "tests"))]
 
 
 def fences(page: Path, *languages: str) -> list[str]:
-    """What is in the fenced blocks of these languages."""
+    """The contents of the fenced blocks in these languages."""
     block = rf"^```(?:{'|'.join(languages)})\n(.*?)^```$"
     return re.findall(block, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
@@ -40,7 +40,7 @@ def commands(page: Path = README) -> list[str]:
 
 
 def command(ending: str) -> str:
-    """README's one-line command that ends with ``ending`` and starts from nothing; LookupError if it isn't one."""
+    """README's one-line command that makes a venv and ends with ``ending``; LookupError unless one matches."""
     found = [line for line in commands() if line.startswith("python3 -m venv") and line.endswith(ending)]
     if len(found) != 1:
         raise LookupError(f"README.md has {len(found)} commands that make .venv and end with {ending!r}, not 1")

@@ -61,7 +61,7 @@ def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[st
         parameters = " ".join(signature.split()).replace(" default ", " = ")
         result = f" → {returns}" if returns and " out " not in parameters else ""
         yield f"`{'call ' * (kind == 'procedure')}{parameters}{result}`"
-    prose = re.sub(r"\A(?:-- (?:call )?pgcombine\..*\n|--   .*\n)+", "", header)  # the first lines name it
+    prose = re.sub(r"\A(?:-- (?:call )?pgcombine\..*\n|--   .*\n)+", "", header)  # without the lines of the signature
     sentences = re.split(r"(?<=\.) (?=[A-Z])", told(_REST.sub("", prose)))
     yield " ".join(sentences[: 2 if call else 1])
     bullets = [f"- {code(names.split(', '))}: {told(meaning)}" for names, meaning in _LISTED.findall(header)]
@@ -73,7 +73,7 @@ def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[st
 
 
 def combiners(header: str) -> Iterator[str]:
-    """The table of the header, whose cells begin where those of its first row do, and the paragraphs below it."""
+    """The table in the header, whose columns begin where the cells of its first row begin, and the text below it."""
     _, table, rest = header.split("--\n", 2)
     first, *lines = table.splitlines()
     places = [*map(first.index, ("combiner", "types", "result")), None]
@@ -148,7 +148,7 @@ def python() -> Iterator[str]:
 
 
 def tree(kind: type, states: dict[str, Any], depth: int = 0) -> Iterator[str]:
-    """An exception and those that derive from it first."""
+    """An exception, then its subclasses, indented."""
     marks = [state for state, one in states.items() if one is kind]
     marks += [f"also `{base.__name__}`" for base in kind.__bases__[1:]]
     named = f"`{kind.__name__}`" + (f" ({', '.join(marks)})" if marks else "")
@@ -182,7 +182,7 @@ def first_paragraph(thing: Any) -> str:
 
 
 def signature(thing: Any) -> str:
-    """The parameters without their types; nothing for what isn't called."""
+    """The parameters without their types; nothing for properties and protocols."""
     if isinstance(thing, property) or getattr(thing, "_is_protocol", False):
         return ""
     found = inspect.signature(thing)
@@ -195,7 +195,7 @@ def code(names: Iterable[str]) -> str:
 
 
 def told(text: str) -> str:
-    """A text of a source as Markdown in one line, without references to what a user doesn't call."""
+    """A source text as one line of Markdown, without references to names that users don't call."""
     text = " ".join(line.removeprefix("--").strip() for line in text.splitlines()).strip()
     text = re.sub(r" \(see [^()]*\)|[:;,] see \w+(?=$|\.)", "", text)
     text = re.sub(r":meth:`~?(?:[\w.]*\.)?(\w+)(?: <[^>]*>)?`", r"`\1()`", text)

@@ -1,4 +1,4 @@
-"""Roles that log in and are no superusers."""
+"""Login roles that aren't superusers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_role(dsn: str, role: str) -> str:
 
 
 class Roles:
-    """New roles of a server until the end of the block; ``admin`` is a superuser's autocommit connection."""
+    """Makes roles on a server, dropped at the end of the block; ``admin`` is a superuser's autocommit connection."""
 
     def __init__(self, admin: psycopg.Connection, dsn: str) -> None:
         self._admin = admin
@@ -35,9 +35,9 @@ class Roles:
         self._made: list[str] = []
 
     def login(self, *grants: str, role: str | None = None) -> psycopg.Connection:
-        """An autocommit connection of a new role, or of one made before, with these grants.
+        """An autocommit connection of a new role, or of the given role, with these grants.
 
-        A grant is such as ``insert on pgcombine.wc_updates``; ``connection.info.user`` is the role's name.
+        An example of a grant is ``insert on pgcombine.wc_updates``; ``connection.info.user`` is the role's name.
         """
         if role is None:
             role = f"role_{self._admin.info.backend_pid}_{next(_numbers)}"

@@ -1,4 +1,4 @@
-"""What a process answers over HTTP: metrics, health, readiness."""
+"""Request metrics, health and readiness from a process over HTTP, and parse the answers."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 @contextmanager
 def served(dsn: str, *heartbeats: Heartbeat, metrics: ProcessMetrics | None = None) -> Iterator[int]:
-    """A server of metrics in this process; the port."""
+    """Serve metrics in this process during the block; yields the port."""
     with (metrics or ProcessMetrics("0")).served(dsn, heartbeats, port=0, host="127.0.0.1") as port:
         yield port
 
 
 @contextmanager
 def daemon(*args: object) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """``pgcombine ARGS`` with ``--metrics-port 0`` in a process of its own: its port, and the process."""
+    """Run ``pgcombine ARGS`` with ``--metrics-port 0`` as another process; yields its port and the process."""
     with start_cli(*args, "--metrics-port", 0) as process:
         assert process.stdout is not None
         lines: list[str] = []
@@ -83,5 +83,5 @@ def scrape(port: int) -> Samples:
 
 
 def has_figures(port: int) -> bool:
-    """Whether this process gives the figures of the database, all of them."""
+    """Whether this process serves all figures of the database."""
     return families(get(port, "/metrics")[1]).keys() >= DATABASE

@@ -1,7 +1,7 @@
 """PostgreSQL servers for the tests, and throw-away databases on them.
 
-A server is started when the first test asks for it and lives until the end of the session. All of them trade
-safety for speed (``fsync=off``); tests that crash a server on purpose start one of their own.
+A server is started when the first test asks for it and lives until the end of the session. All servers run
+with ``fsync=off`` to be fast. Tests that crash a server on purpose start another one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psycopg import sql
 
 from support.needs import images
 
-# jit: PostgreSQL's default, which the embedded server doesn't keep; it takes effect where the server can compile.
+# jit is on, as PostgreSQL's default is, although the embedded server switches it off by default.
 SETTINGS = {
     "fsync": "off",
     "max_wal_size": "256MB",  # the files may be in memory
@@ -55,10 +55,10 @@ class Server:
 
     @contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
-        """The URI of a new database, dropped at the end whoever is still connected."""
+        """The URI of a new database, dropped at the end even if sessions are still connected."""
         # The process id keeps parallel runs on one given server apart.
         name = f"pgcombine_test_{os.getpid()}_{next(_numbers)}"
-        # A copy of the files costs less than one through the log, where nothing waits for the disk.
+        # With fsync off, copying files costs less than writing the copy to the log.
         create = sql.SQL("create database {} template {} strategy file_copy")
         self.execute(create.format(sql.Identifier(name), sql.Identifier(template or "template0")))
         try:
@@ -68,12 +68,12 @@ class Server:
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """As ``database``, with pgcombine's schema in it (migrated once, then copied)."""
+        """The URI of a new database with pgcombine's schema, copied from a template that is migrated once."""
         from pgcombine import schema
 
         if self._template is None:
             name = f"pgcombine_template_{os.getpid()}"
-            # A failed migration left half a template behind; this test is to see its error again.
+            # A failed migration leaves an incomplete template: make it again, so that this test sees the error, too.
             self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
             self.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
             schema.upgrade(with_database(self.dsn, name))
@@ -82,7 +82,7 @@ class Server:
             yield dsn
 
     def close(self) -> None:
-        """Leave nothing on a server that outlives the tests."""
+        """Drop the template, since a given server outlives the tests."""
         if self._template is not None:
             self.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(self._template)))
             self._template = None
@@ -112,15 +112,15 @@ def names() -> list[str]:
     return ["given"] if os.environ.get("PGCOMBINE_TEST_DSN") else ["embedded-18", "container-15"]
 
 
-# For a test that shows nothing more on a second server.
+# The mark of tests that need only one server.
 embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
 
 
 @contextmanager
 def start(name: str, home: Path, **settings: str) -> Iterator[str]:
-    """The URI of a server that runs until the end of the block; ``home`` is for an embedded one's files.
+    """Run a server during the block and yield its URI; ``home`` is for the files of an embedded server.
 
-    With ``settings`` beside those of SETTINGS; the server of ``PGCOMBINE_TEST_DSN`` keeps its own.
+    ``settings`` are added to SETTINGS; the server of ``PGCOMBINE_TEST_DSN`` keeps its settings.
     """
     if name == "given":
         yield os.environ["PGCOMBINE_TEST_DSN"]
@@ -156,7 +156,7 @@ def container(settings: Mapping[str, str]) -> Iterator[str]:
     )
     postgres.with_command(["postgres", *options]).with_tmpfs_mount("/var/lib/postgresql/data")
     with postgres:
-        # as the embedded server, it lets its superuser copy its files
+        # allow pg_basebackup for the superuser, as the embedded server does
         rule = 'echo host replication all all scram-sha-256 >>"$PGDATA/pg_hba.conf"; kill -HUP 1'
         done = postgres.exec(["sh", "-ec", rule])
         assert done.exit_code == 0, done.output

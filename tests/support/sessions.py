@@ -17,7 +17,7 @@ from support.wait import eventually
 
 @contextmanager
 def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]]:
-    """``calls`` in threads of their own; at the end of the block they are waited for, and their errors raised."""
+    """Run each of ``calls`` in a thread; the end of the block waits for the threads and raises their errors."""
     with ThreadPoolExecutor(max_workers=len(calls)) as pool:
         futures = [pool.submit(call) for call in calls]
         try:
@@ -53,7 +53,7 @@ def worker_listens(conn: psycopg.Connection, queue: str = "wc", *, table: str | 
 
 @contextmanager
 def workers(dsn: str, *queues: str, count: int = 1, **options: object) -> Iterator[Worker]:
-    """A worker of ``count`` loops in this process; stopped at the end of the block."""
+    """Run a worker with ``count`` loops in this process during the block."""
     stop = threading.Event()
     worker = Worker(dsn, list(queues), concurrency=count, **options)
     with in_background(lambda: worker.run(stop)):
@@ -64,6 +64,6 @@ def workers(dsn: str, *queues: str, count: int = 1, **options: object) -> Iterat
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged above INFO, but for that the tests' own role is a superuser."""
+    """The messages logged above INFO, without the warning that the tests' role is a superuser."""
     told = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
     return [message for message in told if not message.startswith("worker.superuser")]

@@ -1,4 +1,4 @@
-"""The page as a browser and a program see it: served in this process, asked over HTTP, read as a reader would."""
+"""Serve the web page in this process, request it over HTTP, and extract the text that a reader sees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx2
 from pgcombine.web.serve import listening, serve
 from support.sessions import in_background
 
-# Keys that a page must show as text: markup, a template's own marks, directions of text, controls, and a long one.
+# Keys that a page must show as text: markup, template syntax, bidirectional marks, control characters, a long text.
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>'",
@@ -32,7 +32,7 @@ HOSTILE = [
 
 @contextmanager
 def served(dsn: str, **options: Any) -> Iterator[httpx2.Client]:
-    """The page until the end of the block: a client of it. ``options`` are those of ``serve``."""
+    """Serve the page during the block and yield an HTTP client for it. ``options`` are those of ``serve``."""
     stop = threading.Event()
     sock = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -62,12 +62,12 @@ def post(client: httpx2.Client, path: str, key: str, **fields: str) -> httpx2.Re
     return client.post(path, data={"form_key": key, **fields}, headers=headers)
 
 
-# Elements between which a reader sees a gap.
+# Elements that a browser separates by a gap.
 _BLOCKS = {"p", "li", "tr", "th", "td", "dt", "dd", "h1", "h2", "div", "button", "summary", "figcaption", "caption"}
 
 
 class Reader(HTMLParser):
-    """What a reader sees of a page: its tags with their attributes, and its text with single spaces."""
+    """A parsed page: its tags with their attributes, and its text with single spaces."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where something is missing, tests are skipped with one line a reason; in CI they fail."""
+"""Tests with a missing requirement are skipped, with one line for each reason; in CI they fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TESTS = Path(__file__).parents[1]
     ("ci", "status", "told"),
     [pytest.param("", 0, "     3  a Docker engine is needed", marks=pytest.mark.slow), ("true", 1, "3 errors")],
 )
-def test_without_docker(ci: str, status: int, told: str) -> None:
+def test_missing_docker_skips_or_fails(ci: str, status: int, told: str) -> None:
     arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "core" / "public" / "test_pause.py"]
     without = {"CI": ci, "DOCKER_HOST": "unix:///nonexistent", "PGCOMBINE_TEST_DSN": None, "PYTEST_ADDOPTS": None}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The tests' own servers are what the other tests take them for."""
+"""The test servers have the properties on which other tests rely."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_server_has_the_settings_that_tests_rely_on(server: Server) -> None:
     assert row == (True, True, True)
 
 
-def test_databases_are_apart_and_gone_afterwards(server: Server) -> None:
+def test_databases_are_separate_and_dropped(server: Server) -> None:
     with server.database() as one, server.database() as other:
         with psycopg.connect(one) as conn:
             conn.execute("create table t ()")
@@ -35,7 +35,7 @@ def test_databases_are_apart_and_gone_afterwards(server: Server) -> None:
         assert conn.execute(names, ([one.rpartition("/")[2], other.rpartition("/")[2]],)).fetchone() == (0,)
 
 
-def test_server_is_the_version_that_its_name_says(server: Server) -> None:
+def test_server_has_the_version_in_its_name(server: Server) -> None:
     if server.name == "container-15" and "PGCOMBINE_TEST_IMAGE" in os.environ:
         assert server.version >= 15
     else:

@@ -1,4 +1,4 @@
-"""What ``tests/README.md`` says of the tiers."""
+"""``tests/README.md`` lists the files without a fast test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def marks_slow(node: ast.AST) -> bool:
 
 
 def wholly_slow(module: ast.Module) -> bool:
-    """Whether none of its tests is in the fast tier."""
+    """Whether all tests of the module are marked slow."""
     if any(
         isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node.targets[0]) and marks_slow(node.value)
         for node in module.body

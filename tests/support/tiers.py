@@ -1,4 +1,4 @@
-"""Parameters of which some are in the fast tier."""
+"""Parametrize a test so that only some cases are in the fast tier."""
 
 from __future__ import annotations
 

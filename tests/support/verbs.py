@@ -1,4 +1,4 @@
-"""The verbs that the command line has, found in the program itself: ``python tests/support/verbs.py``."""
+"""List the verbs of the command line, read from the program: ``python tests/support/verbs.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for something that another process or session does, without guessing how long it takes."""
+"""Wait for a condition that another process or session brings about, without a fixed delay."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PAUSE = 0.02  # seconds between two looks
+PAUSE = 0.02  # seconds between two polls
 
 
 def eventually(look: Callable[[], T], *, timeout: float = 30.0, what: str = "") -> T:
     """Call ``look`` until it returns something true, and return that.
 
-    ``timeout`` is in seconds, generous on purpose: it only bounds how long a failing test takes.
+    ``timeout`` in seconds is long on purpose: it only bounds the time of a failing test.
     Raises AssertionError with ``what`` and the last value seen when the time is up. Exceptions of ``look``
     are not caught.
     """
