@@ -1,4 +1,4 @@
-"""Connection strings: libpq's, and SQLAlchemy's URLs."""
+"""Connection strings of libpq, and URLs of SQLAlchemy, which pgcombine converts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_sqlalchemy_url_loses_its_driver(name: str, driver: str) -> None:
 
 
 @pytest.mark.parametrize("dsn", ["", "host=h dbname='a+b://c'", "postgresql:///db?host=/tmp"])
-def test_what_libpq_reads_stays_as_it_is(dsn: str) -> None:
+def test_libpq_dsn_is_unchanged(dsn: str) -> None:
     assert libpq_dsn(dsn) == dsn
 
 
-def test_url_made_by_sqlalchemy() -> None:
+def test_url_of_sqlalchemy_is_converted() -> None:
     url = sa.URL.create("postgresql+psycopg", "ann", "p:/@%s", "host", 5433, "a db", query={"options": "-c jit=off"})
     assert conninfo_to_dict(libpq_dsn(url.render_as_string(hide_password=False))) == {
         "user": "ann",
@@ -42,13 +42,13 @@ def test_url_made_by_sqlalchemy() -> None:
     }
 
 
-def test_password_that_sqlalchemy_has_hidden() -> None:
+def test_hidden_password_is_refused() -> None:
     url = sa.URL.create("postgresql+psycopg", "ann", "secret", "host")
     with pytest.raises(ConfigError, match=r"render_as_string\(hide_password=False\)"):
         libpq_dsn(str(url))
 
 
 @pytest.mark.parametrize("dsn", ["mysql://host/db", "nonsense", "postgresql+asyncpg://host/db?ssl=require"])
-def test_others_are_refused(dsn: str) -> None:
+def test_other_urls_are_refused(dsn: str) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         libpq_dsn(dsn)

@@ -1,7 +1,7 @@
-"""Through PgBouncer in transaction mode: producers and workers, exact totals, and nothing left on its connections.
+"""Producers and workers through PgBouncer in transaction mode: exact totals, and no session state on its connections.
 
-Each transaction may run on another server connection, which other clients use in between: state of a session
-(LISTEN, advisory locks, SET, prepared statements) would be lost, or would bother others.
+PgBouncer may run each transaction on another server connection, which other clients use in between. State of a session
+(LISTEN, advisory locks, SET, prepared statements) would be missing for its owner and affect others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.wakeup import QueueListener
 from pgcombine.worker.drain import drain
 
-SERVERS = 3  # connections that PgBouncer has
+SERVERS = 3  # server connections of PgBouncer
 WC = CombineQueue("wc")
 
 
@@ -38,7 +38,7 @@ def pooled(dsn: str) -> Iterator[str]:
         yield pooled
 
 
-def test_what_would_be_left_is_seen(pooled: str) -> None:
+def test_session_state_is_detected(pooled: str) -> None:
     with psycopg.connect(pooled, autocommit=True) as connection:
         connection.execute("select pg_advisory_lock(1)")
         connection.execute("listen wc")
@@ -46,7 +46,7 @@ def test_what_would_be_left_is_seen(pooled: str) -> None:
     assert {what for what, _ in left_behind(pooled, SERVERS)} == {"advisory lock", "listen", "set"}
 
 
-def test_pooler_is_noticed(dsn: str, pooled: str) -> None:
+def test_pooler_is_detected(dsn: str, pooled: str) -> None:
     for _ in range(20):
         with connect(pooled) as connection:
             assert not QueueListener(connection, None, poll=1).listens
@@ -54,14 +54,14 @@ def test_pooler_is_noticed(dsn: str, pooled: str) -> None:
         assert QueueListener(connection, None, poll=1).listens
 
 
-def test_totals_are_exact_and_nothing_is_left(conn: psycopg.Connection, pooled: str) -> None:
+def test_totals_are_exact_and_no_session_state_is_left(conn: psycopg.Connection, pooled: str) -> None:
     make_queue(conn)
     committed: Counter[str] = Counter()
 
     def produce(seed: int) -> Counter[str]:
         chance = random.Random(seed)
         own: Counter[str] = Counter()
-        # psycopg as it comes: it prepares the caller's statements, but never those of the queue
+        # psycopg with its defaults prepares the caller's statements, but not those of CombineQueue
         with psycopg.connect(pooled) as connection:
             for _ in range(60):
                 rows = [(f"w{chance.randrange(40)}", chance.choice((1, 2, -1))) for _ in range(chance.randrange(1, 12))]
@@ -84,7 +84,7 @@ def test_totals_are_exact_and_nothing_is_left(conn: psycopg.Connection, pooled: 
     assert left_behind(pooled, SERVERS) == []
 
 
-def test_json_and_sqlalchemy_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
+def test_json_and_sqlalchemy_work_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
     make_queue(conn)
     engine = sa.create_engine(
         pooled.replace("postgresql://", "postgresql+psycopg://", 1), connect_args={"prepare_threshold": None}
@@ -113,8 +113,8 @@ def test_producers_through_the_pooler_wake_a_worker_that_is_not(
 
 
 @pytest.mark.slow
-def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
-    """Enqueue, worker and wait through it: the caller's own updates are there afterwards, and no connection is kept."""
+def test_wait_works_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
+    """Each kind of wait through PgBouncer returns after the caller's updates are combined, and frees its connection."""
     make_queue(conn)
 
     def by_python() -> None:
@@ -146,7 +146,7 @@ def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
         for n, way in enumerate(ways, 1):
             way()
             assert values(conn) == {"fluo": n}
-        # who waits keeps a connection of the pooler's; one is left for the worker
+        # each waiting caller keeps one of PgBouncer's connections; one is left for the worker
         with in_background(*[by_sql] * (SERVERS - 1)):
             pass
         assert values(conn) == {"fluo": len(ways) + SERVERS - 1}

@@ -1,27 +1,27 @@
 /*
- * A database that was restored from a dump: its updates bear ids of another one. It is adopted, once, whatever starts first.
+ * A database restored from a dump, whose updates have ids of another database. One session adopts it (post_restore).
  *
- * One update was pending in the dump, one was combined. Writers and passes look whether the database is adopted, in the
- * transaction in which they go on; who isn't let on tries again. Whoever adopts writes what is pending anew, takes the rest
- * away, and writes a new lineage and a new mark, by one commit. Every process may be killed before its commit.
+ * In the dump, one update was pending and one was combined. Writers and passes check in their own transaction whether the
+ * database is adopted; if it isn't, they are refused and try again. The adopter appends the pending update again, deletes
+ * all other updates, and writes a new cluster identity and mark, all in one commit. A process may be killed before its commit.
  *
- * Assertions, when all have ended and somebody has adopted: what was pending is there once, what was combined no second
- * time, what writers enqueued once; and no pass has taken what the restored ids only seem to tell.
+ * Assertions when all processes have ended and one has adopted: the pending update counts once, the combined update counts
+ * no second time, and each update of a writer counts once. No pass has used the ids of the other database.
  *
- * Broken variants, one -D each: NO_LOCK (of two that adopt neither waits for the other), NO_SECOND_LOOK (who has waited for
- * the lock doesn't look again), NO_LOOK (writers don't look whether the database is adopted), PASS_FIRST (passes don't).
+ * Broken variants, one -D each: NO_LOCK (two adopters don't wait for each other), NO_SECOND_LOOK (an adopter that has
+ * waited for the lock doesn't check again), NO_LOOK (writers don't check), PASS_FIRST (passes don't check).
  */
 
 #define ADOPTERS 2
 #define WRITERS 2
 
 bool adopted = false;
-bool locked = false;      /* the table lineage, until the transaction ends */
-byte restored = 2;        /* rows with ids of the other database: the pending one and the combined one */
-byte anew = 0;            /* the pending update, written anew with an id of this database */
-byte written = 0;         /* by writers of this database */
-byte enqueued = 0;        /* told so by their commits */
-byte combined_pending = 0, combined_written = 0, combined_again = 0; /* how often a pass took these */
+bool locked = false;      /* an adopter has locked the table of the cluster identity until its transaction ends */
+byte restored = 2;        /* updates with ids of the other database: a pending and a combined one */
+byte anew = 0;            /* the pending update, appended again with an id of this database */
+byte written = 0;         /* updates of writers of this database */
+byte enqueued = 0;        /* updates whose commit a writer knows */
+byte combined_pending = 0, combined_written = 0, combined_again = 0; /* number of times that passes took these updates */
 byte ended = 0;
 
 proctype Adopter() {
@@ -39,9 +39,9 @@ proctype Adopter() {
      if
      :: looked -> skip
      :: !looked ->
-        mine = 1;                                 /* what is pending by the restored marks */
+        mine = 1;                                 /* the number of pending updates by the restored marks */
         if
-        :: d_step { anew = anew + mine; restored = 0; written = 0; adopted = true } /* truncates what was there before */
+        :: d_step { anew = anew + mine; restored = 0; written = 0; adopted = true } /* removes all earlier updates */
         :: skip                                   /* killed */
         fi
      fi;
@@ -62,7 +62,7 @@ proctype Writer() {
 #else
      if
      :: d_step { adopted -> written++; enqueued++ }; break
-     :: !adopted                                  /* refused: to be tried again */
+     :: !adopted                                  /* refused: the writer tries again */
      fi
 #endif
   :: else -> break

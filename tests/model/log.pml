@@ -1,23 +1,26 @@
 /*
- * The log of a queue's bucket: writers append, passes combine by snapshot, readers look twice, segments are retired.
+ * The log of a bucket: writers append updates, passes combine them by snapshots, readers read twice, segments are reclaimed.
  *
- * One key suffices: what matters is which transactions' updates its value holds. A set of transaction ids is a bit mask.
- * Each option of World's loop is what PostgreSQL makes atomic: to take a snapshot, a statement's look at the tables under
- * its snapshot, a commit. Who is killed rolls back; that is an option wherever somebody else could notice it.
+ * The model has one key. Its value is the set of transaction ids whose updates it includes, as a bit mask. Each option of
+ * World's loop is an atomic action of PostgreSQL: taking a snapshot, reading tables under a snapshot, or a commit. A killed
+ * process rolls back; this is an option wherever another process could see the difference.
  *
  * Assertions:
- *   - no pass takes an update that an earlier one took;
- *   - a pass starts from the values that the pass before it left (old = last new);
- *   - a reader in one transaction sees the same both times, and all that was committed before its snapshot;
- *   - what is consumed can be retired as soon as nobody's snapshot is older: new passes don't hold it up;
- *   - at any time the value, and what a pass that began now would take, are what is committed (none lost, none twice).
+ *   - no pass takes an update that an earlier pass took;
+ *   - a pass reads the value that the previous pass wrote (its old value is the last new value);
+ *   - a reader sees the same updates in both reads: all that were committed before its snapshot;
+ *   - a combined segment can be reclaimed as soon as no snapshot is older than the pass over it, even if new passes run;
+ *   - at each moment, the value and the updates that a new pass would take are the committed updates, each once.
  *
- * Broken variants, one -D each, which must be rejected: FROM_XMIN (a pass takes all ids from xmin(mark) on), FORGOTTEN
- * (it forgets the ids in progress in the mark), UNRESTRICTED (under read committed the statement isn't restricted to what
- * the mark sees), LATE_MARK (there the mark is taken after the statement), NO_KEY (the journal has no key: of two rivals
- * neither fails), EAGER (a segment is retired without a look at the snapshots), HASTY (a segment is retired when the newest
- * id, and not xmin, of the mark is beyond it), NEWEST_PASS (it waits for the newest pass to be seen by all, instead of the
- * first that has consumed it).
+ * Broken variants, one -D each, in which spin must find an error:
+ *   - FROM_XMIN: a pass takes all ids from the mark's xmin on;
+ *   - FORGOTTEN: a pass forgets the ids that were in progress at the mark;
+ *   - UNRESTRICTED: under read committed, the statement also takes updates that the mark doesn't see;
+ *   - LATE_MARK: under read committed, the mark is taken after the statement;
+ *   - NO_KEY: the journal has no unique key, so two concurrent passes both commit;
+ *   - EAGER: a segment is reclaimed although a snapshot is older;
+ *   - HASTY: a segment is reclaimed when the mark's newest id, instead of its xmin, is beyond the segment;
+ *   - NEWEST_PASS: reclaiming waits until all snapshots see the newest pass, instead of the first pass over the segment.
  */
 
 #ifndef WRITERS
@@ -43,15 +46,15 @@
 
 byte next = 1;            /* the next transaction id */
 short running = 0;        /* ids in progress, of writers and passes */
-short writing = 0;        /* those of writers */
+short writing = 0;        /* ids in progress, of writers only */
 short committed = 0;      /* ids of writers that have committed */
-short rows[RING];         /* ids whose updates a segment holds */
-byte writers = 0, passes = 0, readers = 0; /* so many were there */
+short rows[RING];         /* ids of the updates in each segment */
+byte writers = 0, passes = 0, readers = 0; /* numbers of those that have begun */
 
 typedef Version { short value; short seen; byte xmax; short open; byte tx };
-Version version[PASSES + 1]; /* what each pass has left: the value, its mark, its own id */
-byte last = 0;            /* the newest of them */
-byte claimed = PASSERS;   /* by whom the bucket is claimed */
+Version version[PASSES + 1]; /* after each pass: the value, the mark, the pass's own id */
+byte last = 0;            /* the newest version */
+byte claimed = PASSERS;   /* the pass that has locked the bucket; PASSERS: none */
 
 typedef Snapshot { bool held; short seen; byte xmax; short open; byte v };
 Snapshot snap[PASSERS + READERS];
@@ -59,9 +62,9 @@ Snapshot snap[PASSERS + READERS];
 mtype = { idle, began, marked, ran };
 typedef Pass { mtype at; bool rc; byte id; short taken; short seen; byte xmax; short open };
 Pass pass[PASSERS];
-short first[READERS];     /* what a reader has seen */
+short first[READERS];     /* the updates that a reader saw in its first read */
 
-/* scratch, empty between the options */
+/* temporary variables, reset after each option */
 byte i, j, k, v, s; short x; bool all, hit, needless;
 #define CLEAR i = 0; j = 0; k = 0; v = 0; s = 0; x = 0; all = false; hit = false; needless = false
 
@@ -78,7 +81,7 @@ inline xmin_of(result, xmax_, open_) {
   do :: result < xmax_ && !HAS(open_, result) -> result++ :: else -> break od
 }
 
-/* x := the ids in the segments that a pass reads: those of the ids in progress in the mark, and those from its end to until */
+/* x := the ids in the segments that a pass reads: segments of ids in progress at the mark, and of ids from its xmax on */
 inline read_segments(mark, until) {
   x = 0; s = 0;
   do
@@ -96,7 +99,7 @@ inline read_segments(mark, until) {
   od
 }
 
-/* x := the updates among x that the mark doesn't see */
+/* removes from x the updates that the mark sees */
 inline unseen(mark) {
 #ifdef FROM_XMIN
   xmin_of(j, version[mark].xmax, version[mark].open);
@@ -119,8 +122,8 @@ inline end_pass(p) {
 
 #define NEW_MARK(p) pass[p].seen = committed; pass[p].xmax = next; pass[p].open = running
 
-/* A pass p: one under repeatable read has its snapshot, which is the new mark, before the claim; one under read committed
- * takes the mark after the claim, and its statement's snapshot later still. Of two idle passers the first begins. */
+/* Pass p. Under repeatable read, it takes its snapshot, which is the new mark, before it locks the bucket. Under read
+ * committed, it takes the mark after the lock, and its statement's snapshot after the mark. */
 #define MAY_BEGIN(p) (pass[p].at == idle && passes < PASSES && (p == 0 || pass[0].at != idle))
 #define PASS(p) \
   :: d_step { MAY_BEGIN(p) -> passes++; take(p); NEW_MARK(p); pass[p].at = began } \
@@ -150,7 +153,7 @@ inline statement(p) {
   CLEAR
 }
 
-/* The commit. The key of the journal lets one pass follow another, and of two rivals one fails. */
+/* The commit of pass p. The unique key of the journal makes one of two concurrent passes fail. */
 inline publish(p) {
 #ifdef LATE_MARK
   if :: pass[p].rc -> NEW_MARK(p) :: else fi;
@@ -171,7 +174,7 @@ inline publish(p) {
   end_pass(p)
 }
 
-/* x := what a look under snapshot n shows */
+/* x := the updates that a reader sees under snapshot n */
 inline current(n) {
   read_segments(snap[n].v, snap[n].xmax);
   x = x & snap[n].seen;
@@ -185,14 +188,14 @@ inline current(n) {
   :: d_step { snap[PASSERS + r].held -> \
        current(PASSERS + r); assert(x == first[r]); release(PASSERS + r); first[r] = 0; CLEAR }
 
-/* Retires segment n if the last round that has begun in it is consumed, and everybody's snapshot sees that. */
+/* Reclaims segment n if its newest round is combined, and all snapshots see the pass that combined it. */
 #define RETIRE(n) \
   :: d_step { rows[n] != 0 -> retire(n); CLEAR }
 
 inline retire(n) {
   k = 0; j = 1;
   do :: j < next -> if :: SEGMENT(j) == n -> k = j / ROUND :: else fi; j++ :: else -> break od;
-  /* the first version that has all of round k behind it */
+  /* v := the first version whose mark is beyond round k */
   v = 1;
   do
   :: v <= last ->
@@ -234,7 +237,7 @@ inline retire(n) {
   fi
 }
 
-/* At any time: the newest value, and what a pass that began now would take. */
+/* Checks at each moment the newest value, and the updates that a new pass would take. */
 inline check() {
   read_segments(last, next);
   x = x & committed;
@@ -248,7 +251,7 @@ active proctype World() {
   d_step { version[0].xmax = 1; pass[0].at = idle; pass[1].at = idle };
 end:
   do
-  /* a writer draws its id, and appends; it may append later */
+  /* a writer gets its id and appends an update, now or later */
   :: d_step { writers < WRITERS -> writers++; running = running | BIT(next); writing = writing | BIT(next);
        rows[SEGMENT(next)] = rows[SEGMENT(next)] | BIT(next); next++ }
   :: d_step { writers < WRITERS -> writers++; running = running | BIT(next); writing = writing | BIT(next); next++ }
@@ -256,7 +259,7 @@ end:
   :: d_step { HAS(writing, n) -> \
        rows[SEGMENT(n)] = rows[SEGMENT(n)] | BIT(n); running = running & ~BIT(n); writing = writing & ~BIT(n); \
        committed = committed | BIT(n); check() } \
-  :: d_step { HAS(writing, n) -> /* what it appended nobody ever sees */ \
+  :: d_step { HAS(writing, n) -> /* a rollback: nobody sees the updates */ \
        rows[SEGMENT(n)] = rows[SEGMENT(n)] & ~BIT(n); running = running & ~BIT(n); writing = writing & ~BIT(n) }
   WRITER(1) WRITER(2) WRITER(3) WRITER(4) WRITER(5) WRITER(6) WRITER(7)
   PASS(0) PASS(1)

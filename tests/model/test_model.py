@@ -1,7 +1,7 @@
-"""The protocols as models: spin finds no fault in them, and finds one in each broken variant.
+"""Models of pgcombine's protocols for the model checker spin, which finds an error only in the broken variants.
 
-``log.pml`` is the protocol of the log, ``adopt.pml`` what happens in a database that was restored, ``handoff.pml`` the
-protocol of several servers.
+``log.pml`` models the log, ``adopt.pml`` post_restore in a restored database, and ``handoff.pml`` writes to several
+servers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ GET = {"HOMES": 1, "GET": 1, "FIRST": 0, "PROMPT": 1}
 
 
 def check(directory: Path, model: str = "log", fault: str | None = None, **settings: int) -> tuple[int, int]:
-    """Errors that spin finds, and the states that it has seen: all there are, unless it stopped at an error.
+    """Run spin, and return the number of errors and of visited states: all states, unless it stopped at an error.
 
-    A ``fault`` is found so soon that it isn't worth the compiler's best.
+    ``fault`` names a broken variant. Spin finds its error fast, so the compiler doesn't optimize.
     """
     spin, compiler = require_program("spin"), require_program("gcc")
     defined = [f"-D{name}={value}" for name, value in {**settings, **({fault: 1} if fault else {})}.items()]
@@ -43,26 +43,26 @@ def check(directory: Path, model: str = "log", fault: str | None = None, **setti
 
 
 @pytest.mark.parametrize("ring", [2, 3])
-def test_two_writers(tmp_path: Path, ring: int) -> None:
+def test_log_of_two_writers_has_no_error(tmp_path: Path, ring: int) -> None:
     errors, states = check(tmp_path, WRITERS=2, RING=ring)
     assert errors == 0
     assert states > 100_000
 
 
 @pytest.mark.parametrize("variant", BROKEN)
-def test_broken_variants_are_rejected(tmp_path: Path, variant: str) -> None:
+def test_broken_logs_have_an_error(tmp_path: Path, variant: str) -> None:
     errors, _ = check(tmp_path, fault=variant, WRITERS=2, RING=3)
     assert errors > 0
 
 
-def test_adoption(tmp_path: Path) -> None:
+def test_post_restore_has_no_error(tmp_path: Path) -> None:
     errors, states = check(tmp_path, "adopt")
     assert errors == 0
     assert states > 100_000
 
 
 @pytest.mark.parametrize("variant", ["NO_LOCK", "NO_SECOND_LOOK", "NO_LOOK", "PASS_FIRST"])
-def test_broken_adoptions_are_rejected(tmp_path: Path, variant: str) -> None:
+def test_broken_variants_of_post_restore_have_an_error(tmp_path: Path, variant: str) -> None:
     errors, _ = check(tmp_path, "adopt", variant)
     assert errors > 0
 
@@ -70,18 +70,18 @@ def test_broken_adoptions_are_rejected(tmp_path: Path, variant: str) -> None:
 @pytest.mark.parametrize(
     "world", [{"HOMES": 2}, {"HOMES": 1, "ASKING": 1}, {"WRITES": 2, "HOMES": 1, "FIRST": 0, "PROMPT": 1}, GET]
 )
-def test_handoff(tmp_path: Path, world: dict[str, int]) -> None:
+def test_handoff_has_no_error(tmp_path: Path, world: dict[str, int]) -> None:
     errors, states = check(tmp_path, "handoff", **world)
     assert errors == 0
     assert states > 1_000_000
 
 
 @pytest.mark.parametrize("variant", BROKEN_HANDOFF)
-def test_broken_handoffs_are_rejected(tmp_path: Path, variant: str) -> None:
+def test_broken_handoffs_have_an_error(tmp_path: Path, variant: str) -> None:
     errors, _ = check(tmp_path, "handoff", variant, HOMES=1)
     assert errors > 0
 
 
-def test_a_get_that_reads_another_server_than_it_asked_is_rejected(tmp_path: Path) -> None:
+def test_get_that_reads_an_unasked_server_has_an_error(tmp_path: Path) -> None:
     errors, _ = check(tmp_path, "handoff", "READ_ELSEWHERE", **GET)
     assert errors > 0

@@ -1,4 +1,4 @@
-"""No view for monitoring reads more than a few pages of the log, however much is pending."""
+"""The monitoring views read few pages of the log, even with a large backlog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATS = [
 ]
 
 
-def look(conn: psycopg.Connection, view: str) -> None:
+def read_view(conn: psycopg.Connection, view: str) -> None:
     conn.execute(sql.SQL("select * from {}").format(sql.Identifier("pgcombine", view))).fetchall()
 
 
@@ -25,18 +25,18 @@ def look(conn: psycopg.Connection, view: str) -> None:
 def backlog(conn: psycopg.Connection) -> int:
     make_queue(conn, buckets=4)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 400000) i")
-    conn.execute("select pg_stat_force_next_flush()")  # else what was read before is counted below
+    conn.execute("select pg_stat_force_next_flush()")  # excludes earlier reads from the counters
     return 400_000
 
 
 @pytest.mark.parametrize("view", STATS)
-def test_a_view_reads_few_updates(conn: psycopg.Connection, backlog: int, view: str) -> None:
+def test_view_reads_few_updates(conn: psycopg.Connection, backlog: int, view: str) -> None:
     with conn.transaction():
-        look(conn, view)
+        read_view(conn, view)
         assert one(conn, READ) < backlog / 40
 
 
-def test_counting_is_noticed(conn: psycopg.Connection, backlog: int) -> None:
+def test_view_that_counts_is_detected(conn: psycopg.Connection, backlog: int) -> None:
     with conn.transaction():
-        look(conn, "status")
+        read_view(conn, "status")
         assert one(conn, READ) >= backlog

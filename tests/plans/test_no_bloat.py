@@ -1,6 +1,6 @@
-"""A pass leaves nothing behind but values and a row of the journal: no rows in PostgreSQL's catalog, no dead ones.
+"""A pass writes only values and a row of the journal: no rows of PostgreSQL's catalog, and no dead rows elsewhere.
 
-At the rate of passes either would bloat tables that every pass reads, above all beside an old snapshot.
+Passes run so often that such rows would bloat tables that each pass reads, most of all beside an old snapshot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OWN = ("queue", "queue_column", "bucket", "combiner", "observer", "failure", "qu
 
 
 def versions(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
-    """Where each row of pgcombine's tables is, and who wrote it."""
+    """The position of each row of pgcombine's tables, and the id of the transaction that wrote the row."""
     return [
         row
         for table in OWN
@@ -28,14 +28,14 @@ def versions(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
 
 
 def new_rows(conn: psycopg.Connection) -> dict[str, int]:
-    """How many rows of PostgreSQL's catalog this transaction has written, in subtransactions, too."""
+    """The number of rows that this transaction and its subtransactions have written in each catalog table."""
     count = "select count(*) from {} where age(xmin) <= age(pg_current_xact_id()::xid)"
     return {table: one(conn, count.format(table)) for table in CATALOG}
 
 
 @pytest.mark.parametrize("limit", [1000, 5])
 def test_a_pass_makes_no_catalog_rows(conn: psycopg.Connection, limit: int) -> None:
-    """Also where it takes a slice of the keys, and beside an observer."""
+    """A pass over all updates or over a hash range, with an observer, writes no row of the catalog."""
     make_queue(conn, buckets=1, pass_limit=limit)
     audit(conn)
     add(conn, [(f"w{i}", 1) for i in range(60)])
@@ -45,7 +45,7 @@ def test_a_pass_makes_no_catalog_rows(conn: psycopg.Connection, limit: int) -> N
         assert taken > 0
         assert new_rows(conn) == dict.fromkeys(CATALOG, 0)
         conn.execute("create temporary table work (word text) on commit drop")
-        assert new_rows(conn)["pg_class"] > 0, "a temporary table would be seen"
+        assert new_rows(conn)["pg_class"] > 0, "the check misses a temporary table"
 
 
 def test_passes_write_none_of_the_rows_that_they_read(conn: psycopg.Connection, dsn: str) -> None:
@@ -61,9 +61,9 @@ def test_passes_write_none_of_the_rows_that_they_read(conn: psycopg.Connection, 
         add(conn, {word: 1})
         one(conn, "select updates from pgcombine.combine('wc')")
     assert versions(conn) == before
-    assert one(conn, "select count(*) from pgcombine.wc_updates") == 6, "updates are neither changed nor deleted"
+    assert one(conn, "select count(*) from pgcombine.wc_updates") == 6, "a pass has changed or deleted updates"
     dead = "select sum(pg_stat_get_dead_tuples(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     conn.execute("select pg_stat_force_next_flush()")
     assert one(conn, dead) == 0
     conn.execute("select pgcombine.pause('wc')")
-    assert versions(conn) != before, "a write is seen"
+    assert versions(conn) != before, "the check misses a write"

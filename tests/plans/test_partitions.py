@@ -1,4 +1,4 @@
-"""What statements touch: a key's partition, a bucket's pair, and no more."""
+"""Statements about a key or a bucket read only the partitions of that bucket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.servers import Server
 
 @pytest.fixture(scope="module")
 def wc(server: Server) -> Iterator[psycopg.Connection]:
-    """A queue with many values and some pending updates; the tests change little of it."""
+    """A queue with many values and some pending updates, which the module's tests share."""
     with server.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn, buckets=8)
         conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 40000) i")
@@ -27,14 +27,14 @@ def wc(server: Server) -> Iterator[psycopg.Connection]:
 
 
 def every(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The plan's nodes."""
+    """Yield all nodes of a plan."""
     yield plan
     for below in plan.get("Plans", []):
         yield from every(below)
 
 
 def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
-    """The queue's partitions that the plan of a statement reads or writes, down to the bucket's number."""
+    """The partitions in the plan of a statement, named up to the bucket's number."""
     row = conn.execute(sql.SQL("explain (format json) {}").format(sql.SQL(statement)), parameters).fetchone()
     assert row is not None
     nodes = every(row[0][0]["Plan"])
@@ -69,18 +69,18 @@ def test_values_are_found_by_their_primary_key(wc: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("bucket", [0, 7])
-def test_a_pass_touches_its_pair_of_tables(wc: psycopg.Connection, bucket: int) -> None:
+def test_plan_of_a_pass_has_only_the_buckets_partitions(wc: psycopg.Connection, bucket: int) -> None:
     assert tables(wc, pass_of(wc, bucket)) == pair(bucket)
 
 
-def test_a_pass_locks_its_pair_of_tables(wc: psycopg.Connection) -> None:
-    """No generic plan on a parent, which would lock all partitions."""
+def test_pass_locks_only_the_buckets_partitions(wc: psycopg.Connection) -> None:
+    """PostgreSQL doesn't use a generic plan for passes: such a plan would lock all partitions."""
     locked = """
         select distinct substring(c.relname from '^wc_(?:updates|values)(?:_b\\d{4})?')
         from pg_locks l join pg_class c on c.oid = l.relation
         where l.pid = pg_backend_pid() and c.relname ~ '^wc_(updates|values)'
     """
-    for _ in range(7):  # a plan that is cached turns generic after the fifth
+    for _ in range(7):  # after five runs, PostgreSQL may use a generic plan for a prepared statement
         with wc.transaction():
             wc.execute("select pgcombine.combine('wc', 3)")
             found = {name for (name,) in wc.execute(locked).fetchall()}

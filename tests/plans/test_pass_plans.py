@@ -1,4 +1,4 @@
-"""What a pass and a look at one key touch: one partition of each table, and no more rows than they need."""
+"""A pass, and a read of one key, access one partition of each table, and only the rows that they need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 
 
 
 def tables_of_queue(conn: psycopg.Connection, pid: int, queue: str = "wc") -> list[str]:
-    """The queue's partitions that the session holds locks on, down to the bucket's number."""
+    """The queue's partitions on which a session has locks, named up to the bucket's number."""
     found = conn.execute(LOCKED, (pid, f"{queue}_")).fetchall()
     return sorted(table.removeprefix(f"{queue}_") for (table,) in found)
 
@@ -32,18 +32,18 @@ def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def explain(conn: psycopg.Connection, statement: str, *, analyze: bool = False) -> list[dict[str, Any]]:
-    """The nodes of the statement's plan; with ``analyze`` it is run, too."""
+    """The nodes of a statement's plan. With ``analyze``, the statement runs."""
     options = "format json, analyze, timing off" if analyze else "format json"
     return nodes(one(conn, f"explain ({options}) {statement}")[0]["Plan"])
 
 
 def tables_read(plan: list[dict[str, Any]]) -> set[str]:
-    """The queue's own, down to the bucket's number; looking into the catalog costs little."""
+    """The tables of the queue in a plan, named up to the bucket's number."""
     found = {node["Relation Name"] for node in plan if re.match("wc_(updates|values)", node.get("Relation Name", ""))}
     return {re.sub(r"_s\d+$", "", table) for table in found}
 
 
-def test_a_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
+def test_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=16)
     add(conn, {word_in(conn, 5): 1, word_in(conn, 6): 1})
     with psycopg.connect(dsn) as psql:
@@ -54,8 +54,8 @@ def test_a_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn:
             psql.rollback()
 
 
-def test_the_tenth_pass_of_a_worker_locks_no_more(conn: psycopg.Connection, dsn: str) -> None:
-    """No generic plan: a prepared statement's would lock every partition."""
+def test_tenth_pass_of_a_worker_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
+    """PostgreSQL doesn't use a generic plan for a worker's passes: such a plan would lock all partitions."""
     make_queue(conn, buckets=16)
     word = word_in(conn, 5)
     with open_connection(dsn) as worker:
@@ -86,14 +86,14 @@ def test_a_bounded_pass_locks_one_partition_of_each_table(conn: psycopg.Connecti
 
 
 def big(conn: psycopg.Connection, keys: int = 200_000) -> str:
-    """A queue of 4 buckets with many values; returns a word in bucket 1."""
+    """Create a queue of 4 buckets with many values, and return a word in bucket 1."""
     make_queue(conn, buckets=4)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, %s) i", (keys,))
     conn.execute("analyze pgcombine.wc_values")
     return word_in(conn, 1)
 
 
-def test_a_small_pass_does_not_read_big_values(conn: psycopg.Connection) -> None:
+def test_small_pass_reads_few_values(conn: psycopg.Connection) -> None:
     word = big(conn)
     add(conn, {word: 1})
     plan = explain(conn, pass_of(conn, 1), analyze=True)
@@ -104,8 +104,8 @@ def test_a_small_pass_does_not_read_big_values(conn: psycopg.Connection) -> None
     assert all(node["Actual Rows"] * node["Actual Loops"] <= 1 for node in touched)
 
 
-def test_the_pass_itself_reads_few_values(conn: psycopg.Connection) -> None:
-    """As combine runs it: whatever it plans, the counters of the table tell."""
+def test_combine_scans_no_values(conn: psycopg.Connection) -> None:
+    """The table's counters show that combine itself scans no values sequentially, not only the explained plan."""
     word = big(conn)
     for updates in ({word: 1}, {word_in(conn, 1, start=1000 * i): 1 for i in range(50)}):
         add(conn, updates)
@@ -115,8 +115,8 @@ def test_the_pass_itself_reads_few_values(conn: psycopg.Connection) -> None:
             assert one(conn, scans) == 0
 
 
-def test_a_big_pass_may_read_all_values(conn: psycopg.Connection) -> None:
-    """The other way round: a pass over most keys isn't a loop of index look-ups."""
+def test_large_pass_joins_all_values(conn: psycopg.Connection) -> None:
+    """A pass over most keys joins all values instead of looking up each key in the index."""
     big(conn, 20_000)
     conn.execute("insert into pgcombine.wc_updates select word, 1 from pgcombine.wc_values")
     plan = explain(conn, pass_of(conn, 1))
@@ -124,8 +124,8 @@ def test_a_big_pass_may_read_all_values(conn: psycopg.Connection) -> None:
     assert {bucket_of(table) for table in tables_read(plan)} == {1}
 
 
-def test_few_updates_by_old_statistics_read_few_values(conn: psycopg.Connection) -> None:
-    """The statistics of the updates are those of a backlog long gone; the pass is planned for what is there."""
+def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None:
+    """Old statistics of a large backlog don't affect the plan: the pass counts the updates that it takes."""
     big(conn)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_updates")
@@ -137,7 +137,7 @@ def test_few_updates_by_old_statistics_read_few_values(conn: psycopg.Connection)
         "pgcombine_internal.run_pass('wc', 1, range_mask => 0, hash_range => 0)",
     ):
         add(conn, dict.fromkeys(words, 1))
-        conn.execute("select pg_stat_force_next_flush()")  # else what was read before is counted below
+        conn.execute("select pg_stat_force_next_flush()")  # excludes earlier reads from the counters
         with conn.transaction():
             assert one(conn, f"select keys from {call}") == len(words)  # noqa: S608
             assert one(conn, scans) == 0
@@ -147,10 +147,10 @@ PLANNER = "select jsonb_object_agg(name, setting) from pg_settings where name ~ 
 
 
 @pytest.mark.parametrize("python", [False, True], ids=["sql", "python"])
-def test_observers_and_combiners_run_under_the_planners_own_settings(
+def test_observers_and_combiners_run_with_default_planner_settings(
     conn: psycopg.Connection, dsn: str, python: bool
 ) -> None:
-    """What the pass does for its own plan would make plans of statements that they run a thousand times worse."""
+    """A pass changes planner settings only for its own statement, not for those of observers and combiners."""
     conn.execute(
         f"""
         create table public.seen (at text, settings jsonb);
@@ -166,7 +166,7 @@ def test_observers_and_combiners_run_under_the_planners_own_settings(
         """
     )
     make_queue(conn, value=["n bigint public.larger"], delete_when=None, buckets=1)
-    conn.execute("truncate public.seen")  # the combiner was tried
+    conn.execute("truncate public.seen")  # create_queue has called the combiner on samples
     conn.execute("select pgcombine.add_observer('wc', 'look', 'select public.saw(''observer'') from changes')")
     observers = NO_OBSERVERS
     if python:
@@ -190,8 +190,8 @@ def test_observers_and_combiners_run_under_the_planners_own_settings(
 
 
 @pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v int[] array_union"])
-def test_a_small_pass_is_not_worth_compiling(conn: psycopg.Connection, value: str) -> None:
-    """With jit=on, PostgreSQL's default, a plan that seems dear is compiled at each pass."""
+def test_small_pass_is_not_compiled(conn: psycopg.Connection, value: str) -> None:
+    """PostgreSQL compiles plans with a high cost estimate (jit = on). A small pass must stay below the limit."""
     make_queue(conn, key=["k int"], value=[value], delete_when=None, buckets=1)
     update = "jsonb_build_object('a', i, 'b', jsonb_build_object('c', i))" if "jsonb" in value else "array[i]"
     for _ in range(2):
@@ -212,7 +212,7 @@ def test_current_with_a_key_reads_one_partition_of_each(conn: psycopg.Connection
 
 
 def test_current_with_a_parameter_reads_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
-    """At run time at the latest, and without locks on the other partitions where the plan is a custom one."""
+    """With a parameter instead of a constant, the read locks only the partition of the key, too."""
     word = big(conn)
     with psycopg.connect(dsn) as reader:
         reader.execute("select n from pgcombine.wc_current where word = %s", (word,))
@@ -230,7 +230,7 @@ def test_current_locks_one_partition_of_each(conn: psycopg.Connection, dsn: str)
     assert len(locked) == 2
 
 
-def test_current_with_several_key_columns(conn: psycopg.Connection) -> None:
+def test_current_with_several_key_columns_reads_one_partition_of_each(conn: psycopg.Connection) -> None:
     make_queue(conn, key=["word text", "day date"], buckets=4)
     statement = "select n from pgcombine.wc_current where word = 'a' and day = '2024-02-29'"
     read = {table for table in tables_read(explain(conn, statement)) if "_updates_" in table or "_values_" in table}
@@ -239,7 +239,7 @@ def test_current_with_several_key_columns(conn: psycopg.Connection) -> None:
 
 
 def segments(conn: psycopg.Connection) -> set[str]:
-    """The tables of the log that this transaction has read."""
+    """The segments of the log that this transaction has read."""
     found = conn.execute(
         "select relid::regclass::text from pg_stat_xact_user_tables "
         "where relname ~ '_updates_.*_s[0-9]+$' and seq_scan > 0"
@@ -247,15 +247,15 @@ def segments(conn: psycopg.Connection) -> set[str]:
     return {table for (table,) in found}
 
 
-def test_a_pass_reads_the_segments_of_its_interval_alone(conn: psycopg.Connection, dsn: str) -> None:
-    """Those of the ids since the last pass, and of those that were in progress then."""
+def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, dsn: str) -> None:
+    """A pass reads the segments of the ids since the last mark, and of transactions that were open at that mark."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 6, alter segments set default 2")
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     names = {n: f"pgcombine.wc_updates_b0001_s{n}" for n in (0, 1)}
 
     def round_of(new: int | None = None) -> int:
-        """The segment of the newest id, begun if told."""
+        """The number of the newest id's segment. With ``new``, use up ids until that segment begins."""
         while new is not None and one(conn, "select txid_current() >> 6 & 1") != new:
             pass
         return one(conn, "select txid_current() >> 6 & 1")
@@ -267,7 +267,7 @@ def test_a_pass_reads_the_segments_of_its_interval_alone(conn: psycopg.Connectio
 
     first = round_of()
     round_of(1 - first)
-    first = 1 - first  # at its beginning
+    first = 1 - first  # its round has just begun
     add(conn, {word: 1})
     reads()
     add(conn, {word: 1})
@@ -278,7 +278,7 @@ def test_a_pass_reads_the_segments_of_its_interval_alone(conn: psycopg.Connectio
         add(conn, {word: 1})
         assert reads() == set(names.values())
         add(conn, {word: 1})
-        assert reads() == set(names.values())  # one is open in the other
+        assert reads() == set(names.values())  # the open transaction's id is in the other segment
         writer.commit()
     assert reads() == set(names.values())
     add(conn, {word: 1})
@@ -297,11 +297,11 @@ def test_current_reads_the_journal_once(conn: psycopg.Connection) -> None:
         assert not [node for node in plan if node.get("Relation Name") == "pass"]
 
 
-def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> None:
+def test_expiry_reads_only_its_pages(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_values")
-    conn.execute("select pgcombine.set_expiry('wc', 'n >= 200000')")  # by the statistics few have expired
+    conn.execute("select pgcombine.set_expiry('wc', 'n >= 200000')")  # by the statistics, few keys meet the condition
     plan = explain(conn, pass_of(conn, 0, page=1024), analyze=True)
     read = [node for node in plan if node.get("Relation Name") == "wc_values_b0000" and "Scan" in node["Node Type"]]
     reads = [node for node in read if node["Actual Loops"]]
@@ -309,8 +309,8 @@ def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> Non
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
 
-@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])  # by the statistics all are kept, or none is
-def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, expire_when: str) -> None:
+@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])  # by the statistics, all keys meet it, or none
+def test_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, expire_when: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")
     conn.execute("analyze pgcombine.wc_values")

@@ -1,4 +1,4 @@
-"""Enqueue and read in the caller's own transaction, whatever the caller's connection is."""
+"""CombineQueue's methods run in the caller's transaction, on connections of psycopg, SQLAlchemy and asyncpg."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: s
 
 
 @pytest.mark.parametrize("opened", SYNC)
-def test_savepoint_takes_its_updates_along(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+def test_savepoint_rolls_back_its_updates(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
     with opened(dsn) as caller:
         WC.enqueue(caller, [("kept", 1)])
         with pytest.raises(ZeroDivisionError), savepoint(caller):  # noqa: PT012
@@ -77,7 +77,7 @@ def test_savepoint_takes_its_updates_along(dsn: str, conn: psycopg.Connection, w
 
 
 @pytest.mark.parametrize("opened", SYNC)
-def test_what_was_not_committed_is_gone(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
     class BrokenError(Exception):
         pass
 
@@ -88,7 +88,7 @@ def test_what_was_not_committed_is_gone(dsn: str, conn: psycopg.Connection, wc: 
 
 
 @pytest.mark.parametrize("opened", SYNC)
-def test_errors_are_those_of_the_library(dsn: str, wc: str, opened: Opened) -> None:
+def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Opened) -> None:
     with opened(dsn) as caller:
         for bad, message in [
             ({"wrod": "fluo"}, 'no column "wrod"'),
@@ -122,7 +122,7 @@ def test_session_enqueues_with_the_rows_that_it_inserts(dsn: str, conn: psycopg.
     assert current(conn) == {"fluo": 1}
 
 
-def test_connection_of_an_autocommit_engine(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+def test_enqueue_commits_on_an_autocommit_engine(dsn: str, conn: psycopg.Connection, wc: str) -> None:
     with alchemy_connection(dsn, isolation_level="AUTOCOMMIT") as connection:
         WC.enqueue(connection, FLUO)
         assert current(conn) == {"fluo": 4, "spark": 2}
@@ -130,7 +130,7 @@ def test_connection_of_an_autocommit_engine(dsn: str, conn: psycopg.Connection, 
 
 def test_enqueue_in_autocommit_is_one_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n bigint sum", "c bigint count"], delete_when=None)
-    # the two forms of rows are two COPY statements
+    # updates with different columns need two COPY statements
     with pytest.raises(InvalidUpdateError):
         WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2, "c": "many"}])
     assert rows(conn, "wc_pending") == []
@@ -162,7 +162,7 @@ def test_pipeline_mode_is_refused(dsn: str, conn: psycopg.Connection, wc: str) -
     run(main)
 
 
-def test_what_is_no_connection_is_refused() -> None:
+def test_unknown_connections_are_refused() -> None:
     with pytest.raises(ConfigError, match="str is no connection that pgcombine knows"):
         WC.enqueue("postgresql:///", [])  # type: ignore[call-overload]
     engine = sa.create_engine("sqlite://")
@@ -213,7 +213,7 @@ def test_enqueue_joins_the_asynchronous_transaction(
 
 
 @pytest.mark.parametrize("opened", ASYNC)
-def test_asynchronous_errors_are_those_of_the_library(dsn: str, wc: str, opened: AsyncOpened) -> None:
+def test_asynchronous_errors_have_pgcombines_classes(dsn: str, wc: str, opened: AsyncOpened) -> None:
     async def main() -> None:
         async with opened(dsn) as caller:
             with pytest.raises(InvalidUpdateError, match='no column "wrod"'):
@@ -233,7 +233,7 @@ def test_asynchronous_errors_are_those_of_the_library(dsn: str, wc: str, opened:
 
 
 @pytest.mark.parametrize("opened", ASYNC)
-def test_life_of_a_queue_asynchronously(dsn: str, conn: psycopg.Connection, opened: AsyncOpened) -> None:
+def test_asynchronous_caller_creates_and_drops_a_queue(dsn: str, conn: psycopg.Connection, opened: AsyncOpened) -> None:
     queue = CombineQueue("life", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=2)
 
     async def main() -> None:
@@ -253,8 +253,8 @@ def test_life_of_a_queue_asynchronously(dsn: str, conn: psycopg.Connection, open
     assert rows(conn, "queue") == []
 
 
-def test_synchronous_session_of_an_asynchronous_one(dsn: str, conn: psycopg.Connection, wc: str) -> None:
-    """As in ``run_sync`` and in ORM events."""
+def test_enqueue_accepts_the_session_behind_an_asynchronous_one(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    """``run_sync`` and ORM events give a function the synchronous session behind an asynchronous one."""
 
     async def main() -> None:
         async with async_alchemy_session(dsn) as session:
@@ -273,8 +273,8 @@ def test_synchronous_session_of_an_asynchronous_one(dsn: str, conn: psycopg.Conn
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
-def test_values_of_all_kinds_by_either_way(dsn: str, conn: psycopg.Connection, driver: str) -> None:
-    """Over a driver that isn't psycopg, updates travel as JSON; nothing may get lost on the way."""
+def test_drivers_keep_values_of_all_types(dsn: str, conn: psycopg.Connection, driver: str) -> None:
+    """psycopg sends updates by COPY, other drivers as JSON. Values of all types must arrive unchanged by both."""
     queue = CombineQueue(
         "kinds",
         key=["u uuid", "d date", "b bytea", "ok boolean"],
@@ -305,7 +305,7 @@ def test_values_of_all_kinds_by_either_way(dsn: str, conn: psycopg.Connection, d
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
-def test_column_names_that_statements_stumble_over(dsn: str, conn: psycopg.Connection, driver: str) -> None:
+def test_column_names_may_contain_percent_and_colon(dsn: str, conn: psycopg.Connection, driver: str) -> None:
     queue = CombineQueue("odd", key=['"a%s:b" text', '"Käse %" bigint'], value=['":n" numeric sum'], buckets=2)
 
     async def main() -> None:
@@ -319,7 +319,7 @@ def test_column_names_that_statements_stumble_over(dsn: str, conn: psycopg.Conne
     assert queue.get(conn, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
 
 
-def test_more_updates_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+def test_enqueue_splits_many_updates(dsn: str, conn: psycopg.Connection, wc: str) -> None:
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.enqueue(caller, ((f"w{i % 7}", 1) for i in range(2500))) == 2500
@@ -327,5 +327,5 @@ def test_more_updates_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: 
 
     run(main)
     assert sum(current(conn).values()) == 2500
-    drain(url(dsn), "wc", timeout=60)  # the URL that SQLAlchemy has does here as well
+    drain(url(dsn), "wc", timeout=60)  # drain also accepts a URL of SQLAlchemy
     assert sum(values(conn).values()) == 2500

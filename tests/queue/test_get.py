@@ -1,4 +1,4 @@
-"""``get`` of many keys at once, and of keys that are nearly those that are there."""
+"""``get`` of many keys, and of keys that differ little from existing ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MANY = 10_000
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("key", [["a bigint"], ["a bigint", "b text"]])
-def test_many_keys(conn: psycopg.Connection, key: list[str]) -> None:
-    """Looked up in a hash table: compared one by one, these would take hours."""
+def test_get_finds_many_keys_fast(conn: psycopg.Connection, key: list[str]) -> None:
+    """get joins the wanted keys by hash: a comparison of each pair would take hours."""
     queue = CombineQueue("many", key=key, value=["n bigint sum"])
     queue.create(conn)
 
@@ -35,13 +35,13 @@ def test_many_keys(conn: psycopg.Connection, key: list[str]) -> None:
     conn.execute("select pgcombine.combine('many', b) from generate_series(0, 3) b")
     queue.enqueue(conn, rows(MANY // 2))
     wanted = [key_of(i) for i in range(MANY // 4, MANY // 4 + MANY)]
-    if len(key) == 2:  # of columns that are there, but not together
+    if len(key) == 2:  # keys whose columns exist in different keys
         wanted += [(i, f"b{(i + 1) % 7}") for i in range(100)]
     found = queue.get(conn, [*wanted, *wanted[:10]])
     assert found == {key_of(i): 2 if MANY // 2 <= i < MANY else 1 for i in range(MANY // 4, MANY // 4 + MANY)}
 
 
-NEARLY: dict[str, tuple[Any, list[Any]]] = {  # a key that is there, and others that aren't
+SIMILAR: dict[str, tuple[Any, list[Any]]] = {  # by type: a key that exists, and keys that don't
     "varchar(5)": ("12345", ["123456", "1234", "12345 "]),
     "char(3)": ("abc", ["abcd", "ab"]),
     "numeric(10,2)": (Decimal("1.01"), [Decimal("1.014"), Decimal("1.006"), Decimal(10) ** 20]),
@@ -60,20 +60,20 @@ NEARLY: dict[str, tuple[Any, list[Any]]] = {  # a key that is there, and others 
 
 
 @pytest.mark.parametrize("columns", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("type_", NEARLY)
-def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, type_: str, columns: int) -> None:
+@pytest.mark.parametrize("type_", SIMILAR)
+def test_get_neither_cuts_nor_rounds_keys(conn: psycopg.Connection, type_: str, columns: int) -> None:
     conn.execute("create domain positive as integer check (value > 0)")
     conn.execute("create type color as enum ('red', 'green', 'blue')")
     key = [f"k {type_}", "other text"][:columns]
     queue = CombineQueue("nearly", key=key, value=["n bigint sum"], buckets=2)
     queue.create(conn)
-    there, others = NEARLY[type_]
+    there, others = SIMILAR[type_]
 
     def full(part: Any) -> Any:
         return part if columns == 1 else (part, "x")
 
     queue.enqueue(conn, [(there, "x", 1) if columns == 2 else (there, 1)])
-    for _ in range(2):  # pending, then combined
+    for _ in range(2):  # first with a pending update, then with a value
         assert queue.get(conn, [full(there), *map(full, others)]) == {full(there): 1}
         assert queue.get(conn, [full(other) for other in others]) == {}
         for other in others:
@@ -81,7 +81,7 @@ def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, 
         conn.execute("select pgcombine.combine('nearly', b) from generate_series(0, 1) b")
 
 
-def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
+def test_get_needs_a_list_of_keys(conn: psycopg.Connection) -> None:
     words = CombineQueue("words", key=["word text"], value=["n bigint sum"])
     words.create(conn)
     for key in ("fluo", 1):
@@ -99,7 +99,7 @@ def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
     ("wanted", "near"),
     [("post_view", "post_views"), ("postviews", "post_views"), ("wrods", "words"), ("post", "posters"), ("x", None)],
 )
-def test_a_queue_that_does_not_exist_has_a_near_one(conn: psycopg.Connection, wanted: str, near: str | None) -> None:
+def test_error_suggests_a_similar_queue_name(conn: psycopg.Connection, wanted: str, near: str | None) -> None:
     for name in ("words", "post_views", "posters", "p"):
         CombineQueue(name, key=["word text"], value=["n bigint sum"]).create(conn)
     hint = f'did you mean "{near}"?' if near else "select queue from pgcombine.queue lists them"
@@ -122,7 +122,7 @@ def test_a_queue_that_does_not_exist_has_a_near_one(conn: psycopg.Connection, wa
     ],
 )
 @pytest.mark.parametrize("columns", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_keys_that_python_has_no_hash_for(
+def test_get_returns_unhashable_keys_in_a_hashable_form(
     conn: psycopg.Connection, type_: str, key: Any, others: list[Any], shown: Any, columns: int
 ) -> None:
     queue = CombineQueue("q", key=[f"a {type_}", "b int"][:columns], value=["n bigint sum"])
@@ -136,7 +136,7 @@ def test_keys_that_python_has_no_hash_for(
     assert queue.get(conn, queue.get(conn, wanted)) == queue.get(conn, wanted[:1])
 
 
-def test_a_composite_beside_another_column(conn: psycopg.Connection) -> None:
+def test_get_accepts_a_composite_key_column(conn: psycopg.Connection) -> None:
     conn.execute("create type place as (x int, y text)")
     queue = CombineQueue("places", key=["at place", "day int"], value=["n bigint sum"])
     queue.create(conn)

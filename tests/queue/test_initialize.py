@@ -1,4 +1,4 @@
-"""``initialize``: values straight into a queue, past updates and observers, all or nothing."""
+"""``initialize`` writes values into a queue without updates or observers, and writes all of them or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def values(conn: psycopg.Connection) -> list[tuple[str, int]]:
     return conn.execute("select word, n from pgcombine.wc_values order by 1").fetchall()
 
 
-def test_values_without_updates_or_changes(wc: psycopg.Connection) -> None:
+def test_initialize_writes_values_without_updates_or_changes(wc: psycopg.Connection) -> None:
     wc.execute("create table audit (word text, old_n bigint, new_n bigint)")
     wc.execute(
         "select pgcombine.add_observer('wc', 'audit', 'insert into audit select word, old_n, new_n from changes')"
@@ -42,7 +42,7 @@ def test_values_without_updates_or_changes(wc: psycopg.Connection) -> None:
     assert WC.verify(wc) == []
 
 
-def test_a_queue_that_is_not_empty(wc: psycopg.Connection) -> None:
+def test_queue_with_values_is_refused_without_force(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("a", 1)])
     with pytest.raises(QueueNotEmptyError, match="isn't empty"):
         WC.initialize(wc, [("b", 1)])
@@ -65,20 +65,20 @@ def test_a_queue_that_is_not_empty(wc: psycopg.Connection) -> None:
         ([{"word": "a", "m": 1}], 'no column "m"'),
     ],
 )
-def test_rows_that_do_not_fit(wc: psycopg.Connection, rows: list[tuple[object, ...]], message: str) -> None:
+def test_rows_that_do_not_fit_are_refused(wc: psycopg.Connection, rows: list[tuple[object, ...]], message: str) -> None:
     with pytest.raises(InvalidUpdateError, match=message):
         WC.initialize(wc, rows)
     assert values(wc) == []
 
 
-def test_in_the_callers_transaction(wc: psycopg.Connection) -> None:
+def test_initialize_rolls_back_with_the_caller(wc: psycopg.Connection) -> None:
     with wc.transaction(force_rollback=True):
         WC.initialize(wc, [("a", 1)])
         assert values(wc) == [("a", 1)]
     assert values(wc) == []
 
 
-def test_passes_wait_and_enqueues_go_on(wc: psycopg.Connection, dsn: str) -> None:
+def test_initialize_blocks_passes_but_not_enqueues(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as loader:
         WC.initialize(loader, [("a", 1)])
         WC.enqueue(wc, [("a", 1)])
@@ -88,7 +88,7 @@ def test_passes_wait_and_enqueues_go_on(wc: psycopg.Connection, dsn: str) -> Non
     assert values(wc) == [("a", 2)]
 
 
-def test_refused(wc: psycopg.Connection, dsn: str) -> None:
+def test_unknown_queue_and_isolation_level_are_refused(wc: psycopg.Connection, dsn: str) -> None:
     with pytest.raises(QueueNotFoundError):
         CombineQueue("nope").initialize(wc, [("a", 1)])
     with psycopg.connect(dsn) as other:
@@ -97,7 +97,7 @@ def test_refused(wc: psycopg.Connection, dsn: str) -> None:
             WC.initialize(other, [("a", 1)])
 
 
-def test_command(wc: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_command_initializes(wc: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     file = tmp_path / "values.csv"
     file.write_text("word,n\na,1\nb,2\na,3\n")
     double = run_cli("initialize", "wc", file, "--dsn", dsn)
@@ -114,7 +114,7 @@ def test_command(wc: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     assert values(wc) == [("a", 1), ("b", 2), ("c", 3)]
 
 
-def test_interrupted_nothing_is_loaded(wc: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_killed_command_loads_nothing(wc: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     import os
 
     fifo = tmp_path / "values.jsonl"

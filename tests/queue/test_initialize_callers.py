@@ -1,4 +1,4 @@
-"""``initialize`` in the caller's own transaction, whatever the caller's connection is, asynchronous ones included."""
+"""``initialize`` runs in the caller's transaction, on synchronous and asynchronous connections of all drivers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wc(conn: psycopg.Connection) -> str:
 
 
 async def done(result: Any) -> Any:
-    """What a call on any caller gives in the end."""
+    """Await the result of a call if it is awaitable."""
     return await result if inspect.isawaitable(result) else result
 
 
@@ -52,7 +52,7 @@ def run(main: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("opened", each_nth(5, EACH))
-def test_it_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
+def test_initialize_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             await done(WC.initialize(caller, [("a", 1)]))
@@ -96,10 +96,10 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 @embedded_only
 @SOME
 @pytest.mark.parametrize("case", WRONG)
-def test_nothing_is_loaded_and_the_transaction_goes_on(
+def test_wrong_rows_load_nothing_and_keep_the_transaction(
     dsn: str, conn: psycopg.Connection, wc: str, opened: Any, case: str
 ) -> None:
-    """Also where a first portion was there already, and where the caller catches the error and commits."""
+    """If a row is wrong after others were written, none is loaded, and the caller can commit its other statements."""
     made, error, message = WRONG[case]
 
     async def main() -> None:
@@ -114,7 +114,7 @@ def test_nothing_is_loaded_and_the_transaction_goes_on(
 
 
 @SOME
-def test_unknown_queue(dsn: str, opened: Any) -> None:
+def test_unknown_queue_is_refused(dsn: str, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             with pytest.raises(QueueNotFoundError):
@@ -123,7 +123,7 @@ def test_unknown_queue(dsn: str, opened: Any) -> None:
     run(main)
 
 
-def test_in_autocommit_it_is_one_transaction(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+def test_initialize_in_autocommit_is_one_transaction(dsn: str, conn: psycopg.Connection, wc: str) -> None:
     async def main() -> None:
         async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as caller:
             with pytest.raises(ZeroDivisionError):
@@ -135,7 +135,7 @@ def test_in_autocommit_it_is_one_transaction(dsn: str, conn: psycopg.Connection,
     run(main)
 
 
-def test_more_rows_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+def test_initialize_splits_many_rows(dsn: str, conn: psycopg.Connection, wc: str) -> None:
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.initialize(caller, ((f"w{i}", 1) for i in range(2500))) == 2500

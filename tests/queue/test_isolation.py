@@ -1,4 +1,7 @@
-"""A queue in a database whose default isolation level is another one: who works on it says which level is needed."""
+"""A queue in a database whose default isolation level is not read committed.
+
+pgcombine's own sessions choose their level. SQL functions that need read committed refuse another level.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="
 
 @pytest.fixture(params=["serializable", pytest.param("repeatable read", marks=pytest.mark.slow)])
 def conn(dsn: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
-    """A user's connection to a database with such a default; sessions that are opened later have it, too."""
+    """Set the database's default isolation level, and connect as a user. Later sessions have that default, too."""
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute(
             sql.SQL("alter database {} set default_transaction_isolation = {}").format(
@@ -38,7 +41,7 @@ def conn(dsn: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connectio
 
 
 @pytest.mark.slow
-def test_the_life_of_a_queue_by_the_command_line(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_commands_work(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     def run(*arguments: object) -> str:
         done = run_cli(*arguments, "--dsn", dsn)
         assert (done.returncode, done.stderr) == (0, ""), arguments
@@ -64,8 +67,8 @@ def test_the_life_of_a_queue_by_the_command_line(conn: psycopg.Connection, dsn: 
     run("db", "check")
 
 
-def test_the_life_of_a_queue_in_python(conn: psycopg.Connection, dsn: str) -> None:
-    """On a connection of the user's, in autocommit: calls that need read committed begin their own transaction so."""
+def test_methods_work_in_autocommit(conn: psycopg.Connection, dsn: str) -> None:
+    """On a user's autocommit connection, calls that need read committed begin a transaction with that level."""
     WC.create(conn)
     WC.initialize(conn, [("a", 1)])
     conn.execute("create table docs (word text)")
@@ -81,11 +84,11 @@ def test_the_life_of_a_queue_in_python(conn: psycopg.Connection, dsn: str) -> No
         conn.transaction(),
         pytest.raises(InvalidDefinitionError, match="begin transaction isolation level read committed"),
     ):
-        WC.rebucket(conn, 4)  # in the caller's own transaction the caller has to say so
+        WC.rebucket(conn, 4)  # in the caller's transaction, the caller must set the level
     WC.drop(conn)
 
 
-def test_the_life_of_a_queue_in_psql(conn: psycopg.Connection, dsn: str) -> None:
+def test_sql_functions_refuse_the_level(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -104,8 +107,8 @@ def test_the_life_of_a_queue_in_psql(conn: psycopg.Connection, dsn: str) -> None
     assert conn.execute("select from pgcombine.queue").fetchall() == []
 
 
-def test_looks_do_not_conflict(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Writers go on as they would without a worker, and it doesn't take conflicts for lost connections."""
+def test_polls_conflict_with_no_writer(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Polls of workers cause no serialization failures of writers, and workers log no warning."""
     make_queue(conn, buckets=2)
 
     def write(word: str) -> None:
@@ -132,7 +135,7 @@ def test_exports_are_delivered(conn: psycopg.Connection, dsn: str) -> None:
     assert sorted(received) == ["a", "b"]
 
 
-def test_sessions_of_ours_have_their_own_level(conn: psycopg.Connection, dsn: str) -> None:
+def test_pgcombines_sessions_use_read_committed(conn: psycopg.Connection, dsn: str) -> None:
     for autocommit in (True, False):
         with connect(dsn, autocommit=autocommit) as own:
             for _ in range(2):

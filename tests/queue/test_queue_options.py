@@ -36,7 +36,7 @@ def test_buckets_share_partitions(conn: psycopg.Connection, dsn: str, key: list[
         ).fetchall()
         assert sum(count for (count,) in backlogs) == 600
         assert len(conn.execute("select bucket from pgcombine_internal.busy('wc')").fetchall()) == 12
-        if total == 1:  # each bucket takes its own slice, and nothing of the others
+        if total == 1:  # each bucket's pass takes only the keys of the bucket
             taken = conn.execute(
                 "select updates from generate_series(0, 11) b, pgcombine.combine('wc', b) order by bucket"
             )
@@ -51,7 +51,7 @@ def test_buckets_share_partitions(conn: psycopg.Connection, dsn: str, key: list[
     assert wc.verify(conn) == []
 
 
-def test_bounded_passes_in_shared_partitions(conn: psycopg.Connection, dsn: str) -> None:
+def test_bounded_passes_combine_shared_partitions(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute(
         "select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'], buckets => 4,"
         " buckets_per_partition => 2, pass_limit => 50)"
@@ -63,7 +63,7 @@ def test_bounded_passes_in_shared_partitions(conn: psycopg.Connection, dsn: str)
     assert conn.execute("select n from pgcombine.wc_values where word = 'hot'").fetchone() == (2000,)
 
 
-def test_passes_over_one_partition_at_once(conn: psycopg.Connection, dsn: str) -> None:
+def test_concurrent_passes_may_share_a_partition(conn: psycopg.Connection, dsn: str) -> None:
     wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=2, buckets_per_partition=2)
     wc.create(conn)
     wc.enqueue(conn, [(f"w{i}", 1) for i in range(100)])
@@ -77,7 +77,7 @@ def test_passes_over_one_partition_at_once(conn: psycopg.Connection, dsn: str) -
 
 
 @pytest.mark.parametrize("number", [0, -1, 5, 24])
-def test_numbers_that_do_not_divide(conn: psycopg.Connection, number: int) -> None:
+def test_buckets_per_partition_must_divide_buckets(conn: psycopg.Connection, number: int) -> None:
     with pytest.raises(InvalidDefinitionError, match=f"partition: {number}"):
         CombineQueue("wc", key=["w text"], value=["n int sum"], buckets=12, buckets_per_partition=number).create(conn)
 
@@ -124,7 +124,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_python_knows_every_option(conn: psycopg.Connection) -> None:
-    """Those of the SQL function, with the same defaults."""
+    """CombineQueue has the options of create_queue, with the same defaults."""
     names = "select proargnames[2:] from pg_proc where oid = 'pgcombine.create_queue'::regproc"
     assert set(conn.execute(names).fetchone()[0]) - {"if_not_exists"} == {"key", "value", *OPTIONS}
     columns = {"key": ["w text"], "value": ["n int sum"]}
@@ -160,7 +160,7 @@ def test_expiry_is_set_and_cleared(conn: psycopg.Connection) -> None:
         wc.set_expiry(conn, "random() > n")
 
 
-def test_buckets_that_share_tables_are_not_warned_of(conn: psycopg.Connection) -> None:
+def test_create_queue_warns_only_of_many_partitions(conn: psycopg.Connection) -> None:
     notices: list[str | None] = []
     conn.add_notice_handler(lambda notice: notices.append(notice.message_primary))
     columns = {"key": ["w text"], "value": ["n int sum"]}
@@ -170,12 +170,12 @@ def test_buckets_that_share_tables_are_not_warned_of(conn: psycopg.Connection) -
     assert notices == ['queue "many": 258 buckets are 645 tables; statements on all of them take as many locks']
 
 
-def test_unknown_tablespace(conn: psycopg.Connection) -> None:
+def test_unknown_tablespace_is_refused(conn: psycopg.Connection) -> None:
     with pytest.raises(InvalidDefinitionError, match='no tablespace "nope"'):
         CombineQueue("wc", key=["w text"], value=["n int sum"], tablespaces=["pg_default", "nope"]).create(conn)
 
 
-def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
+def test_full_queue_refuses_updates(conn: psycopg.Connection, dsn: str) -> None:
     wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=4, max_backlog=100)
     wc.create(conn)
 
@@ -187,7 +187,7 @@ def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
         return ""
 
     wc.enqueue(conn, [(f"w{i}", 1) for i in range(99)])
-    message = eventually(full)  # the statistics follow
+    message = eventually(full)  # the limit applies after the statistics are updated
     assert "maximum backlog is 100" in message
     with pytest.raises(BacklogFullError):
         wc.enqueue(conn, [("more", 1)])
@@ -201,7 +201,7 @@ def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("per_partition", [1, 4])
-def test_what_is_combined_is_no_backlog(conn: psycopg.Connection, per_partition: int) -> None:
+def test_combined_updates_do_not_count_as_backlog(conn: psycopg.Connection, per_partition: int) -> None:
     options = {"buckets": 4, "buckets_per_partition": per_partition, "max_backlog": 1000, "pass_limit": 100}
     wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], **options)
     wc.create(conn)
@@ -219,7 +219,7 @@ def test_what_is_combined_is_no_backlog(conn: psycopg.Connection, per_partition:
     assert 0 < refused < 10
 
 
-def test_command(conn: psycopg.Connection, dsn: str) -> None:
+def test_command_sets_all_options(conn: psycopg.Connection, dsn: str) -> None:
     options = ("--buckets", 8, "--buckets-per-partition", 4, "--max-backlog", 1000, "--tablespace", "pg_default")
     options += ("--pass-limit", 777, "--quarantine-after", 9, "--no-notify")
     options += ("--expire-when", "w <= 'a'", "--expire-silently", "--expire-every", 60)

@@ -1,4 +1,4 @@
-"""All values of a queue, read in portions in the caller's transaction, whatever the caller's connection is."""
+"""``values`` reads all values of a queue in portions in the caller's transaction, on connections of all drivers."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ async def done(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("opened", each_nth(5, EACH))
-def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
+def test_values_excludes_pending_updates(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             assert dict(await read(wc.values(caller))) == MANY
-            await done(wc.enqueue(caller, [("b", 1)]))  # the transaction goes on
+            await done(wc.enqueue(caller, [("b", 1)]))  # the transaction can run other statements
             assert dict(await read(wc.values(caller))) == MANY
             await done(caller.rollback())
 
@@ -65,12 +65,12 @@ def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: ps
 
 
 @pytest.mark.parametrize("opened", EACH[::5])
-def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
+def test_each_iterator_has_its_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             first = wc.values(caller)
             pairs = [await anext(first) if hasattr(first, "__anext__") else next(first)]
-            combine_all(conn)  # by another session: the snapshot has it not
+            combine_all(conn)  # another session combines, which the first iterator's snapshot doesn't see
             second = dict(await read(wc.values(caller)))
             pairs += await read(first)
             assert dict(pairs) == MANY
@@ -80,7 +80,7 @@ def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.
 
 
 @pytest.mark.parametrize("opened", EACH[::5])
-def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
+def test_unknown_queue_is_refused(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             with pytest.raises(QueueNotFoundError):
@@ -90,7 +90,7 @@ def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
 
 
 @pytest.mark.parametrize("opened", EACH[::5])
-def test_the_transaction_ends_in_between(dsn: str, wc: CombineQueue, opened: Any) -> None:
+def test_read_after_the_end_of_the_transaction_raises(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             found = wc.values(caller)
@@ -103,8 +103,8 @@ def test_the_transaction_ends_in_between(dsn: str, wc: CombineQueue, opened: Any
 
 
 @embedded_only
-def test_autocommit(dsn: str, wc: CombineQueue) -> None:
-    """A transaction is open while values are read, and no longer."""
+def test_autocommit_transaction_ends_with_the_read(dsn: str, wc: CombineQueue) -> None:
+    """In autocommit, a transaction is open only while values are read."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         assert dict(wc.values(connection)) == MANY
         assert connection.info.transaction_status == TransactionStatus.IDLE
@@ -125,7 +125,7 @@ def test_autocommit(dsn: str, wc: CombineQueue) -> None:
 
 
 @embedded_only
-def test_keys_and_values_are_those_of_get(conn: psycopg.Connection, dsn: str) -> None:
+def test_values_equal_those_of_get(conn: psycopg.Connection, dsn: str) -> None:
     queue = CombineQueue(
         "q", key=['"%s: k" jsonb', "a int[]"], value=["n numeric sum", "tags text[] array_union"], buckets=2
     )

@@ -1,4 +1,4 @@
-"""``wait``: returns when all that was committed before the call is combined, and holds no snapshot meanwhile."""
+"""``wait`` returns when all updates committed before the call are combined. While it waits, it holds no snapshot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def worker(dsn: str) -> Iterator[None]:
 
 @contextmanager
 def waiting(dsn: str, call: str = CALL) -> Iterator[list[str]]:
-    """``call`` in another session; the list gets its outcome."""
+    """Run ``call`` in another session, and yield a list to which its outcome is appended."""
     outcome: list[str] = []
 
     def run() -> None:
@@ -52,8 +52,8 @@ def waiting(dsn: str, call: str = CALL) -> Iterator[list[str]]:
         thread.join()
 
 
-def looks(conn: psycopg.Connection) -> bool:
-    """Whether the waiter has taken its first look: it sleeps."""
+def is_asleep(conn: psycopg.Connection) -> bool:
+    """Whether the waiting session sleeps between two checks."""
     return bool(
         conn.execute(
             "select from pg_stat_activity where application_name = 'waiter' and wait_event = 'PgSleep'"
@@ -72,7 +72,7 @@ def wc(conn: psycopg.Connection) -> psycopg.Connection:
     return conn
 
 
-def test_with_a_worker_ones_own_updates_are_combined(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_returns_after_a_worker_combined_the_updates(wc: psycopg.Connection, dsn: str) -> None:
     with worker(dsn):
         for total in (1, 2, 3):
             WC.enqueue(wc, [("fluo", 1)])
@@ -80,14 +80,14 @@ def test_with_a_worker_ones_own_updates_are_combined(wc: psycopg.Connection, dsn
             assert wc.execute("select n from pgcombine.wc_values").fetchall() == [(total,)]
 
 
-def test_nothing_pending_returns_at_once(wc: psycopg.Connection) -> None:
+def test_wait_returns_at_once_without_pending_updates(wc: psycopg.Connection) -> None:
     WC.wait(wc, timeout=0)
 
 
-def test_later_updates_are_not_waited_for(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_ignores_later_updates(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(100)])
     with waiting(dsn) as outcome:
-        eventually(lambda: looks(wc))
+        eventually(lambda: is_asleep(wc))
         assert not outcome
         combine(wc)
         WC.enqueue(wc, [(f"w{i}", 1) for i in range(100)])
@@ -95,14 +95,14 @@ def test_later_updates_are_not_waited_for(wc: psycopg.Connection, dsn: str) -> N
     assert WC.backlog(wc) == 100
 
 
-def test_an_open_transaction_of_another_is_not_waited_for(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_ignores_open_transactions(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as other:
         WC.enqueue(other, [("fluo", 1)])
         WC.wait(wc, timeout=5)
         other.rollback()
 
 
-def test_a_snapshot_held_elsewhere_does_not_keep_it(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_ignores_snapshots_of_others(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [("fluo", 1)])
     with psycopg.connect(dsn) as other:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -111,17 +111,17 @@ def test_a_snapshot_held_elsewhere_does_not_keep_it(wc: psycopg.Connection, dsn:
             WC.wait(wc, timeout=30)
 
 
-def test_slices_do_not_fool_it(conn: psycopg.Connection, dsn: str) -> None:
-    """Passes over slices of the keys: it returns when what it waits for is combined, whatever else is pending."""
+def test_wait_is_exact_with_passes_over_hash_ranges(conn: psycopg.Connection, dsn: str) -> None:
+    """With passes over hash ranges, wait returns when the earlier updates are combined, although others are pending."""
     conn.execute(
         "select pgcombine.create_queue('wc', array['w text'], array['n int sum'], buckets => 1, pass_limit => 10)"
     )
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 50) i")
     with waiting(dsn) as outcome:
-        eventually(lambda: looks(conn))
+        eventually(lambda: is_asleep(conn))
         for part in range(8):
             for _ in range(3):
-                eventually(lambda: looks(conn))
+                eventually(lambda: is_asleep(conn))
             assert not outcome
             conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 50) i")
             conn.execute("select pgcombine_internal.run_pass('wc', 0, range_mask => 7, hash_range => %s)", (part,))
@@ -129,31 +129,31 @@ def test_slices_do_not_fool_it(conn: psycopg.Connection, dsn: str) -> None:
     assert WC.backlog(conn) > 100
 
 
-def test_rebucket_does_not_fool_it(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_is_exact_with_rebuckets(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(100)])
     with waiting(dsn) as outcome:
-        eventually(lambda: looks(wc))
+        eventually(lambda: is_asleep(wc))
         for buckets in (2, 4):
             WC.rebucket(wc, buckets)
             for _ in range(3):
-                eventually(lambda: looks(wc))
+                eventually(lambda: is_asleep(wc))
             assert not outcome
         assert combine(wc) == 100
     assert outcome == ["done"]
 
 
-def test_it_holds_no_snapshot(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_holds_no_snapshot(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [("fluo", 1)])
     oldest = "select max(age(backend_xmin)) from pg_stat_activity where application_name = 'waiter'"
     with waiting(dsn):
-        eventually(lambda: looks(wc))
+        eventually(lambda: is_asleep(wc))
         for _ in range(50):
             wc.execute("select pg_current_xact_id()")
         eventually(lambda: (wc.execute(oldest).fetchone()[0] or 0) < 50, what="the waiter's snapshot moves on")
         combine(wc)
 
 
-def test_the_time_is_up(wc: psycopg.Connection) -> None:
+def test_wait_raises_after_the_timeout(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("fluo", 1)])
     with pytest.raises(WaitTimeoutError, match="check that workers run"):
         WC.wait(wc, timeout=0.05)
@@ -165,14 +165,17 @@ def test_the_time_is_up(wc: psycopg.Connection) -> None:
 @pytest.mark.parametrize(
     "block", ["begin; {}", "select 1; {}", "do $$ begin begin {}; exception when division_by_zero then end; end $$"]
 )
-def test_in_a_transaction_it_is_refused(wc: psycopg.Connection, block: str) -> None:
+def test_wait_is_refused_in_a_transaction(wc: psycopg.Connection, block: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
         wc.execute(block.format(CALL))
-    assert caught.value.sqlstate in ("PC003", "2D000")  # in a block with an exception clause PostgreSQL refuses
+    assert caught.value.sqlstate in (
+        "PC003",
+        "2D000",
+    )  # 2D000: PostgreSQL refuses a COMMIT in a block with an exception clause
     wc.rollback()
 
 
-def test_in_a_transaction_the_error_says_so(wc: psycopg.Connection, dsn: str) -> None:
+def test_error_in_a_transaction_gives_the_reason(wc: psycopg.Connection, dsn: str) -> None:
     with wc.transaction(), pytest.raises(InvalidDefinitionError, match="in a transaction"):
         WC.wait(wc)
     wc.execute("begin")
@@ -180,7 +183,7 @@ def test_in_a_transaction_the_error_says_so(wc: psycopg.Connection, dsn: str) ->
         wc.execute(CALL)
     assert caught.value.sqlstate == "PC003"
     wc.rollback()
-    with psycopg.connect(dsn) as other:  # not in autocommit, but in no transaction
+    with psycopg.connect(dsn) as other:  # not in autocommit mode, but not yet in a transaction
         WC.wait(other)
         assert not other.autocommit
         WC.backlog(other)
@@ -191,7 +194,7 @@ def test_in_a_transaction_the_error_says_so(wc: psycopg.Connection, dsn: str) ->
 
 
 class Interrupted(psycopg.Connection):
-    """Ctrl-C arrives when a query is sent and psycopg hasn't begun to wait for the answer."""
+    """A connection on which Ctrl-C arrives after a query is sent and before psycopg waits for the answer."""
 
     def wait(self, gen, *args, **kwargs):  # type: ignore[no-untyped-def,override]
         def interrupted():  # type: ignore[no-untyped-def]
@@ -202,20 +205,20 @@ class Interrupted(psycopg.Connection):
         return super().wait(interrupted() if self.autocommit else gen, *args, **kwargs)
 
 
-def test_interrupted_before_the_answer(wc: psycopg.Connection, dsn: str) -> None:
-    """Whoever waits learns of the interrupt, not of the connection that it left behind."""
+def test_interrupted_wait_raises_keyboard_interrupt(wc: psycopg.Connection, dsn: str) -> None:
+    """wait raises KeyboardInterrupt, and not an error of the unfinished connection, which it closes."""
     with Interrupted.connect(dsn) as other:
         with pytest.raises(KeyboardInterrupt):
             WC.wait(other)
         assert other.closed
 
 
-def test_unknown_queue(conn: psycopg.Connection) -> None:
+def test_unknown_queue_is_refused(conn: psycopg.Connection) -> None:
     with pytest.raises(QueueNotFoundError):
         WC.wait(conn)
 
 
-def test_asynchronous(wc: psycopg.Connection, dsn: str) -> None:
+def test_wait_accepts_an_asynchronous_connection(wc: psycopg.Connection, dsn: str) -> None:
     async def run() -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as other:
             await WC.wait(other, timeout=5)
@@ -223,7 +226,7 @@ def test_asynchronous(wc: psycopg.Connection, dsn: str) -> None:
     asyncio.run(run())
 
 
-def test_command(wc: psycopg.Connection, dsn: str) -> None:
+def test_command_waits(wc: psycopg.Connection, dsn: str) -> None:
     done = run_cli("wait", "wc", "--timeout", 5, "--json", "--dsn", dsn)
     assert (done.returncode, done.stdout) == (0, '{"queue": "wc", "state": "combined"}\n'), done.stderr
     WC.enqueue(wc, [("fluo", 1)])

@@ -1,4 +1,4 @@
-"""What a test tries as a role, it tries over a connection of that role's own."""
+"""Roles for the tests. A test tries statements as a role over a connection that logs in as that role."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from support.roles import Login, Roles
 
 @pytest.fixture
 def login(conn: psycopg.Connection, dsn: str) -> Iterator[Login]:
-    """``Roles.login`` on the test's database."""
+    """A function that creates a role and returns a connection of that role to the test's database."""
     with Roles(conn, dsn) as roles:
         yield roles.login

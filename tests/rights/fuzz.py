@@ -1,20 +1,19 @@
-"""Random calls as a hostile role: whatever it tries with its rights on one queue, another queue goes on untouched.
+"""Random calls as a hostile role, which has rights on one queue and must not affect another queue.
 
-``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server of its own with two queues,
-``own`` and ``other``, each with an export, an attached table, loads in progress, writes that are handed on. A worker, a
-process, combines both. A role that may insert into ``own``, read it, and replicate writes of it calls all functions and
-procedures of the schema that it may execute, over several connections: with arguments that fit and with rubbish, in
-autocommit and in transactions that are rolled back, committed or left open. It inserts and copies rubbish into
-``own``, locks what it can, and puts pgcombine's trigger functions on tables of its own. Meanwhile the owner writes to
-``other``. Then
+``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server with two queues, ``own`` and
+``other``. Each has an export, an attached table, loads in progress, and hints for other servers. A worker process
+combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several connections, it
+calls all functions and procedures that it may execute, with valid and invalid arguments, in autocommit and in
+transactions that end in any way or stay open. It inserts invalid rows into ``own``, locks tables, and puts pgcombine's
+trigger functions on its own tables. Meanwhile the owner writes to ``other``. At the end, the program checks that
 
-- nothing of ``other`` and of the catalog has changed, but for what its own updates and passes did;
-- the values of ``other`` are the sums of its updates, and passes over it never kept anybody waiting for long;
+- only the updates and passes of ``other`` have changed ``other`` and the catalog;
+- the values of ``other`` are the sums of its updates, and were combined without long waits;
 - the worker still runs, and its log has no traceback;
-- each call came back by its timeout, and none broke its connection or the server.
+- each call returned within its timeout, and none broke its connection or the server.
 
-One JSON line; status 1 if one of these isn't so. ``--seed`` repeats the choices of an earlier run, though not when
-sessions met.
+The program prints one JSON line, and ends with status 1 if a check fails. ``--seed`` repeats the random choices of an
+earlier run, but not the moments at which sessions meet.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ from support.servers import SETTINGS, Server, embedded
 
 from pgcombine.handoff.replicated import new_token
 
-SESSIONS = 6  # of the hostile role
-STATEMENT_TIMEOUT = 2  # seconds, for each of its statements
-GRACE = 25.0  # seconds by which a busy machine may be late
-COMBINED_WITHIN = 60.0  # seconds, for what is written to the other queue
+SESSIONS = 6  # connections of the hostile role
+STATEMENT_TIMEOUT = 2  # seconds, for each statement of the hostile role
+GRACE = 25.0  # seconds by which a call may exceed its timeout on a busy machine
+COMBINED_WITHIN = 60.0  # seconds in which updates of the other queue must be combined
 HUGE = 2**63 - 1
 PAYLOAD = '{"{fluo}","{1}"}'
 OWN = re.compile(r"\b(own|own_words|doc_own)(_|\b)")
@@ -66,7 +65,7 @@ FUNCTIONS = """
       and p.proname ~ %s and has_function_privilege(%s, p.oid, 'execute')
     order by 1
 """
-# Tables that the worker writes of ``other`` too, of which the checks below know more, or which name no queue.
+# Tables that aren't compared row by row: workers write them for ``other``, too, or other checks cover them.
 CHECKED_OTHERWISE = {
     "tick",
     "pass",
@@ -78,7 +77,7 @@ CHECKED_OTHERWISE = {
     "other_values",
     "other_words_exports",
 }
-# Columns that passes, and the measuring of hints, write.
+# Columns that workers write, so they may change.
 CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}}
 RELATIONS = """
     select c.relname, c.relkind,
@@ -164,7 +163,7 @@ POOLS: dict[str, tuple[str, ...]] = {
         ),
     ),
 }
-FITTING: dict[str, tuple[str, ...]] = {  # by name and type
+FITTING: dict[str, tuple[str, ...]] = {  # valid arguments by name and type of the parameter
     "queue text": ("own", "own", "other"),
     "export text": ("own_words", "other_words"),
     "destination text": ("b", "c"),
@@ -187,9 +186,10 @@ FITTING: dict[str, tuple[str, ...]] = {  # by name and type
 
 @dataclass
 class Outcome:
-    """What was done: ``errors`` by SQLSTATE, an empty one where a call succeeded; ``wrong`` names what isn't right.
+    """The result of a run.
 
-    ``longest_call`` and ``longest_wait``, of a mark until what was written before is combined, are in seconds.
+    ``errors`` counts calls by SQLSTATE, with an empty one for success. ``wrong`` lists failed checks. ``longest_call``
+    and ``longest_wait`` (of ``pgcombine.wait``) are in seconds.
     """
 
     seed: int
@@ -198,7 +198,7 @@ class Outcome:
     never_succeeded: int = 0
     errors: dict[str, int] = field(default_factory=dict)
     updates: int = 0
-    handed_on: int = 0
+    accepted: int = 0
     longest_call: float = 0.0
     longest_wait: float = 0.0
     seconds: float = 0.0
@@ -206,7 +206,7 @@ class Outcome:
 
 
 class World:
-    """The two queues, and what names their things; made by the owner, a superuser's connection."""
+    """The two queues, which the owner, a superuser, creates, and pools of arguments that name their objects."""
 
     def __init__(self, owner: psycopg.Connection) -> None:
         self.owner = owner
@@ -230,7 +230,7 @@ class World:
             )
             for kind in ("stage", "stage", "values", "stage"):
                 if kind == "values":
-                    continue  # for an empty queue
+                    continue  # a load of values needs an empty queue
                 loads.append(uuid4())
                 one(
                     owner,
@@ -243,8 +243,8 @@ class World:
             owner.execute("insert into pgcombine.spark_run (queue, run_id, updates) values (%s, 'run', 1)", (queue,))
         ages = ("-23 hours", "-2 days", "13 days", "1 year")
         tokens = [new_token(), new_token(), *(self._token_of(age) for age in ages)]
-        self.hand_on("own", tokens[0])
-        self.hand_on("other", tokens[1])
+        self.accept_write("own", tokens[0])
+        self.accept_write("other", tokens[1])
         shapes = [str(one(owner, "select pgcombine_internal.handoff_shape(%s)", queue)) for queue in ("own", "other")]
         self.pools["uuid"] = [
             *map(str, [*loads, *tokens, uuid4(), uuid4(), self.server]),
@@ -262,7 +262,7 @@ class World:
             "digest uuid": [shapes[0]],
             "digests uuid[]": [array([shapes[0]])],
         }
-        self.write([(f"first{number}", 1) for number in range(10)])  # never written again
+        self.write([(f"first{number}", 1) for number in range(10)])  # these keys get no further update
         for composite in ("queue_column", "attachment", "combiner"):
             rows = owner.execute(sql.SQL("select t::text from {} t").format(sql.Identifier("pgcombine", composite)))
             self.pools[f"pgcombine.{composite}"] = [text for (text,) in rows]
@@ -272,13 +272,13 @@ class World:
         return UUID(int=moment << 80 | 0x7 << 76 | 0x2 << 62 | random.getrandbits(60))
 
     def write(self, updates: list[tuple[str, int]]) -> None:
-        """Updates of the other queue."""
+        """Enqueue updates to ``other`` and record them."""
         add(self.owner, updates, "other")
         for word, n in updates:
             self.written[word] += n
 
-    def hand_on(self, queue: str, token: UUID) -> None:
-        """A write of one update to all three servers, through this one."""
+    def accept_write(self, queue: str, token: UUID) -> None:
+        """Accept a write of one update for all three servers on this server."""
         self.owner.execute(
             "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), "
             "%s, '{a,b,c}', 3)",
@@ -287,8 +287,8 @@ class World:
         if queue == "other":
             self.written["fluo"] += 1
 
-    def look(self, role: str) -> dict[str, str]:
-        """All that the role isn't to change: rows, privileges, code; what is of its own queue is left out."""
+    def snapshot(self, role: str) -> dict[str, str]:
+        """All rows, privileges and code that the hostile role must not change, without those of its own queue."""
         found: dict[str, str] = {}
         for name, kind, rights in self.owner.execute(RELATIONS).fetchall():
             if OWN.search(name) or f"owner={role} " in rights or (name.startswith("spark_stage_") and role in rights):
@@ -300,14 +300,14 @@ class World:
             left = sorted(
                 json.dumps({k: v for k, v in row.items() if k not in CHANGING.get(name, ())}, sort_keys=True)
                 for (row,) in rows
-                if row.get("queue") != "own" and row.get("role") != role and not self._of_own_load(name, row)
+                if row.get("queue") != "own" and row.get("role") != role and not self._belongs_to_own(name, row)
             )
             found[f"rows of {name}"] = "\n".join(left)
         return found | dict(self.owner.execute(ROUTINES).fetchall())
 
-    def _of_own_load(self, table: str, row: dict[str, Any]) -> bool:
-        """Rows without a queue's name that the role may write for its own queue."""
-        if table == "handoff_delivery":  # by handoff_acknowledge: how many, but not that the server had it
+    def _belongs_to_own(self, table: str, row: dict[str, Any]) -> bool:
+        """Whether a row without a queue's name belongs to the role's own queue."""
+        if table == "handoff_delivery":  # handoff_acknowledge of a role counts deliveries without a token
             return row["token"] == "00000000-0000-0000-0000-000000000000"
         if table == "spark_alive":
             loads = "select exists (select from pgcombine.spark_load where load = %s and queue = 'other')"
@@ -316,13 +316,13 @@ class World:
 
 
 def array(elements: Iterable[str | None]) -> str:
-    """An array in text."""
+    """The text of a PostgreSQL array."""
     quoted = ("NULL" if e is None else '"' + re.sub(r'(["\\])', r"\\\1", e) + '"' for e in elements)
     return "{" + ",".join(quoted) + "}"
 
 
 class Feeder:
-    """The owner's writes to ``other``, and how long it takes until they are combined; ``run`` in a thread."""
+    """The owner, who writes to ``other`` in a thread and measures how long it takes until the updates are combined."""
 
     def __init__(self, dsn: str, world: World, seed: int, outcome: Outcome) -> None:
         self.dsn, self.world, self.chance, self.outcome = dsn, world, random.Random(seed), outcome
@@ -344,8 +344,8 @@ class Feeder:
         updates = [(f"word{self.chance.randrange(40)}", self.chance.choice([1, 2, -1])) for _ in range(10)]
         self.world.write(updates)
         self.outcome.updates += len(updates)
-        self.world.hand_on("other", new_token())
-        self.outcome.handed_on += 1
+        self.world.accept_write("other", new_token())
+        self.outcome.accepted += 1
         if self.chance.random() < 0.3:
             began = time.monotonic()
             conn.execute("set statement_timeout = 0")
@@ -355,7 +355,7 @@ class Feeder:
 
 
 class Calls:
-    """Counts the calls of all sessions, and sees when one doesn't come back."""
+    """Counts the calls of all sessions, and detects calls that don't return."""
 
     def __init__(self, limit: int, until: float, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -363,7 +363,7 @@ class Calls:
         self.succeeded: set[str] = set()
         self._limit, self._until = limit, until
         self._lock = threading.Lock()
-        self._under_way: dict[int, tuple[float, str]] = {}
+        self._in_progress: dict[int, tuple[float, str]] = {}
 
     @property
     def over(self) -> bool:
@@ -374,7 +374,7 @@ class Calls:
         me, began = threading.get_ident(), time.monotonic()
         with self._lock:
             self.outcome.calls += 1
-            self._under_way[me] = began, what
+            self._in_progress[me] = began, what
         state, note = "", None
         try:
             yield
@@ -385,7 +385,7 @@ class Calls:
         with self._lock:
             took = time.monotonic() - began
             self.outcome.longest_call = max(self.outcome.longest_call, took)
-            del self._under_way[me]
+            del self._in_progress[me]
             self.errors[state] += 1
             if not state:
                 self.succeeded.add(what)
@@ -395,14 +395,14 @@ class Calls:
                 self.outcome.wrong.append(f"{what} took {took:.1f} s")
 
     def hanging(self) -> list[str]:
-        """The calls that should have come back."""
+        """The calls that are far beyond their timeout."""
         with self._lock:
             late = time.monotonic() - STATEMENT_TIMEOUT - 2 * GRACE
-            return [what for began, what in self._under_way.values() if began < late]
+            return [what for began, what in self._in_progress.values() if began < late]
 
 
 class Hostile:
-    """One of the role's sessions; ``run`` in a thread."""
+    """A session of the hostile role, which runs in a thread."""
 
     def __init__(self, dsn: str, world: World, functions: list[tuple[Any, ...]], calls: Calls, seed: int) -> None:
         self.dsn, self.world, self.functions, self.calls = dsn, world, functions, calls
@@ -420,7 +420,7 @@ class Hostile:
                             break
                         self._turn(conn)
                     self.calls.outcome.wrong += ["a call closed its connection"] if conn.broken else []
-        except BaseException as error:  # of the fuzzing itself
+        except BaseException as error:  # an error of this program, not of a call
             self.calls.outcome.wrong.append(f"a session ended with {error!r}")
             raise
 
@@ -434,11 +434,11 @@ class Hostile:
         for _ in range(self.chance.randrange(1, 6)):
             if conn.info.transaction_status.name == "INERROR":
                 conn.execute("rollback to saved")
-            if conn.info.transaction_status.name == "INTRANS":  # some functions set it for the transaction
+            if conn.info.transaction_status.name == "INTRANS":  # some functions change the timeout for the transaction
                 conn.execute(f"set local statement_timeout = '{STATEMENT_TIMEOUT}s'".encode())
             self._act(conn)
         if self.chance.random() < 0.1:
-            time.sleep(self.chance.uniform(0.1, 3))  # left open, with the locks that it has
+            time.sleep(self.chance.uniform(0.1, 3))  # the transaction stays open and keeps its locks
         with suppress(psycopg.Error):
             conn.execute(self.chance.choice(["rollback", "rollback", "commit"]))
         if conn.info.transaction_status.name != "IDLE":
@@ -453,7 +453,7 @@ class Hostile:
             act(conn)
 
     def _function(self, conn: psycopg.Connection) -> None:
-        signature, schema, name, kind, _trigger, defaults, _door, types, names = self.chance.choice(
+        signature, schema, name, kind, _trigger, defaults, _security_definer, types, names = self.chance.choice(
             self.privileged if self.chance.random() < 0.3 else self.functions
         )
         given = len(types) - self.chance.randrange(defaults + 1)
@@ -558,9 +558,9 @@ class Hostile:
 
 
 def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str = "") -> Outcome:
-    """Call for ``seconds`` at most, functions whose name matches ``only``; then look.
+    """Call functions whose names match ``only`` for at most ``seconds``, and check the result.
 
-    ``dsn`` is a superuser's, of a migrated database; the worker logs to ``log``.
+    ``dsn`` is a superuser's URI of a migrated database. The worker logs to the file ``log``.
     """
     outcome = Outcome(seed)
     began = time.monotonic()
@@ -581,7 +581,7 @@ def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str
             )
         )
         owner.execute("call pgcombine.wait('other', '1 min')")
-        before = world.look(role)
+        before = world.snapshot(role)
 
         counted = Calls(calls, time.monotonic() + seconds, outcome)
         hostile = as_role(dsn, role)
@@ -609,7 +609,7 @@ def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str
 
 
 def check(world: World, before: dict[str, str], role: str, status: int | None, log: Path, outcome: Outcome) -> None:
-    """Add to ``wrong`` what isn't as it was."""
+    """Compare the state with the one before, and add each difference to ``outcome.wrong``."""
     owner = world.owner
     expected = {word: n for word, n in world.written.items() if n}
     try:
@@ -629,11 +629,11 @@ def check(world: World, before: dict[str, str], role: str, status: int | None, l
         outcome.wrong.append("the other queue's exports don't lead to its values")
     hints = one(owner, "select count(*) from pgcombine.handoff_hint where queue = 'other'")
     tokens = one(owner, "select count(*) from pgcombine.handoff_token where queue = 'other'")
-    if (tokens, hints) != (outcome.handed_on + 1, 2 * (outcome.handed_on + 1)):
-        outcome.wrong.append(f"{outcome.handed_on + 1} writes were handed on: {tokens} tokens, {hints} hints")
+    if (tokens, hints) != (outcome.accepted + 1, 2 * (outcome.accepted + 1)):
+        outcome.wrong.append(f"{outcome.accepted + 1} writes were accepted: {tokens} tokens, {hints} hints")
     if problems := owner.execute("select problem from pgcombine.verify('other')").fetchall():
         outcome.wrong.append(f"verify: {problems}")
-    after = world.look(role)
+    after = world.snapshot(role)
     for name in sorted(before | after):
         if before.get(name) != after.get(name):
             was, now = ((seen.get(name) or "nothing").splitlines() for seen in (before, after))

@@ -1,5 +1,4 @@
-"""Roles that own nothing of pgcombine make objects that depend on it: an upgrade isn't stopped, and drops as little as
-it can."""
+"""Other roles create objects that depend on pgcombine's. They don't stop an upgrade, which keeps them if possible."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from support.servers import embedded_only
 from pgcombine import schema
 from pgcombine.errors import SchemaError
 
-# What a role makes of a function of a text and a pg_lsn, or of any enum ({f}), and of a trigger's function.
+# Objects that a role creates with a function {f} of (text, pg_lsn) or of any enum, or with a function {trigger}.
 FUNCTION_KINDS = {
     "view": "create view {o} as select {f}('a'::text, '0/0'::pg_lsn)",
     "constant": "create view {o} as select '{f}(text, pg_lsn)'::regprocedure",
@@ -38,7 +37,7 @@ FUNCTION_KINDS = {
     "aggregate": "create aggregate {o}(pg_lsn) (sfunc = {f}, stype = text)",
     "cast": "create type {o} as enum ('a'); create cast ({o} as text) with function {f}(anyenum)",
 }
-# What it makes of a relation, and of its column older.
+# Objects that a role creates with a relation {r} and its column older.
 RELATION_KINDS = {
     "view": "create view {o} as select older from {r}",
     "materialized view": "create materialized view {o} as select older from {r} with no data",
@@ -54,13 +53,13 @@ MADE = (
 
 
 def sign(number: int) -> str:
-    """The number in letters of operators."""
+    """A unique operator name for a number."""
     return "".join("<>=*"[number >> 2 * place & 3] for place in range(6)) + "~"
 
 
 @pytest.fixture
 def attacker(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
-    """A role that may use nothing; it owns the schema attacker."""
+    """A role that owns the schema attacker and has no other right."""
     role = login()
     conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
     return role
@@ -74,7 +73,10 @@ def upgraded(dsn: str) -> list[str]:
 
 
 def older_functions(conn: psycopg.Connection) -> Iterator[tuple[str, str, bool]]:
-    """As if an older version had had each function with other parameters: name, name without quotes, for triggers."""
+    """Add an overload of each function, as if an older version had other parameters.
+
+    Yields the function's name with quotes and without, and whether an overload for triggers was added, too.
+    """
     functions = conn.execute(
         """
         select format('%I.%I', n.nspname, p.proname), p.proname, bool_and(p.pronargs > 0)
@@ -103,20 +105,22 @@ def make(role: psycopg.Connection, template: str, number: int, **names: str) -> 
     role.execute(statements.encode())
 
 
-def test_what_depends_on_functions(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection) -> None:
+def test_upgrade_keeps_objects_that_depend_on_functions(
+    conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
+) -> None:
     upgrade_beside_dependants(conn, dsn, attacker, each=False)
 
 
 @pytest.mark.slow
-@embedded_only  # the schema with all these objects is dropped at once, which takes more locks than a default server has
-def test_what_depends_on_functions_in_every_way(
+@embedded_only  # to drop the schema with all these objects takes more locks than a default server has
+def test_upgrade_keeps_all_kinds_of_objects_that_depend_on_functions(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
     upgrade_beside_dependants(conn, dsn, attacker, each=True)
 
 
 def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection, *, each: bool) -> None:
-    """Every function, and every kind of object; with ``each``, every kind for every function."""
+    """Upgrade with dependants of all functions: one kind of object for each function, or all kinds with ``each``."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     kinds = list(FUNCTION_KINDS)
@@ -148,8 +152,10 @@ def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psyc
     assert dump(dsn, "--schema-only", "--exclude-schema=attacker") == before
 
 
-def test_a_function_that_changed_in_place(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection) -> None:
-    """The same parameters, but other names, another result, another kind: it can't be replaced."""
+def test_upgrade_renames_functions_that_it_cannot_replace(
+    conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
+) -> None:
+    """An upgrade renames a function that CREATE OR REPLACE can't change, such as one with another result type."""
     conn.execute("drop function pgcombine.pause(text), pgcombine.backlog(text) cascade; drop procedure pgcombine.wait")
     conn.execute("create function pgcombine.pause(older text) returns text return null")
     conn.execute("create function pgcombine.backlog(queue text) returns text return 'older'")
@@ -167,8 +173,10 @@ def test_a_function_that_changed_in_place(conn: psycopg.Connection, dsn: str, at
     assert upgraded(dsn) == []
 
 
-def test_what_depends_on_views(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection) -> None:
-    """Each view, with a column that had another name."""
+def test_upgrade_keeps_objects_that_depend_on_views(
+    conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
+) -> None:
+    """Objects depend on a column of each view whose name the upgrade changes."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     views = conn.execute(
@@ -197,14 +205,14 @@ def test_what_depends_on_views(conn: psycopg.Connection, dsn: str, attacker: psy
 @pytest.mark.parametrize(
     "change", ["drop column older", pytest.param("alter column older type bigint", marks=pytest.mark.slow)]
 )
-def test_what_depends_on_tables(
+def test_upgrade_drops_objects_that_depend_on_changed_columns(
     conn: psycopg.Connection,
     dsn: str,
     attacker: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
     change: str,
 ) -> None:
-    """A revision changes a column of each table."""
+    """Objects depend on a column of each table that a migration changes. The upgrade drops them."""
     make_queue(conn, buckets=1)
     tables = [
         table
@@ -225,7 +233,7 @@ def test_what_depends_on_tables(
     revision = "".join(f"alter table {table} {change};\n" for table in tables)
     monkeypatch.setattr(schema, "_revisions_sql", lambda _: revision)
     with pytest.raises(SchemaError, match=r"view trusted\.v depends on column .*drop that first"):
-        upgraded(dsn)  # a superuser's own is not dropped
+        upgraded(dsn)  # the upgrade doesn't drop a superuser's view
     assert one(conn, "select count(*) from pg_views where schemaname = 'attacker'") == 3 * len(tables)
     conn.execute("drop view trusted.v")
     warnings = upgraded(dsn)
@@ -234,8 +242,8 @@ def test_what_depends_on_tables(
     assert all(f'of role "{attacker.info.user}"' in warning for warning in warnings)
 
 
-def test_no_role_uses_a_type(conn: psycopg.Connection, attacker: psycopg.Connection) -> None:
-    """Of a type that a table's column has, a revision could change nothing. Passes need the domains."""
+def test_roles_may_not_use_types(conn: psycopg.Connection, attacker: psycopg.Connection) -> None:
+    """If roles could use row types, their objects would stop migrations. Roles may use domains, which passes need."""
     types = conn.execute(
         "select t.oid::regtype::text from pg_type t left join pg_class c on c.oid = t.typrelid"
         " where t.typnamespace::regnamespace::text in ('pgcombine', 'pgcombine_internal')"

@@ -1,9 +1,9 @@
-"""Every function that runs with its owner's rights, found in the catalog, is tried by a role without rights.
+"""A role without rights calls every function that runs with its owner's rights (``security definer``).
 
-Each call has to fail, by a missing right or by an error of pgcombine's own, and nothing may change. A new function that
-doesn't check is found so, and so is one with a parameter that this doesn't know how to fill.
+Each call must fail with SQLSTATE 42501 or an error of pgcombine, and must change nothing. So the tests detect a new
+function that checks no right. They also fail for a parameter for which they have no value.
 
-Each is tried again by functions of that role that PostgreSQL runs in a privileged session: see ``unguarded``.
+PostgreSQL may also run the role's code in a privileged session. ``unguarded`` calls each function from there.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ Values = Mapping[str, list[Any]]
 
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
-# what asks nothing about its caller, since its answer is for everybody
+# functions that don't check their caller, because every role may have the result
 OPEN = ["pgcombine_internal.queue_marks(text)"]
-# what anybody may call: it does only what rows say that a right was needed for, or returns rows of the caller's queues
-# alone
+# functions that every role may call: they do only what stored rows allow, or return only rows of the caller's queues
 FREE = [
     *OPEN,
     "pgcombine_internal.delete_flagged()",
@@ -55,7 +54,7 @@ FUNCTIONS = """
 
 
 def fill(conn: psycopg.Connection) -> Values:
-    """A queue with updates, values and loads of each kind, and what names them, by parameter: name and type."""
+    """Create a queue with updates, values and loads, and return arguments by the name and type of a parameter."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -85,7 +84,7 @@ def fill(conn: psycopg.Connection) -> Values:
         "keep interval": ["0 s"],
         "backlog bigint": [1],
         "segment regclass": ["pgcombine.wc_updates_b0000_s0"],
-        # exports and their destinations
+        # parameters about exports and their destinations
         "export text": ["words"],
         "kind text": ["export"],
         "name text": ["words"],
@@ -94,7 +93,7 @@ def fill(conn: psycopg.Connection) -> Values:
         "reason text": ["no reason"],
         "failure text": [None],
         "probe interval": ["1 min"],
-        # writes that are handed on
+        # parameters about writes to several servers
         "server uuid": [TOKEN],
         "servers text[]": [["a", "b"]],
         "replicas integer": [2],
@@ -116,7 +115,7 @@ def fill(conn: psycopg.Connection) -> Values:
         "numbers integer[]": [[1]],
         "sqlstates text[]": [["x"]],
         "errors text[]": [["x"]],
-        # attached tables
+        # parameters about attached tables
         "id integer": [attachment],
     }
 
@@ -127,7 +126,7 @@ def values(conn: psycopg.Connection) -> Values:
 
 
 def digest(conn: psycopg.Connection) -> dict[str, str]:
-    """Each table with its privileges and its rows."""
+    """The privileges of each table, and a digest of its rows."""
     found: dict[str, str] = {}
     for name, acl in conn.execute(
         "select c.oid::regclass::text, c.relacl::text from pg_class c join pg_namespace n on n.oid = c.relnamespace "
@@ -147,7 +146,7 @@ def statement(namespace: str, name: str, kind: str, parameters: list[str]) -> sq
 
 
 def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
-    """What is wrong with a trigger function: a role can put it on a table of its own."""
+    """Yield a problem if a role can use a trigger function on its own table."""
     trigger = (
         "create temporary table t (n int); create trigger t before insert on t for each {} execute function {}({})"
     )
@@ -160,7 +159,7 @@ def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
 
 
 def unchecked(owner: psycopg.Connection, role: psycopg.Connection, values: Values, *, any_queue: bool) -> Iterator[str]:
-    """What is wrong, for each function; ``any_queue``: also with those that aren't about one queue."""
+    """Yield the problems of all functions; with ``any_queue``, also of functions without parameters."""
     before = digest(owner)
     for signature, namespace, name, trigger, pinned, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not pinned:
@@ -188,11 +187,13 @@ def unchecked(owner: psycopg.Connection, role: psycopg.Connection, values: Value
                 before = after
 
 
-def test_without_any_right(conn: psycopg.Connection, login: Login, values: Values) -> None:
+def test_functions_refuse_a_role_without_rights(conn: psycopg.Connection, login: Login, values: Values) -> None:
     assert list(unchecked(conn, login(), values, any_queue=True)) == []
 
 
-def test_with_all_rights_on_another_queue(conn: psycopg.Connection, login: Login, values: Values) -> None:
+def test_functions_refuse_a_role_with_rights_on_another_queue(
+    conn: psycopg.Connection, login: Login, values: Values
+) -> None:
     make_queue(conn, "own")
     role = login(*[f"all on pgcombine.own_{table}" for table in ("updates", "values", "pending", "current")])
     assert list(unchecked(conn, role, values, any_queue=False)) == []
@@ -204,41 +205,41 @@ def test_with_all_rights_on_another_queue(conn: psycopg.Connection, login: Login
         (
             "(queue text) returns bigint language sql security definer set search_path = pg_catalog, pg_temp "
             "begin atomic select count(*) from pgcombine.wc_updates; end",
-            ["pgcombine.door(text) with ('wc',) isn't refused"],
+            ["pgcombine.hole(text) with ('wc',) isn't refused"],
         ),
         (
             "(bucket integer) returns void language plpgsql security definer set search_path = pg_catalog, pg_temp "
             "as $$ begin delete from pgcombine.wc_updates; end $$",
             [
-                "pgcombine.door(integer) with (0,) isn't refused",
-                "pgcombine.door(integer) with (0,) changed ['pgcombine.wc_updates', 'pgcombine.wc_updates_b000",
+                "pgcombine.hole(integer) with (0,) isn't refused",
+                "pgcombine.hole(integer) with (0,) changed ['pgcombine.wc_updates', 'pgcombine.wc_updates_b000",
             ],
         ),
         (
             "(what point) returns void language plpgsql security definer as $$ begin end $$",
-            ["pgcombine.door(point) has no fixed search path", "pgcombine.door(point): no value is known for"],
+            ["pgcombine.hole(point) has no fixed search path", "pgcombine.hole(point): no value is known for"],
         ),
         (
             "() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp "
             "as $$ begin return null; end $$",
             [
-                f"pgcombine.door({arguments}) runs as a trigger for each {level} of anybody's table"
+                f"pgcombine.hole({arguments}) runs as a trigger for each {level} of anybody's table"
                 for level, arguments in product(("statement", "row"), ("", "'wc', '1'"))
             ],
         ),
     ],
 )
-def test_a_new_function_that_does_not_check(
+def test_function_without_a_check_is_detected(
     conn: psycopg.Connection, login: Login, values: Values, definition: str, found: list[str]
 ) -> None:
-    conn.execute(f"create function pgcombine.door{definition}".encode())
+    conn.execute(f"create function pgcombine.hole{definition}".encode())
     problems = list(unchecked(conn, login(), values, any_queue=True))
     assert len(problems) == len(found)
     assert all(problem.startswith(start) for problem, start in zip(problems, found, strict=True)), problems
 
 
-# PostgreSQL runs the function of an index, or of a materialized view, as the owner of the table in the session of
-# whoever gives these commands. Autovacuum gives the first.
+# In these commands, PostgreSQL runs functions of an index or of a materialized view as the owner of the table, in the
+# session of the role that gives the command. Autovacuum gives the first command.
 COMMANDS = (
     "analyze hostile.t",
     "reindex table hostile.t",
@@ -277,10 +278,10 @@ SPRING = """
 
 
 def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> dict[str, str]:
-    """Let ``SPRING`` call each function; returns the names of the functions by the call."""
+    """Store a call of each function for ``SPRING``, and return the functions' names by the text of the call."""
     called: dict[str, str] = {}
     for signature, namespace, name, trigger, _, kind, parameters in owner.execute(FUNCTIONS).fetchall():
-        if not trigger and signature not in OPEN:  # a table of the role's own with that trigger: see misplaced
+        if not trigger and signature not in OPEN:  # misplaced checks trigger functions
             call = statement(namespace, name, kind, parameters)
             text = psycopg.ClientCursor(role).mogrify(call, [values[parameter][0] for parameter in parameters])
             called[text] = signature
@@ -289,8 +290,8 @@ def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> 
     return called
 
 
-def sprang(role: psycopg.Connection, called: Mapping[str, str]) -> Iterator[str]:
-    """The functions that didn't refuse the calls since the last look."""
+def called_without_refusal(role: psycopg.Connection, called: Mapping[str, str]) -> Iterator[str]:
+    """Yield the functions that didn't refuse the calls since the last check."""
     found = role.execute("delete from hostile.outcome returning statement, sqlstate, message").fetchall()
     assert {text for text, _, _ in found} == set(called), "not all functions were called"
     for text, sqlstate, message in found:
@@ -301,23 +302,25 @@ def sprang(role: psycopg.Connection, called: Mapping[str, str]) -> Iterator[str]
 def unguarded(
     owner: psycopg.Connection, role: psycopg.Connection, commanders: Iterable[psycopg.Connection], values: Values
 ) -> Iterator[str]:
-    """The functions that a role can call in another's session, though PostgreSQL means to restrict its code there.
+    """Yield the functions that a role can call from a security-restricted operation in another role's session.
 
-    Such a call is one of the session's role, for all that the session tells, so the function must refuse it.
+    There, ``session_user`` is the other role. A function that trusts it would use the rights of that role.
     """
     called = arm(owner, role, values)
     before = digest(owner)
     for commander, command in product(commanders, COMMANDS):
         commander.execute(command.encode())
-        yield from (f"{problem} in {command} by {commander.info.user}" for problem in sprang(role, called))
+        yield from (
+            f"{problem} in {command} by {commander.info.user}" for problem in called_without_refusal(role, called)
+        )
         if digest(owner) != before:
             yield f"{command} by {commander.info.user} changed something"
             before = digest(owner)
 
 
 @dataclass
-class Sprung:
-    """A queue's owner, a hostile role that has a schema of its own and no right, and who gives the commands."""
+class RestrictedOperations:
+    """A queue's owner, a hostile role with a schema and no rights, and the sessions that give the commands."""
 
     owner: psycopg.Connection
     role: psycopg.Connection
@@ -329,21 +332,23 @@ class Sprung:
 
 
 @pytest.fixture
-def sprung(empty_dsn: str, login: Login) -> Iterator[Sprung]:
+def restricted_operations(empty_dsn: str, login: Login) -> Iterator[RestrictedOperations]:
     names = [login().info.user for _ in range(3)]
     owner, role, other = map(sql.Identifier, names)
     with ExitStack() as stack:
         admin = stack.enter_context(psycopg.connect(empty_dsn, autocommit=True))
         database = sql.Identifier(admin.info.dbname)
         admin.execute(sql.SQL("grant create on database {} to {}, {}").format(database, owner, role))
-        admin.execute(sql.SQL("grant {} to {}, {}").format(role, owner, other))  # so all of them may give the commands
+        admin.execute(
+            sql.SQL("grant {} to {}, {}").format(role, owner, other)
+        )  # membership allows all of them to give the commands
         admin.execute(sql.SQL("alter database {} owner to {}").format(database, other))
         schema.upgrade(as_role(empty_dsn, names[0]))
         first, second, third = (
             stack.enter_context(psycopg.connect(as_role(empty_dsn, name), autocommit=True)) for name in names
         )
         second.execute("create schema hostile; " + SPRING)
-        yield Sprung(first, second, [admin, first, third], fill(first))
+        yield RestrictedOperations(first, second, [admin, first, third], fill(first))
         for connection in (first, second, third):
             connection.close()
         admin.execute(sql.SQL("alter database {} owner to current_user").format(database))
@@ -351,29 +356,33 @@ def sprung(empty_dsn: str, login: Login) -> Iterator[Sprung]:
             admin.execute(sql.SQL("drop owned by {} cascade").format(name))
 
 
-def test_in_the_session_of_another(sprung: Sprung) -> None:
-    assert sprung.problems() == []
+def test_functions_refuse_security_restricted_operations(restricted_operations: RestrictedOperations) -> None:
+    assert restricted_operations.problems() == []
 
 
-def test_a_function_without_the_guard_is_found(sprung: Sprung) -> None:
-    """One that trusts the session alone, one that has lost its guard, and then the guard itself."""
-    sprung.commanders = sprung.commanders[:1]
-    sprung.owner.execute(
-        "create function pgcombine.door(queue text) returns void language plpgsql security definer "
+def test_function_without_the_guard_is_detected(restricted_operations: RestrictedOperations) -> None:
+    """Detected are a function that trusts session_user, one that doesn't call ``caller``, and a broken ``caller``."""
+    restricted_operations.commanders = restricted_operations.commanders[:1]
+    restricted_operations.owner.execute(
+        "create function pgcombine.hole(queue text) returns void language plpgsql security definer "
         "set search_path = pg_catalog, pg_temp as $$ begin "
         "perform pgcombine_internal.require_right(queue, 'operate', session_user); end $$"
     )
-    assert [problem.split(": ")[0] for problem in sprung.problems()] == ["pgcombine.door(text)"] * len(COMMANDS)
-    sprung.owner.execute("drop function pgcombine.door")
-    mutate_functions(sprung.owner, "perform pgcombine_internal.caller();", "")
-    assert "pgcombine_internal.delete_flagged()" in {problem.split(": ")[0] for problem in sprung.problems()}
-    mutate_functions(sprung.owner, "unlisten pgcombine_guard;", "")
-    assert len(sprung.problems()) >= len(COMMANDS) * 30
+    assert [problem.split(": ")[0] for problem in restricted_operations.problems()] == ["pgcombine.hole(text)"] * len(
+        COMMANDS
+    )
+    restricted_operations.owner.execute("drop function pgcombine.hole")
+    mutate_functions(restricted_operations.owner, "perform pgcombine_internal.caller();", "")
+    assert "pgcombine_internal.delete_flagged()" in {
+        problem.split(": ")[0] for problem in restricted_operations.problems()
+    }
+    mutate_functions(restricted_operations.owner, "unlisten pgcombine_guard;", "")
+    assert len(restricted_operations.problems()) >= len(COMMANDS) * 30
 
 
 @pytest.mark.slow
-def test_in_autovacuum(tmp_path: Path) -> None:
-    """In a session of the superuser, without that anybody gives a command."""
+def test_functions_refuse_calls_in_autovacuum(tmp_path: Path) -> None:
+    """Autovacuum analyzes the hostile role's table in a superuser's session."""
     with (
         embedded(tmp_path / "home", SETTINGS | {"autovacuum_naptime": "1s"}) as dsn,
         psycopg.connect(dsn, autocommit=True) as conn,
@@ -390,5 +399,5 @@ def test_in_autovacuum(tmp_path: Path) -> None:
         )
         role.execute("insert into hostile.t select generate_series(1, 60)")
         eventually(lambda: one(role, "select count(*) from hostile.outcome"), what="autovacuum analyzes the table")
-        assert list(sprang(role, called)) == []
+        assert list(called_without_refusal(role, called)) == []
         assert digest(conn) == before

@@ -1,4 +1,4 @@
-"""Who removes expired keys: a role with the right to run passes over the queue, and no other."""
+"""Only a role with the right to work on a queue may remove its expired keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.sessions import workers
 from support.wait import eventually
 
 
-def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: Login) -> None:
+def test_right_to_work_suffices_to_expire_keys(dsn: str, conn: psycopg.Connection, login: Login) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue, delete_when=None)
         write_values(conn, f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)")  # noqa: S608
@@ -29,7 +29,7 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
     assert values(conn, "other") == {"a": 0, "b": 1}
 
 
-def test_a_worker_writes_no_place_of_another_queue(conn: psycopg.Connection, login: Login) -> None:
+def test_worker_cannot_schedule_expiry_of_another_queue(conn: psycopg.Connection, login: Login) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue)
     conn.execute("insert into pgcombine.expiry (queue, bucket, page, due) values ('other', 0, 7, now())")

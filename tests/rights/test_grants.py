@@ -1,4 +1,4 @@
-"""Rights that are granted and revoked: what each role may do, and that it may do no more."""
+"""Granted and revoked rights: a role with a right may do what the right allows, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pgcombine import CombineQueue, Worker, drain, schema
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import NotGrantedError
 from pgcombine.queue import status as figures
-from pgcombine.worker import quarantine as held
+from pgcombine.worker import quarantine
 
 Grant = Callable[..., psycopg.Connection]
 Rows = list[tuple[Any, ...]]
 
-# the right, and whether it is about a queue, an export, or neither
+# each right, and the queue or export for which the tests grant it
 RIGHTS = {
     "enqueue": ["wc"],
     "read": ["wc"],
@@ -38,7 +38,7 @@ RIGHTS = {
 
 @pytest.fixture
 def queues(conn: psycopg.Connection) -> psycopg.Connection:
-    """The queues wc, exported as words, and other, exported as others."""
+    """The queues wc and other, with the exports words and others."""
     for queue, export in (("wc", "words"), ("other", "others")):
         make_queue(conn, queue)
         conn.execute("select pgcombine.create_export(%s, %s)", (export, queue))
@@ -47,7 +47,7 @@ def queues(conn: psycopg.Connection) -> psycopg.Connection:
 
 @pytest.fixture
 def granted(conn: psycopg.Connection, login: Login) -> Grant:
-    """``granted("work", "wc")``: a connection of a new role with that right."""
+    """A function that returns a connection of a new role with a right, such as ``granted("work", "wc")``."""
 
     def make(right: str, *subjects: str, role: str | None = None) -> psycopg.Connection:
         connection = login(role=role)
@@ -75,7 +75,7 @@ def privileges(conn: psycopg.Connection, role: str) -> set[str]:
 
 
 def holds(conn: psycopg.Connection, right: str, role: str, subject: str | None) -> bool:
-    """Whether all that the right consists of is granted to the role itself."""
+    """Whether the role has all privileges of the right."""
     listed = {
         privilege
         for each in (None, subject)
@@ -91,9 +91,7 @@ def refused(conn: psycopg.Connection, *statements: str) -> None:
 
 
 @pytest.mark.parametrize("right", RIGHTS)
-def test_what_is_granted_is_what_is_listed_and_can_be_revoked(
-    queues: psycopg.Connection, granted: Grant, right: str
-) -> None:
+def test_right_grants_its_privileges_and_can_be_revoked(queues: psycopg.Connection, granted: Grant, right: str) -> None:
     role = granted(right, *RIGHTS[right]).info.user
     listed = {
         privilege
@@ -111,8 +109,8 @@ def test_what_is_granted_is_what_is_listed_and_can_be_revoked(
     "other",
     [*(pytest.param(right, marks=pytest.mark.slow) for right in [*RIGHTS][:-3]), *[*RIGHTS][-3:]],
 )
-def test_revoking_one_of_two_rights(queues: psycopg.Connection, granted: Grant, other: str) -> None:
-    """Leaves all of the other one; revoking that one leaves nothing."""
+def test_revoking_a_right_keeps_another_one(queues: psycopg.Connection, granted: Grant, other: str) -> None:
+    """Revoking one right keeps all privileges of the other. Revoking both leaves none."""
     role = granted(other, *RIGHTS[other]).info.user
     alone = privileges(queues, role)
     for right in RIGHTS.keys() - {other}:
@@ -127,7 +125,7 @@ def test_revoking_one_of_two_rights(queues: psycopg.Connection, granted: Grant, 
         grant(queues, other, role, *RIGHTS[other])
 
 
-def test_revoking_on_one_queue_leaves_the_other(queues: psycopg.Connection, granted: Grant) -> None:
+def test_revoking_on_one_queue_keeps_the_right_on_another(queues: psycopg.Connection, granted: Grant) -> None:
     role = granted("work", "wc", "other").info.user
     revoke(queues, "work", role, "wc")
     left = privileges(queues, role)
@@ -138,7 +136,7 @@ def test_revoking_on_one_queue_leaves_the_other(queues: psycopg.Connection, gran
     assert privileges(queues, role) == set()
 
 
-def test_every_queue_and_those_to_come(queues: psycopg.Connection, granted: Grant) -> None:
+def test_right_on_all_queues_includes_new_ones(queues: psycopg.Connection, granted: Grant) -> None:
     workers = granted("work", "*")
     readers = granted("read", "*").info.user
     exporters = granted("export", "*").info.user
@@ -155,7 +153,7 @@ def test_every_queue_and_those_to_come(queues: psycopg.Connection, granted: Gran
     assert privileges(queues, workers.info.user) == set()
 
 
-def test_the_view_lists_what_is_granted(queues: psycopg.Connection, granted: Grant) -> None:
+def test_view_lists_granted_rights(queues: psycopg.Connection, granted: Grant) -> None:
     role = granted("work", "wc").info.user
     for right, *subjects in (("read", "*"), ("export", "words"), ("monitor",)):
         grant(queues, right, role, *subjects)
@@ -164,7 +162,7 @@ def test_the_view_lists_what_is_granted(queues: psycopg.Connection, granted: Gra
     listed = 'select "right", queue from pgcombine.rights where role = %s order by "right", queue collate "C"'
     assert queues.execute(listed, (role,)).fetchall() == everything
     with granted("read", "wc") as reader:
-        assert reader.execute(listed, (role,)).fetchall() == everything, "every role sees it"
+        assert reader.execute(listed, (role,)).fetchall() == everything, "a role doesn't see all rights"
     revoke(queues, "work", role, "wc")
     make_queue(queues, "new")
     queues.execute("select pgcombine.drop_queue('wc', force => true)")
@@ -174,7 +172,7 @@ def test_the_view_lists_what_is_granted(queues: psycopg.Connection, granted: Gra
     assert queues.execute(listed, (role,)).fetchall() == []
 
 
-def test_names_that_need_quotes(queues: psycopg.Connection) -> None:
+def test_names_may_need_quotes(queues: psycopg.Connection) -> None:
     role, queue = f'A "role" {queues.info.backend_pid}', "select"
     make_queue(queues, queue)
     queues.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
@@ -195,7 +193,7 @@ def test_names_that_need_quotes(queues: psycopg.Connection) -> None:
 
 
 def test_rights_stay(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
-    """When the number of buckets changes, where an export comes, and over an upgrade."""
+    """A right stays after an upgrade and a rebucket, and applies to a new export."""
     connections = {right: granted(right, *subjects) for right, subjects in RIGHTS.items()}
     before = {right: privileges(queues, connection.info.user) for right, connection in connections.items()}
     queues.execute("update pgcombine.repeatable set digest = 'older'")
@@ -212,7 +210,7 @@ def test_rights_stay(queues: psycopg.Connection, granted: Grant, dsn: str) -> No
     assert one(queues, "select count(*) from pgcombine.more_exports") == 2
 
 
-def test_the_owner_alone_grants(queues: psycopg.Connection, granted: Grant) -> None:
+def test_only_the_owner_grants(queues: psycopg.Connection, granted: Grant) -> None:
     operator = granted("operate", "*")
     for right, subjects in RIGHTS.items():
         arguments = ", ".join(f"'{text}'" for text in (operator.info.user, *subjects))
@@ -232,16 +230,16 @@ def test_the_owner_alone_grants(queues: psycopg.Connection, granted: Grant) -> N
         ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003", "concerns no single queue"),
     ],
 )
-def test_bad_input(queues: psycopg.Connection, call: str, sqlstate: str, message: str) -> None:
+def test_invalid_calls_are_refused(queues: psycopg.Connection, call: str, sqlstate: str, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message) as raised:
         queues.execute(called(call).encode())
     assert raised.value.sqlstate == sqlstate
 
 
-def test_worker_of_one_queue_works_on_it(
+def test_worker_combines_only_queues_with_the_right(
     queues: psycopg.Connection, granted: Grant, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And leaves the other one, which it names in one line; also when one of its own keys fails, and is quarantined."""
+    """The worker combines its queue and quarantines a failing key. One log line names the queue without the right."""
     role = granted("work", "wc").info.user
     add(queues, {"a": 1, "b": 2})
     add(queues, {"c": 3}, "other")
@@ -249,7 +247,7 @@ def test_worker_of_one_queue_works_on_it(
     add(queues, [("poison", 2**62), ("poison", 2**62)])
     stop = threading.Event()
 
-    def look(_: object) -> None:
+    def stop_when_combined(_: object) -> None:
         if one(queues, "select count(*) from pgcombine.quarantined_key") and not one(
             queues, "select pgcombine.backlog('wc')"
         ):
@@ -258,11 +256,11 @@ def test_worker_of_one_queue_works_on_it(
     timer = threading.Timer(60, stop.set)
     timer.start()
     with caplog.at_level("WARNING", logger="pgcombine.worker"):
-        worker = Worker(as_role(dsn, role), on_pass=look, poll=0.05)
+        worker = Worker(as_role(dsn, role), on_pass=stop_when_combined, poll=0.05)
         thread = threading.Thread(target=worker.run, args=(stop,))
         thread.start()
         while thread.is_alive():
-            look(None)
+            stop_when_combined(None)
             thread.join(0.1)
     timer.cancel()
     assert values(queues) == {"a": 1, "b": 2}
@@ -276,7 +274,7 @@ def test_worker_of_one_queue_works_on_it(
     ]
 
 
-def test_who_names_a_queue_without_the_right_is_told(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
+def test_worker_refuses_a_named_queue_without_the_right(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
     role = granted("work", "wc").info.user
     told = (
         rf'role "{role}" may not run passes over queue "other" '
@@ -288,8 +286,8 @@ def test_who_names_a_queue_without_the_right_is_told(queues: psycopg.Connection,
         drain(as_role(dsn, role), "other")
 
 
-def test_a_right_that_is_taken_away_while_a_worker_runs(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
-    """It goes on with what it may still do."""
+def test_worker_survives_a_revoked_right(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
+    """The worker still combines the queue on which it has the right."""
     worker = granted("work", "wc", "other")
     stop = threading.Event()
     thread = threading.Thread(target=Worker(as_role(dsn, worker.info.user), poll=0.05).run, args=(stop,))
@@ -310,7 +308,7 @@ def test_a_right_that_is_taken_away_while_a_worker_runs(queues: psycopg.Connecti
     assert values(queues) == {"a": 2}
 
 
-def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Grant) -> None:
+def test_right_to_work_excludes_other_queues(queues: psycopg.Connection, granted: Grant) -> None:
     worker = granted("work", "wc")
     quarantined = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
@@ -346,8 +344,8 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
     assert one(queues, "select count(*) from pgcombine.quarantined_key") == 1
 
 
-def test_a_worker_that_may_make_no_temporary_tables(queues: psycopg.Connection, granted: Grant) -> None:
-    """It runs passes, and says what it needs to look for keys that fail."""
+def test_worker_without_temporary_tables_runs_passes(queues: psycopg.Connection, granted: Grant) -> None:
+    """Such a worker runs passes, but bisect raises an error that names the missing privilege."""
     worker = granted("work", "wc")
     database, user = sql.Identifier(queues.info.dbname), sql.Identifier(worker.info.user)
     queues.execute(sql.SQL("revoke temporary on database {} from public").format(database))
@@ -356,15 +354,15 @@ def test_a_worker_that_may_make_no_temporary_tables(queues: psycopg.Connection, 
     assert values(queues) == {"good": 1}
     add(queues, [("poison", 2**62), ("poison", 2**62)])
     bucket = one(queues, "select bucket from pgcombine_internal.busy('wc')")
-    isolate = "select quarantined from pgcombine_internal.bisect('wc', %s, 1)"
+    search = "select quarantined from pgcombine_internal.bisect('wc', %s, 1)"
     with pytest.raises(errors.InsufficientPrivilege, match="may not create temporary tables"):
-        worker.execute(isolate, (bucket,))
+        worker.execute(search, (bucket,))
     queues.execute(sql.SQL("grant temporary on database {} to {}").format(database, user))
-    assert one(worker, isolate, bucket) == 1
+    assert one(worker, search, bucket) == 1
 
 
-def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
-    """It pauses, resumes, and empties the quarantines; of its queues alone."""
+def test_right_to_operate_allows_to_pause_and_to_release(queues: psycopg.Connection, granted: Grant) -> None:
+    """The role may pause and resume its queues, and release their quarantined keys and entries."""
     operator = granted("operate", "wc")
     for queue in ("wc", "other"):
         add(queues, [("poison", 2**62), ("poison", 2**62)], queue)
@@ -374,9 +372,9 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
             query("export_refused").encode(),
             (export, "too long", '{"word": "a", "old_n": null, "new_n": 1, "seq": 7}'),
         )
-    assert [entry["key"] for entry in held.ls(operator)] == [{"word": "poison"}]
-    assert len(held.updates(operator, "wc", {"word": "poison"}, 10)) == 2
-    assert held.drop(operator, "wc", {"word": "poison"}) == 2
+    assert [entry["key"] for entry in quarantine.ls(operator)] == [{"word": "poison"}]
+    assert len(quarantine.updates(operator, "wc", {"word": "poison"}, 10)) == 2
+    assert quarantine.drop(operator, "wc", {"word": "poison"}) == 2
     operator.execute("select pgcombine.pause('wc')")
     assert one(queues, "select array_agg(queue) from pgcombine.queue where paused") == ["wc"]
     operator.execute("select pgcombine.resume('wc')")
@@ -403,7 +401,7 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
     assert one(queues, "select count(*) from pgcombine.other_quarantine") == 2
 
 
-def test_a_monitor_sees_numbers(queues: psycopg.Connection, granted: Grant) -> None:
+def test_right_to_monitor_shows_only_figures(queues: psycopg.Connection, granted: Grant) -> None:
     monitor = granted("monitor")
     add(queues, {"a": 1})
     add(queues, {"b": 1}, "other")
@@ -433,7 +431,7 @@ def test_a_monitor_sees_numbers(queues: psycopg.Connection, granted: Grant) -> N
     )
 
 
-def test_readers_need_nothing_on_partitions(queues: psycopg.Connection, granted: Grant) -> None:
+def test_right_to_read_needs_no_privilege_on_partitions(queues: psycopg.Connection, granted: Grant) -> None:
     reader = granted("read", "wc")
     add(queues, {"a": 1, "b": 2})
     queue = CombineQueue("wc")
@@ -446,7 +444,7 @@ def test_readers_need_nothing_on_partitions(queues: psycopg.Connection, granted:
     refused(reader, "select * from pgcombine.other_values", "select pgcombine.backlog('other')")
 
 
-def test_a_deliverer_removes_what_is_superseded(queues: psycopg.Connection, granted: Grant) -> None:
+def test_delivery_removes_superseded_quarantined_entries(queues: psycopg.Connection, granted: Grant) -> None:
     exporter = granted("export", "words")
     for export in ("words", "others"):
         queues.execute(
@@ -463,7 +461,7 @@ def test_a_deliverer_removes_what_is_superseded(queues: psycopg.Connection, gran
     assert queues.execute("select export from pgcombine.export_quarantine").fetchall() == [("others",)]
 
 
-def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, granted: Grant) -> None:
+def test_right_to_export_excludes_other_exports(queues: psycopg.Connection, granted: Grant) -> None:
     exporter = granted("export", "words")
     for queue in ("wc", "other"):
         add(queues, {"a": 1}, queue)
@@ -486,8 +484,8 @@ def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, grante
     )
 
 
-def test_privileges_by_hand_do_the_same(queues: psycopg.Connection, login: Login) -> None:
-    """Rights are PostgreSQL's own privileges: who grants them one by one gets the same."""
+def test_privileges_granted_manually_have_the_same_effect(queues: psycopg.Connection, login: Login) -> None:
+    """A right is a set of PostgreSQL's privileges, so granting them one by one has the same effect."""
     role = login()
     for (privilege,) in queues.execute("select pgcombine_internal.right_privileges('work', 'wc')").fetchall():
         queues.execute(f"grant {privilege} to {role.info.user}".encode())
@@ -498,7 +496,7 @@ def test_privileges_by_hand_do_the_same(queues: psycopg.Connection, login: Login
     assert values(queues) == {"a": 1}
 
 
-def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Grant) -> None:
+def test_command_creates_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Grant) -> None:
     prefix = f"group_{queues.info.backend_pid}_"
     printed = run_cli("db", "roles", "--prefix", prefix, "--dsn", dsn).stdout.splitlines()
     assert f'create role "{prefix}work";' in printed
@@ -524,7 +522,7 @@ def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Gr
 
 
 @pytest.mark.parametrize("right", ["enqueue", "load", "handoff"])
-def test_who_enqueues_writes_no_ids(queues: psycopg.Connection, granted: Grant, right: str) -> None:
+def test_roles_that_enqueue_cannot_write_ids(queues: psycopg.Connection, granted: Grant, right: str) -> None:
     role = granted(right, "wc")
     refused(
         role,

@@ -1,4 +1,4 @@
-"""Hinted handoff: a role that may write to one queue does nothing to another's writes, to servers, or to exports."""
+"""Rights of hinted handoff: a role that may write to one queue can't affect other queues, servers or exports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGEST = uuid.UUID(int=7)
 
 @dataclass
 class Roles:
-    """A server that is one of three: its owner's connection, a writer of wc, a replayer, one with nothing."""
+    """Connections to one of three servers: its owner, a writer of wc, a replayer, and a role without rights."""
 
     owner: psycopg.Connection
     writer: psycopg.Connection
@@ -46,7 +46,7 @@ def roles(conn: psycopg.Connection, login: Login) -> Roles:
 
 
 def accept(conn: psycopg.Connection, server: uuid.UUID, queue: str = "wc", token: uuid.UUID | None = None) -> uuid.UUID:
-    """A write to all three, through this one."""
+    """Accept a write for all three servers on this server, and return its token."""
     token = token or new_token()
     conn.execute(
         "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), %s, '{a,b,c}', 3)",
@@ -64,10 +64,10 @@ def refused(conn: psycopg.Connection, statement: str, *parameters: object) -> No
         conn.execute(statement, parameters)  # type: ignore[arg-type]
 
 
-def test_a_writer_writes_and_acknowledges(roles: Roles) -> None:
+def test_writer_may_write_and_acknowledge(roles: Roles) -> None:
     token = accept(roles.writer, roles.id)
     assert hinted(roles.owner) == {"wc": 2}
-    assert accept(roles.writer, roles.id, token=token) == token  # again
+    assert accept(roles.writer, roles.id, token=token) == token  # a retry with the same token
     assert len(rows(roles.owner, "wc_pending")) == 1
     assert one(roles.writer, "select lags from pgcombine_internal.handoff_status('wc')") == {"b": 1, "c": 1}
     assert (
@@ -86,7 +86,7 @@ def test_a_writer_writes_and_acknowledges(roles: Roles) -> None:
     assert statuses == [("conflict",), ("applied",)]
 
 
-def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
+def test_writer_cannot_affect_another_queue(roles: Roles) -> None:
     token = accept(roles.owner, roles.id, "secret")
     before = hinted(roles.owner)
     shape = "pgcombine_internal.handoff_shape('secret')"
@@ -113,11 +113,11 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
     assert hinted(roles.owner) == before == {"secret": 2}
 
 
-def test_a_writer_does_not_move_keys(roles: Roles) -> None:
-    """All servers would need repair, for every queue. Whoever may replay as well may do so."""
+def test_writer_may_not_move_keys(roles: Roles) -> None:
+    """A topology that moves keys makes all servers need repair, so it also needs the right to replay."""
     note = "select pgcombine_internal.handoff_set_topology('wc', %s, %s)"
     roles.writer.execute(note, (list("abc"), 3))
-    roles.writer.execute(note, (list("ab"), 2))  # a key is on each, as before
+    roles.writer.execute(note, (list("ab"), 2))  # allowed: each key stays on all servers
     roles.writer.execute(note, (list("abc"), 3))
     for servers, replicas in (("abc", 2), ("ab", 1)):
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match='would move keys of queue "wc"') as refused:
@@ -131,8 +131,8 @@ def test_a_writer_does_not_move_keys(roles: Roles) -> None:
 
 
 @pytest.mark.parametrize(("named", "replicas"), [(None, None), (None, 3), ("abc", None), ([None, "a"], 2), ("", 1)])
-def test_unknown_servers_move_no_keys(roles: Roles, named: str | list[str | None] | None, replicas: int) -> None:
-    """A comparison with null finds no difference, neither here nor when the next servers are named."""
+def test_null_topology_is_refused(roles: Roles, named: str | list[str | None] | None, replicas: int) -> None:
+    """A null topology is refused: a comparison with null would find no moved keys, now and for the next topology."""
     note = "select pgcombine_internal.handoff_set_topology('wc', %s::text[], %s::integer)"
     roles.writer.execute(note, (list("abc"), 1))
     with pytest.raises(psycopg.errors.InvalidParameterValue, match='no servers of queue "wc"'):
@@ -141,8 +141,8 @@ def test_unknown_servers_move_no_keys(roles: Roles, named: str | list[str | None
     roles.writer.execute(note, (list("abc"), 1))
 
 
-def test_a_view_of_old_tokens_stops_no_upkeep(roles: Roles) -> None:
-    """No right on a table is needed to make a view of it, or a column of its row type."""
+def test_view_of_old_tokens_does_not_stop_clean_up(roles: Roles) -> None:
+    """A role without rights can create a view of a partition of old tokens. The clean-up skips that partition."""
     for days in (20, 21):
         old = uuid.UUID(int=new_token().int - (days * 86_400_000 << 80))
         roles.owner.execute("select pgcombine_internal.handoff_partition(%s)", (old,))
@@ -155,14 +155,14 @@ def test_a_view_of_old_tokens_stops_no_upkeep(roles: Roles) -> None:
     view = psycopg.sql.SQL("create temporary view v as select * from {}")
     roles.nobody.execute(view.format(psycopg.sql.Identifier("pgcombine", oldest)))
     roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")
-    assert one(roles.owner, count) == 4  # those of three days, and the one that can't be dropped
+    assert one(roles.owner, count) == 4  # the partitions of three days, and the one with a view
     roles.nobody.execute("drop view v")
     roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")
     assert one(roles.owner, count) == 3
 
 
-def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
-    """It neither makes them look as if they had forgotten something, nor decides who they are, nor stops them."""
+def test_writer_cannot_change_servers(roles: Roles) -> None:
+    """A writer's calls can't change a server's identity, address, state or last acknowledged write."""
     token = accept(roles.writer, roles.id)
     roles.writer.execute("select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", (token,))
     roles.writer.execute(
@@ -204,7 +204,7 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     assert set(roles.owner.execute("select state from pgcombine.destination").fetchall()) == {("up",)}
 
 
-def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
+def test_invalid_hints_are_refused(roles: Roles) -> None:
     for payload in ("no array", '{"{fluo}"}', '{"{a,b}","{1}"}', None):
         with pytest.raises(psycopg.DataError):
             roles.writer.execute(
@@ -214,15 +214,15 @@ def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
     assert hinted(roles.owner) == {}
 
 
-def test_a_server_without_a_name_is_named_by_its_owner(roles: Roles) -> None:
+def test_only_the_owner_names_a_server(roles: Roles) -> None:
     roles.owner.execute("delete from pgcombine.handoff_server")
     with pytest.raises(psycopg.Error, match="hasn't been named yet"):
         roles.writer.execute("select pgcombine_internal.handoff_handshake('evil')")
     assert one(roles.owner, "select id from pgcombine_internal.handoff_handshake('a')")
 
 
-def test_row_security_and_columns_hold(roles: Roles) -> None:
-    """What is inserted is inserted by the writer, with its rights."""
+def test_writes_obey_row_security_and_column_privileges(roles: Roles) -> None:
+    """handoff_accept inserts updates with the rights of the writer."""
     roles.owner.execute("alter table pgcombine.wc_updates enable row level security")
     roles.owner.execute("create policy mine on pgcombine.wc_updates for insert with check (word like 'my %')")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
@@ -235,7 +235,7 @@ def test_row_security_and_columns_hold(roles: Roles) -> None:
         accept(roles.writer, roles.id)
 
 
-def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
+def test_replayer_may_only_replay(roles: Roles) -> None:
     make_export(roles.owner)
     token = accept(roles.owner, roles.id, "secret")
     replayer = roles.replayer
@@ -265,7 +265,7 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     assert one(roles.owner, "select state from pgcombine.destination where kind = 'export'") == "up"
 
 
-def test_a_replayer_drops_and_hands_on_texts(roles: Roles) -> None:
+def test_replayer_may_read_and_delete_payloads(roles: Roles) -> None:
     token = accept(roles.writer, roles.id)
     texts = "select token from pgcombine_internal.handoff_payloads('wc', array[%s::uuid])"
     assert one(roles.replayer, texts, token) == token
@@ -274,7 +274,7 @@ def test_a_replayer_drops_and_hands_on_texts(roles: Roles) -> None:
 
 
 def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
-    """The way back drops views, and grants on them."""
+    """An upgrade keeps the right. A downgrade drops three views, and so the privileges on them."""
     role = login().info.user
     missing = """
         select p from pgcombine_internal.right_privileges('replay') p
@@ -291,7 +291,7 @@ def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
         assert sorted(lost) == [f"select on pgcombine.{view}" for view in ("destination", "handoff", "hint")]
 
 
-def test_without_a_grant_nothing_works(roles: Roles) -> None:
+def test_role_without_rights_is_refused(roles: Roles) -> None:
     token = accept(roles.owner, roles.id)
     make_export(roles.owner)
     for call in (
@@ -311,7 +311,7 @@ def test_without_a_grant_nothing_works(roles: Roles) -> None:
         "pause_destination('export', 'search')",
     ):
         refused(roles.nobody, called(call))
-    # who may insert, but wasn't let in among the servers, makes no hints
+    # a role with the privilege to insert, but without the right to handoff, can't create hints
     user = psycopg.sql.Identifier(roles.nobody.info.user)
     roles.owner.execute(psycopg.sql.SQL("grant insert on pgcombine.wc_updates to {}").format(user))
     refused(roles.nobody, "select pgcombine_internal.handoff_set_topology('wc', '{a}', 1)")
@@ -339,7 +339,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("address", ELSEWHERE)
-def test_an_address_says_where_a_server_is_and_no_more(conn: psycopg.Connection, address: str) -> None:
+def test_address_with_other_settings_is_refused(conn: psycopg.Connection, address: str) -> None:
     with pytest.raises(psycopg.Error, match='the address of server "b" sets') as caught:
         conn.execute("select pgcombine_internal.handoff_register('b', %s)", (address,))
     assert caught.value.sqlstate == "PC045"
@@ -355,13 +355,13 @@ def test_an_address_says_where_a_server_is_and_no_more(conn: psycopg.Connection,
         "",
     ],
 )
-def test_addresses(conn: psycopg.Connection, address: str) -> None:
+def test_valid_addresses_are_accepted(conn: psycopg.Connection, address: str) -> None:
     conn.execute("select pgcombine_internal.handoff_register('b', %s)", (address,))
 
 
-def test_a_transaction_left_open_holds_up_no_other_queue(roles: Roles) -> None:
-    """The first one of a day would hold that day's partition; any may hold the row of a server to which it hints."""
-    roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")  # makes partitions before anybody needs them
+def test_open_write_does_not_block_other_queues(roles: Roles) -> None:
+    """An open write must not lock a day's partition of tokens, or a server's row, against writes to other queues."""
+    roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")  # creates the partitions in advance
     roles.owner.execute("update pgcombine.handoff_replica set measured_at = measured_at - interval '1 minute'")
     roles.owner.execute(
         "insert into pgcombine.handoff_delivery select 'b', now() - n * interval '1 s', %s, 1, 0 "
@@ -399,8 +399,8 @@ FORGED = {
 
 
 @pytest.mark.parametrize("arguments", FORGED.values(), ids=FORGED)
-def test_a_hint_is_of_a_write_that_is_here(roles: Roles, arguments: str) -> None:
-    """A server would refuse others for their token or definition, and the replayer pause it for all queues."""
+def test_forged_hints_are_refused(roles: Roles, arguments: str) -> None:
+    """A hint must match a stored write, because a destination that refuses a hint pauses replay for all queues."""
     token = accept(roles.writer, roles.id)
     foreign = accept(roles.owner, roles.id, "secret")
     roles.owner.execute("delete from pgcombine.handoff_hint")
@@ -424,8 +424,8 @@ def test_a_hint_is_of_a_write_that_is_here(roles: Roles, arguments: str) -> None
     assert hinted(roles.owner) == {}
 
 
-def test_a_writer_counts_only_what_it_acknowledges(roles: Roles) -> None:
-    """Figures that overflow would end the upkeep for all."""
+def test_writer_cannot_forge_counters(roles: Roles) -> None:
+    """A writer's acknowledgement counts only hints that it deletes: forged numbers would overflow and stop clean-up."""
     token = accept(roles.writer, roles.id)
     acknowledge = "select pgcombine_internal.handoff_acknowledge('b', %s, %s)"
     assert one(roles.writer, acknowledge, [token, *(new_token() for _ in range(9))], 2**62) == 1
@@ -436,7 +436,7 @@ def test_a_writer_counts_only_what_it_acknowledges(roles: Roles) -> None:
     assert roles.owner.execute(counts).fetchone() == (1, 1)
 
 
-def test_a_writer_notes_refusals_of_its_queue_only(roles: Roles) -> None:
+def test_writer_records_refusals_of_its_queue_only(roles: Roles) -> None:
     token, foreign = accept(roles.writer, roles.id), accept(roles.owner, roles.id, "secret")
     refuse = "select pgcombine_internal.handoff_refuse(%s, %s, '{1}', %s, '{x}', '{x}')"
     for payload in ("{}", "no array", None):
@@ -455,8 +455,8 @@ def test_a_writer_notes_refusals_of_its_queue_only(roles: Roles) -> None:
     assert one(roles.writer, "select pgcombine_internal.handoff_accepts('wc', %s, 1)", token) is True
 
 
-def test_a_replayer_forges_nothing(roles: Roles) -> None:
-    """It reads hints, locks and deletes them, and quarantines them: what it can't do is make or change them."""
+def test_replayer_cannot_forge_hints(roles: Roles) -> None:
+    """A replayer may read, lock, delete and quarantine hints, but not create or change them."""
     token = accept(roles.owner, roles.id, "secret")
     replayer = roles.replayer
     for statement in (

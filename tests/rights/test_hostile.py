@@ -1,4 +1,4 @@
-"""What a role tried with the one right that it has, beyond that right."""
+"""Attacks by a role that has one right: each tries something that the right doesn't allow."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from support.servers import Server
 
 from pgcombine import Worker, schema
 from pgcombine.database.sqlfiles import query
-from pgcombine.worker import quarantine as held
+from pgcombine.worker import quarantine
 
 
 @pytest.fixture
 def queues(conn: psycopg.Connection) -> psycopg.Connection:
-    """The queues wc, exported as words, and other; the schema attacker, in which anybody may make things."""
+    """The queue wc with the export words, the queue other, and the schema attacker, in which all roles may create."""
     make_queue(conn)
     make_queue(conn, "other")
     conn.execute("select pgcombine.create_export('words', 'wc')")
@@ -48,7 +48,7 @@ def working(dsn: str) -> Iterator[threading.Thread]:
         thread.join()
 
 
-def test_what_depends_on_a_stage_stops_no_cleaning(queues: psycopg.Connection, login: Login, dsn: str) -> None:
+def test_view_of_a_stage_does_not_stop_clean_up(queues: psycopg.Connection, login: Login, dsn: str) -> None:
     role = hostile(queues, login, "enqueue", "wc")
     (stage,) = role.execute("select pgcombine_internal.begin_load(%s, 'wc', 'r')", (uuid4(),)).fetchall()[0]
     role.execute(sql.SQL("create view attacker.v as select * from {}").format(sql.Identifier("pgcombine", stage)))
@@ -61,15 +61,15 @@ def test_what_depends_on_a_stage_stops_no_cleaning(queues: psycopg.Connection, l
         add(queues, {"a": 1}, "other")
         queues.execute("call pgcombine.wait('other', '1 min')")
         assert worker.is_alive()
-    # the lock of a view is asked for after the stage's own
+    # dropping the staging table also needs a lock on the view, which the role holds
     role.execute("begin")
-    role.execute("comment on view attacker.v is 'held'")
+    role.execute("comment on view attacker.v is 'locked'")
     assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 0
     role.execute("commit; drop view attacker.v")
     assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 1
 
 
-def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login) -> None:
+def test_mapping_runs_only_with_its_owners_rights(queues: psycopg.Connection, login: Login) -> None:
     role = hostile(queues, login, "enqueue", "wc")
     role.execute("create table attacker.t (word text); grant select on attacker.t to public")
     role.execute(
@@ -83,8 +83,8 @@ def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login)
         queues.execute("select * from pgcombine.verify('wc', recount => true)")
 
 
-def test_code_that_is_not_mine_attaches_none_of_my_tables(queues: psycopg.Connection, login: Login) -> None:
-    """Also where PostgreSQL runs it in my session, as another role: what counts is the role that inserts the row."""
+def test_foreign_code_cannot_attach_the_owners_tables(queues: psycopg.Connection, login: Login) -> None:
+    """A security definer function in the owner's session can't attach the owner's table: its own role counts."""
     queues.execute("create table public.mine (word text)")
     role = hostile(queues, login, "enqueue", "wc")
     role.execute(
@@ -96,7 +96,7 @@ def test_code_that_is_not_mine_attaches_none_of_my_tables(queues: psycopg.Connec
         queues.execute("select attacker.spring()")
 
 
-def test_nobody_hides_a_backlog_by_feigning_sleep(queues: psycopg.Connection, login: Login) -> None:
+def test_idle_lock_of_a_hostile_role_hides_no_backlog(queues: psycopg.Connection, login: Login) -> None:
     role = login()
     role.execute("set application_name = 'pgcombine worker x'")
     assert one(role, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)") == "taken"
@@ -104,10 +104,8 @@ def test_nobody_hides_a_backlog_by_feigning_sleep(queues: psycopg.Connection, lo
     assert one(queues, "select pending from pgcombine.queue_stat where queue = 'wc'") == 1
 
 
-def test_what_is_attached_keeps_no_owner_from_upgrading_or_dropping(
-    server: Server, empty_dsn: str, login: Login
-) -> None:
-    """The owner is no superuser, and may not make or drop triggers of another's table."""
+def test_attached_table_does_not_stop_an_upgrade_or_a_drop(server: Server, empty_dsn: str, login: Login) -> None:
+    """The owner isn't a superuser and may not create or drop triggers on another role's table."""
     owner, role = (login().info.user for _ in range(2))
     with psycopg.connect(empty_dsn, autocommit=True) as admin:
         admin.execute(
@@ -132,7 +130,7 @@ def test_what_is_attached_keeps_no_owner_from_upgrading_or_dropping(
             admin.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
 
 
-def test_views_hide_rows_from_functions_too(queues: psycopg.Connection, login: Login) -> None:
+def test_views_hide_rows_from_users_functions(queues: psycopg.Connection, login: Login) -> None:
     queues.execute(
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) values "
         """('other', '{"word": "secret"}', 0, 1, 'secret')"""
@@ -155,7 +153,7 @@ def test_views_hide_rows_from_functions_too(queues: psycopg.Connection, login: L
     assert seen == []
 
 
-def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login: Login) -> None:
+def test_locked_row_does_not_block_other_queues(queues: psycopg.Connection, login: Login) -> None:
     worker, deliverer = hostile(queues, login, "work", "wc"), hostile(queues, login, "export", "words")
     worker.execute("insert into pgcombine.failure (queue, bucket, attempts, error) values ('wc', 0, 0, 'x')")
     deliverer.execute(query("export_refused").encode(), ("words", "x", '{"seq": 1}'))
@@ -168,7 +166,7 @@ def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login:
     for bucket in range(4):
         queues.execute("select pgcombine_internal.fail_pass('other', %s, '22012', 'y')", (bucket,))
     combine_all(queues, "other")
-    assert held.retry(queues, "other") == 0
+    assert quarantine.retry(queues, "other") == 0
     assert values(queues, "other") == {"a": 1}
 
 
@@ -209,7 +207,7 @@ def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login:
         ("export", "words", "update pgcombine.export_bucket set delivered = 9223372036854775807"),
     ],
 )
-def test_numbers_and_times_that_break_sums(
+def test_numbers_that_would_overflow_are_refused(
     queues: psycopg.Connection, login: Login, right: str, subject: str, statement: str
 ) -> None:
     role = hostile(queues, login, right, subject)
@@ -258,17 +256,17 @@ def test_numbers_and_times_that_break_sums(
         ),
     ],
 )
-def test_times_that_no_program_reads(
+def test_times_that_python_cannot_read_are_refused(
     queues: psycopg.Connection, login: Login, right: str, subject: str, statement: str, at: str
 ) -> None:
-    """Whoever reads rows of all queues, such as status, would fail on such a row."""
+    """A row with such a time would make status fail for all queues, because Python can't read it."""
     role = hostile(queues, login, right, subject)
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         role.execute(sql.SQL(statement).format(at=sql.Literal(at)))
 
 
-def test_a_mark_that_sees_the_future(queues: psycopg.Connection, login: Login) -> None:
-    """Status of all queues would fail."""
+def test_mark_beyond_the_newest_id_is_refused(queues: psycopg.Connection, login: Login) -> None:
+    """A mark beyond the newest id would make status fail for all queues."""
     role = hostile(queues, login, "work", "wc")
     mark = "insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes) "
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
@@ -277,16 +275,16 @@ def test_a_mark_that_sees_the_future(queues: psycopg.Connection, login: Login) -
     assert role.execute("select updates from pgcombine.combine('wc')").fetchall() == [(1,)]
 
 
-def test_documents_that_no_program_reads(queues: psycopg.Connection, login: Login) -> None:
-    """Python gives up at a thousand levels. A key that the log takes is deep enough to be held."""
+def test_documents_that_python_cannot_read_are_refused(queues: psycopg.Connection, login: Login) -> None:
+    """Python can't read a document with a thousand levels. As many levels as the log accepts are allowed."""
     role = hostile(queues, login, "work", "wc")
-    hold = (
+    quarantine_document = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
         "values ('wc', (repeat('[', %s) || repeat(']', %s))::jsonb, 1, 1, 'x')"
     )
-    role.execute(hold, (320, 320))
+    role.execute(quarantine_document, (320, 320))
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
-        role.execute(hold, (1000, 1000))
+        role.execute(quarantine_document, (1000, 1000))
     deliverer = hostile(queues, login, "export", "words")
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         deliverer.execute(
@@ -295,8 +293,8 @@ def test_documents_that_no_program_reads(queues: psycopg.Connection, login: Logi
         )
 
 
-def test_a_bucket_that_cant_even_fail_ends_no_worker(queues: psycopg.Connection, login: Login, dsn: str) -> None:
-    """What is wrong in one bucket is logged, and the bucket left alone. Here failures can't be recorded."""
+def test_worker_survives_a_failure_that_cannot_be_recorded(queues: psycopg.Connection, login: Login, dsn: str) -> None:
+    """If a bucket fails and its failure can't be recorded, the worker logs an error and combines other buckets."""
     queues.execute(
         "create function attacker.refuse() returns trigger language plpgsql as "
         "$$ begin raise exception using errcode = '22003', message = 'refused'; end $$; "
@@ -310,7 +308,7 @@ def test_a_bucket_that_cant_even_fail_ends_no_worker(queues: psycopg.Connection,
         assert worker.is_alive()
 
 
-def test_rubbish_in_the_quarantine_can_be_dropped(queues: psycopg.Connection, login: Login) -> None:
+def test_invalid_quarantined_keys_can_be_dropped(queues: psycopg.Connection, login: Login) -> None:
     role = hostile(queues, login, "work", "wc")
     for key in ("7", '{"pgcombine_packed": 7}', '{"pgcombine_packed": [7]}', "null", '"x"'):
         role.execute(
@@ -318,5 +316,5 @@ def test_rubbish_in_the_quarantine_can_be_dropped(queues: psycopg.Connection, lo
             "values ('wc', %s::jsonb, 0, 1, 'x')",
             (key,),
         )
-    held.drop(queues, "wc")
+    quarantine.drop(queues, "wc")
     assert one(queues, "select count(*) from pgcombine.quarantined_key") == 0

@@ -1,4 +1,4 @@
-"""Loads and the ids of runs are their role's own: a role without a right does nothing to them, and learns nothing."""
+"""Spark loads and ids of runs belong to a role: other roles can neither see nor change them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def end(conn: psycopg.Connection, load: UUID, run: str = "r") -> tuple[int, bool
     return row
 
 
-def test_another_roles_load_is_not_continued(conn: psycopg.Connection, login: Login) -> None:
-    """Neither by a role without any right, nor by one that may enqueue; nor are loads and runs seen or locked."""
+def test_roles_cannot_continue_the_loads_of_others(conn: psycopg.Connection, login: Login) -> None:
+    """Neither a role without rights nor one that may enqueue can continue, see or lock another role's load."""
     make_queue(conn)
     mine = login(ENQUEUE)
     load, table = begin(mine)
@@ -67,8 +67,8 @@ def test_another_roles_load_is_not_continued(conn: psycopg.Connection, login: Lo
     assert values(conn) == {"a": 1}
 
 
-def test_a_queue_that_a_role_may_not_enqueue_to(conn: psycopg.Connection, login: Login) -> None:
-    """Its row isn't locked by a load either."""
+def test_load_needs_the_right_to_enqueue(conn: psycopg.Connection, login: Login) -> None:
+    """A role without the right to enqueue to a queue can't create a load or a run of it."""
     make_queue(conn)
     make_queue(conn, "own")
     other = login("insert on pgcombine.own_updates")
@@ -85,7 +85,7 @@ def test_a_queue_that_a_role_may_not_enqueue_to(conn: psycopg.Connection, login:
         )
 
 
-def test_stages_are_their_roles_own(conn: psycopg.Connection, login: Login) -> None:
+def test_roles_cannot_use_the_stages_of_others(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
     mine, other = login(ENQUEUE), login(ENQUEUE)
     load, table = begin(mine)
@@ -98,7 +98,7 @@ def test_stages_are_their_roles_own(conn: psycopg.Connection, login: Login) -> N
     assert end(mine, load) == (1, True)
 
 
-def test_members_of_a_loads_role_go_on_with_it(conn: psycopg.Connection, login: Login) -> None:
+def test_members_of_a_loads_role_may_continue_it(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
     mine = login(ENQUEUE)
     member = login(mine.info.user)
@@ -108,8 +108,8 @@ def test_members_of_a_loads_role_go_on_with_it(conn: psycopg.Connection, login: 
     assert begin(mine)[1] is None
 
 
-def test_rows_under_row_security(conn: psycopg.Connection, login: Login) -> None:
-    """A load enqueues no row that the caller's own INSERT couldn't."""
+def test_load_obeys_row_security(conn: psycopg.Connection, login: Login) -> None:
+    """A load checks row security as an INSERT of the caller does."""
     make_queue(conn)
     conn.execute("alter table pgcombine.wc_updates enable row level security")
     conn.execute("create policy tenant on pgcombine.wc_updates for insert with check (word like 'mine%')")
@@ -128,7 +128,7 @@ def test_rows_under_row_security(conn: psycopg.Connection, login: Login) -> None
 
 
 @pytest.mark.parametrize("folds", [False, True])
-def test_columns_that_are_not_granted(conn: psycopg.Connection, login: Login, folds: bool) -> None:
+def test_load_obeys_column_privileges(conn: psycopg.Connection, login: Login, folds: bool) -> None:
     make_queue(conn, value=["n bigint sum", "m bigint sum"], delete_when=None)
     role = login("insert (word, n) on pgcombine.wc_updates")
     load, table = begin(role)
@@ -140,8 +140,8 @@ def test_columns_that_are_not_granted(conn: psycopg.Connection, login: Login, fo
     assert rows(conn, "wc_values") == [("a", 3, 0)]
 
 
-def test_a_right_that_is_taken_back_meanwhile(conn: psycopg.Connection, login: Login) -> None:
-    """Nothing is dropped silently."""
+def test_load_fails_after_its_right_is_revoked(conn: psycopg.Connection, login: Login) -> None:
+    """If a right is revoked during a load, end_load raises instead of leaving out columns or rows."""
     make_queue(conn)
     role = login("insert (word, n) on pgcombine.wc_updates")
     load, table = begin(role)
@@ -157,7 +157,7 @@ def test_a_right_that_is_taken_back_meanwhile(conn: psycopg.Connection, login: L
     assert rows(conn, "spark_load") == []
 
 
-def test_initial_loads_take_the_right_to_insert_values(conn: psycopg.Connection, login: Login) -> None:
+def test_initial_load_needs_the_right_to_insert_values(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
     with pytest.raises(errors.InsufficientPrivilege, match=r"may not load values into queue .wc."):
         begin(login(ENQUEUE), kind="values")
@@ -172,8 +172,8 @@ def test_initial_loads_take_the_right_to_insert_values(conn: psycopg.Connection,
         end(role, load, "again")
 
 
-def test_run_ids_are_their_roles_own(conn: psycopg.Connection, login: Login) -> None:
-    """A role that may enqueue can't make another's stream lose its batches."""
+def test_roles_may_use_the_same_run_ids(conn: psycopg.Connection, login: Login) -> None:
+    """A role that may enqueue can't make batches of another role's stream look applied."""
     make_queue(conn)
     mine, other = login(ENQUEUE), login(ENQUEUE)
     stream = "stream:q:{}"
@@ -181,7 +181,7 @@ def test_run_ids_are_their_roles_own(conn: psycopg.Connection, login: Login) -> 
     assert end(other, load, stream.format(10**17))[1]
     for batch in (0, 1):
         load, table = begin(mine, stream.format(batch))
-        assert table, "the batch was taken for applied"
+        assert table, "the batch counts as applied"
         stage(mine, table, ("a", 1))
         assert end(mine, load, stream.format(batch)) == (1, True)
     assert begin(mine, stream.format(1))[1] is None
@@ -195,7 +195,7 @@ def test_run_ids_are_their_roles_own(conn: psycopg.Connection, login: Login) -> 
     assert one(conn, "select sum(updates)::int from pgcombine.spark_run where role = %s", mine.info.user) == 2
 
 
-def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login) -> None:
+def test_runs_can_be_reassigned_to_another_role(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
     old, new = login(ENQUEUE), login(ENQUEUE)
     for run in ("stream:q:7", "2024-02-29"):
@@ -203,7 +203,7 @@ def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login
         stage(old, table, ("a", 1))
         end(old, load, run)
     reassign = "select pgcombine_internal.reassign_runs('wc', %s, %s)"
-    assert one(new, reassign, old.info.user, new.info.user) == 0  # it doesn't see them
+    assert one(new, reassign, old.info.user, new.info.user) == 0  # the new role doesn't see the old role's runs
     with pytest.raises(errors.InsufficientPrivilege):
         old.execute(reassign, (old.info.user, new.info.user))
     assert one(conn, reassign, old.info.user, new.info.user) == 2
@@ -215,8 +215,8 @@ def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login
         conn.execute("select pgcombine_internal.reassign_runs('none', 'a', 'b')")
 
 
-def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -> None:
-    """A role has so many at most, and what it has left gives way to what is new."""
+def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: Login) -> None:
+    """A role may have a limited number of loads. A new load replaces one whose job has shown no sign of life."""
     make_queue(conn)
     role, other = login(ENQUEUE), login(ENQUEUE)
     conn.execute("update pgcombine.spark_limit set loads = 3")
@@ -235,7 +235,7 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
         role.execute("update pgcombine.spark_load set seen_at = 'infinity'")
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 h' where load <> %s", (kept[2],))
     with role.transaction():
-        role.execute("select pgcombine_internal.hold_load(%s)", (kept[0],))  # its job is alive
+        role.execute("select pgcombine_internal.hold_load(%s)", (kept[0],))  # the job of this load is alive
         with conn.transaction():
             begin(login(role=role.info.user), "more")
     assert {load for (load,) in role.execute("select load from pgcombine.spark_load")} >= {kept[0], kept[2]}
@@ -251,8 +251,8 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
     assert {owner for (owner,) in conn.execute("select role from pgcombine.spark_load")} == {other.info.user}
 
 
-def test_code_that_runs_for_its_owner_has_no_more_rights(conn: psycopg.Connection, login: Login) -> None:
-    """A function in an index runs as the table's owner when a superuser analyzes the table."""
+def test_index_function_has_only_its_owners_rights(conn: psycopg.Connection, login: Login) -> None:
+    """If a superuser analyzes a table, an index function runs as the table's owner, without a superuser's rights."""
     make_queue(conn)
     role = login("create on schema public", "create on schema pgcombine")
     load, _ = begin(conn)
@@ -261,7 +261,7 @@ def test_code_that_runs_for_its_owner_has_no_more_rights(conn: psycopg.Connectio
         create table public.trap (n int);
         create function public.spring(n int) returns int language plpgsql immutable as $$
         begin
-            if current_user <> session_user then -- not when the role itself makes the index
+            if current_user <> session_user then -- only in the session of another role
                 perform pgcombine_internal.prepare_load({load}, '{{}}', 0);
             end if;
             return n;
@@ -284,8 +284,8 @@ def test_code_that_runs_for_its_owner_has_no_more_rights(conn: psycopg.Connectio
         role.execute(sql.SQL("drop index public.{}").format(sql.Identifier(function)))
 
 
-def test_a_function_with_its_owners_rights_may_load_for_others(conn: psycopg.Connection, login: Login) -> None:
-    """Whose rights count is who calls pgcombine, not who has logged in."""
+def test_security_definer_function_may_load_for_others(conn: psycopg.Connection, login: Login) -> None:
+    """In a security definer function, the rights of its owner count, not those of the role that has logged in."""
     make_queue(conn)
     app = login(ENQUEUE, "create on schema public")
     web = login()
@@ -304,7 +304,7 @@ def test_a_function_with_its_owners_rights_may_load_for_others(conn: psycopg.Con
     assert one(conn, "select role from pgcombine.spark_run") == app.info.user
 
 
-def test_a_search_path_of_the_callers_does_not_change_what_is_checked(conn: psycopg.Connection, login: Login) -> None:
+def test_search_path_of_the_caller_does_not_affect_checks(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
     role = login("create on schema public")
     role.execute(

@@ -1,4 +1,4 @@
-"""Any role can take any advisory lock, and keep it: nothing of pgcombine waits for one, refuses, or is left undone."""
+"""Any role can hold any advisory lock. Such locks don't block pgcombine, and don't keep it from any work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgcombine import schema
 from pgcombine.errors import QueueExistsError
 from pgcombine.queue.combine_queue import CombineQueue
 
-# what earlier versions locked, and what is locked still: (class, object)
+# advisory locks of this version and of earlier ones, as (class, object)
 LOCKS = [
     *(f"hashtext('pgcombine.create_queue'), hashtext('{queue}')" for queue in ("wc", "own")),
     "hashtext('pgcombine.create_export'), hashtext('words')",
@@ -33,14 +33,14 @@ LOCKS = [
 
 @pytest.fixture
 def hostile(login: Login) -> psycopg.Connection:
-    """A role without rights that holds all of them."""
+    """A role without rights that holds all advisory locks in LOCKS."""
     role = login()
     for lock in LOCKS:
         role.execute(f"select pg_advisory_lock({lock})".encode())
     return role
 
 
-def test_queues_are_made_and_the_schema_is_upgraded(
+def test_advisory_locks_do_not_block_creation_and_upgrades(
     conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection
 ) -> None:
     conn.execute("set lock_timeout = '5s'")
@@ -50,7 +50,7 @@ def test_queues_are_made_and_the_schema_is_upgraded(
     assert schema.upgrade(dsn) == schema.head()
 
 
-def test_two_that_make_one_queue_at_once(conn: psycopg.Connection, dsn: str) -> None:
+def test_second_creator_waits_and_is_refused(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         make_queue(first)
 
@@ -63,7 +63,7 @@ def test_two_that_make_one_queue_at_once(conn: psycopg.Connection, dsn: str) -> 
             first.commit()
 
 
-def test_what_is_done_now_and_then_is_done(conn: psycopg.Connection, hostile: psycopg.Connection) -> None:
+def test_advisory_locks_do_not_block_maintenance(conn: psycopg.Connection, hostile: psycopg.Connection) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.tick()")
     assert one(conn, "select count(*) from pgcombine.tick") == 1
@@ -80,8 +80,8 @@ def test_what_is_done_now_and_then_is_done(conn: psycopg.Connection, hostile: ps
     assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 1
 
 
-def test_a_server_is_rebuilt(conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection) -> None:
-    """Writes and rebuilds exclude one another by locks that take a right."""
+def test_advisory_locks_do_not_block_a_rebuild(conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection) -> None:
+    """Writes and rebuilds exclude each other by locks that need a right, not by advisory locks."""
     make_queue(conn)
     shape = one(conn, "select pgcombine_internal.handoff_shape('wc')")
     server = one(conn, "insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1) returning id")
@@ -104,8 +104,10 @@ def test_a_server_is_rebuilt(conn: psycopg.Connection, dsn: str, hostile: psycop
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_workers_are_woken_or_look_themselves(conn: psycopg.Connection, dsn: str, login: Login, shared: bool) -> None:
-    """Whoever holds the gate of a queue makes workers nap, or enqueues notify: what is enqueued is combined."""
+def test_updates_are_combined_although_a_role_holds_the_idle_lock(
+    conn: psycopg.Connection, dsn: str, login: Login, shared: bool
+) -> None:
+    """If a hostile role holds a queue's idle lock, workers poll or enqueues notify, so that updates are combined."""
     make_queue(conn)
     role = login()
     for lock in ("idle", "listener"):
@@ -117,8 +119,8 @@ def test_workers_are_woken_or_look_themselves(conn: psycopg.Connection, dsn: str
             eventually(lambda n=n: values(conn) == {"a": n + 1}, what="the update is combined")
 
 
-def test_locks_on_the_catalog_take_a_right(login: Login) -> None:
-    """A role that may read it can't keep others from changing it for longer than any reader could."""
+def test_readers_cannot_lock_tables_against_writers(login: Login) -> None:
+    """A role that may only read pgcombine's tables can't take locks on them that block writers."""
     role = login()
     for table in ("queue", "bucket", "schema_version", "spark_load", "spark_run", "handoff_partial", "tick"):
         lock = sql.SQL("lock table {} in row exclusive mode").format(sql.Identifier("pgcombine", table))

@@ -1,4 +1,4 @@
-"""A role that monitors sees figures, and no key and no value: not in any column, page or finding."""
+"""A role with the right to monitor sees figures, but no key and no value in any column, web page or finding."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COLUMNS = """
       and a.attnum > 0 and not a.attisdropped and has_column_privilege(c.oid, a.attnum, 'select')
     group by c.oid
 """
-READABLE = {"read", "work", "operate"}  # these see the error of a pass
+READABLE = {"read", "work", "operate"}  # roles with these rights see the errors of passes
 
 
 @pytest.fixture
 def failing(conn: psycopg.Connection) -> psycopg.Connection:
-    """A queue of which each error names a key: of a pass, of expiry, of quarantine, and of a destination."""
+    """A queue with errors of a pass, expiry, the quarantine and a destination, each of which names a key."""
     make_queue(conn)
     make_export(conn)
     add(conn, {KEY: 7, "other": 1})
@@ -49,7 +49,7 @@ def failing(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 def seen(role: psycopg.Connection) -> dict[str, str]:
-    """What a role can read: each relation with its columns' text."""
+    """The text of all columns that a role can read, by relation."""
     found = {}
     for relation, columns in role.execute(COLUMNS).fetchall():
         statement = sql.SQL("select coalesce(string_agg(({})::text, ' '), '') from (select {} from {}) t").format(
@@ -57,12 +57,12 @@ def seen(role: psycopg.Connection) -> dict[str, str]:
         )
         try:
             found[relation] = one(role, statement.as_string())
-        except psycopg.errors.InsufficientPrivilege:  # a view over what the role may not read
+        except psycopg.errors.InsufficientPrivilege:  # a view of a table that the role may not read
             continue
     return found
 
 
-def test_no_column_has_a_key(failing: psycopg.Connection, dsn: str) -> None:
+def test_columns_show_no_key(failing: psycopg.Connection, dsn: str) -> None:
     with Roles(failing, dsn) as roles:
         monitor = roles.login()
         failing.execute("select pgcombine.grant_right('monitor', %s)", (monitor.info.user,))
@@ -77,7 +77,7 @@ def test_no_column_has_a_key(failing: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("right", sorted(READABLE))
-def test_who_may_read_keys_sees_errors(failing: psycopg.Connection, dsn: str, right: str) -> None:
+def test_roles_that_may_read_keys_see_errors(failing: psycopg.Connection, dsn: str, right: str) -> None:
     with Roles(failing, dsn) as roles:
         role = roles.login()
         failing.execute("select pgcombine.grant_right('monitor', %s)", (role.info.user,))
@@ -88,7 +88,7 @@ def test_who_may_read_keys_sees_errors(failing: psycopg.Connection, dsn: str, ri
 
 
 @embedded_only
-def test_no_page_and_no_command_has_a_key(failing: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_pages_and_commands_show_no_key(failing: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     with Roles(failing, dsn) as roles:
         user = roles.login().info.user
         failing.execute("select pgcombine.grant_right('monitor', %s)", (user,))

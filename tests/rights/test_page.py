@@ -1,4 +1,4 @@
-"""The page on rights says what is so: its calls work, and its table has each right."""
+"""The page ``rights.md``: its statements work, and its table lists each right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.queues import make_queue, one
 PAGE = resources.files("pgcombine").joinpath("docs", "rights.md").read_text(encoding="utf-8")
 
 
-def test_its_statements_run(conn: psycopg.Connection) -> None:
+def test_statements_of_the_page_run(conn: psycopg.Connection) -> None:
     make_queue(conn)
     role = f"counter_{conn.info.backend_pid}"
     for block in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
@@ -23,7 +23,7 @@ def test_its_statements_run(conn: psycopg.Connection) -> None:
         conn.execute(sql.SQL(end).format(sql.Identifier(role)))
 
 
-def test_its_table_has_each_right(conn: psycopg.Connection) -> None:
+def test_table_of_the_page_lists_each_right(conn: psycopg.Connection) -> None:
     make_queue(conn)
     conn.execute("select pgcombine.create_export('words', 'wc')")
     calls = re.findall(r"^\| .* \| `(grant_right\('(\w+)', 'app'.*?\))` \|$", PAGE, re.MULTILINE)

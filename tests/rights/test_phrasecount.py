@@ -1,4 +1,4 @@
-"""Who may make phrasecount's schema, and whose schema is refused."""
+"""The role that may create phrasecount's schema, and schemas of other roles, which phrasecount refuses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def ensure(dsn: str, role: psycopg.Connection) -> None:
         ensure_schema(conn)
 
 
-def test_a_role_that_may_not_make_it(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+def test_role_without_the_privilege_gets_an_error(conn: psycopg.Connection, dsn: str, login: Login) -> None:
     with pytest.raises(SchemaError, match=r"permission denied for database .* \(run it once as the role that owns"):
         ensure(dsn, login())
     assert one(conn, "select to_regnamespace('phrasecount') is null")
 
 
-def test_a_schema_of_a_stranger(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """A table with a trigger, say, would run its owner's code."""
+def test_schema_of_another_role_is_refused(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    """phrasecount refuses another role's schema or table: triggers of the table would run that role's code."""
     stranger = login(f"create on database {conn.info.dbname}")
     stranger.execute("create schema phrasecount")
     stranger.execute("create table phrasecount.uri (path text)")
@@ -38,7 +38,7 @@ def test_a_schema_of_a_stranger(conn: psycopg.Connection, dsn: str, login: Login
     assert one(conn, "select count(*) from pg_class where relnamespace = 'phrasecount'::regnamespace") == 1
 
 
-def test_a_role_to_which_it_is_granted(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+def test_role_with_grants_may_use_but_not_change_the_schema(conn: psycopg.Connection, dsn: str, login: Login) -> None:
     with closing(connect(dsn)) as owner:
         ensure_schema(owner)
     role = login("usage on schema phrasecount", "all on all tables in schema phrasecount")

@@ -1,6 +1,6 @@
-"""Who may do what on every object of the schema, as one text that a change shows in (``privileges.txt``).
+"""The file ``privileges.txt`` lists all privileges on the schema's objects, so that a change is visible in a diff.
 
-``PGCOMBINE_TEST_WRITE_PRIVILEGES=1`` makes the test on the newest server write it anew.
+With ``PGCOMBINE_TEST_WRITE_PRIVILEGES=1`` the test on the newest server writes the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from support.queues import make_queue, one
 GOLDEN = Path(__file__).with_name("privileges.txt")
 
 FOUND = """
-    -- what everybody may do, and what nobody can by default
+    -- privileges of all roles
     select 'public: ' || lower(a.privilege_type) || coalesce(' (' || o.attname || ')', '') || ' on ' || o.relation
     from (select c.oid::regclass as relation, null::name as attname, c.relacl as acl
           from pg_class c where c.relnamespace = 'pgcombine'::regnamespace
@@ -28,7 +28,7 @@ FOUND = """
     from pg_namespace n cross join lateral aclexplode(n.nspacl) a
     where n.nspname = 'pgcombine' and a.grantee = 0
     union all
-    -- rows that a role sees or changes
+    -- row security policies
     select format('policy %s on %s for %s: %s', p.policyname, p.tablename, lower(p.cmd),
                   concat_ws('; check ', regexp_replace(p.qual, '\\s+', ' ', 'g'),
                             regexp_replace(p.with_check, '\\s+', ' ', 'g')))
@@ -37,7 +37,7 @@ FOUND = """
     select 'by policies alone: ' || c.relname from pg_class c
     where c.relnamespace = 'pgcombine'::regnamespace and c.relrowsecurity
     union all
-    -- functions that run with their owner's rights, and those that not everybody may run
+    -- security definer functions, and functions that PUBLIC may not execute
     select 'owner''s rights: ' || p.oid::regprocedure from pg_proc p
     where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) and p.prosecdef
     union all
@@ -45,7 +45,7 @@ FOUND = """
     where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) and p.proacl is not null
       and not exists (select from aclexplode(p.proacl) a where a.grantee = 0 and a.privilege_type = 'EXECUTE')
     union all
-    -- what grant_right grants
+    -- privileges that grant_right grants
     select 'right ' || r || ': ' || p
     from pgcombine.right_kind k, lateral (values (k."right")) n (r),
          unnest(case k.subject when 'export' then '{NULL,words}' when 'queue' then '{NULL,wc}' else '{NULL}'
@@ -54,7 +54,7 @@ FOUND = """
 """
 
 
-def test_privileges(conn: psycopg.Connection) -> None:
+def test_privileges_equal_the_file(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=2)
     conn.execute("select pgcombine.create_export('words', 'wc', buckets => 2)")
     found = sorted(line for (line,) in conn.execute(FOUND))

@@ -1,4 +1,4 @@
-"""A worker with a superuser's rights lends them to whoever may make a trigger: it says so when it starts."""
+"""A worker of a superuser warns at its start: users' triggers and observers would run with a superuser's rights."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from support.wait import eventually
 from pgcombine import schema
 
 
-def test_a_superuser_is_warned(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_worker_of_a_superuser_warns(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     make_queue(conn)
     with caplog.at_level(logging.WARNING), workers(dsn, "wc"):
         eventually(lambda: f"worker.superuser role={conn.info.user}" in caplog.text)
 
 
-def test_an_ordinary_owner_is_not(empty_dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_worker_of_an_ordinary_owner_does_not_warn(empty_dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     with psycopg.connect(empty_dsn, autocommit=True) as admin, Roles(admin, empty_dsn) as roles:
         role = roles.login().info.user
         database = sql.Identifier(urlsplit(empty_dsn).path.lstrip("/"))

@@ -1,4 +1,4 @@
-"""What an upgrade finds: rows from before they belonged to roles; a schema that another role has made beforehand."""
+"""Upgrades in a database where another role has created the schema or objects in it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pgcombine.errors import SchemaError
 
 @pytest.fixture
 def dropped(dsn: str, conn: psycopg.Connection) -> str:
-    """A database in which there is no pgcombine yet, but roles to log in."""
+    """The URI of a database without pgcombine's schemas."""
     conn.execute("drop schema pgcombine, pgcombine_internal cascade")
     return dsn
 
 
-def test_a_schema_that_another_role_has_made(dropped: str, conn: psycopg.Connection, login: Login) -> None:
+def test_schema_of_another_role_is_refused(dropped: str, conn: psycopg.Connection, login: Login) -> None:
     database = conn.info.dbname
     other = login(f"create on database {database}")
     other.execute("create schema pgcombine")
@@ -54,7 +54,7 @@ def test_a_schema_that_another_role_has_made(dropped: str, conn: psycopg.Connect
         ("operator pgcombine.+ (rightarg = text, function = upper)", "operator pgcombine.+(NONE,text)"),
     ],
 )
-def test_something_in_the_schema_that_is_another_roles(
+def test_objects_of_another_role_are_refused(
     dropped: str, conn: psycopg.Connection, login: Login, made: str, told: str
 ) -> None:
     conn.execute("create schema pgcombine")
@@ -69,7 +69,9 @@ def test_something_in_the_schema_that_is_another_roles(
 
 
 @pytest.mark.slow
-def test_an_owner_that_may_make_no_more_schemas_upgrades(dropped: str, conn: psycopg.Connection, login: Login) -> None:
+def test_owner_may_upgrade_without_the_privilege_to_create_schemas(
+    dropped: str, conn: psycopg.Connection, login: Login
+) -> None:
     database = sql.Identifier(conn.info.dbname)
     owner = login(f"create on database {conn.info.dbname}").info.user
     schema.upgrade(as_role(dropped, owner))
@@ -78,18 +80,18 @@ def test_an_owner_that_may_make_no_more_schemas_upgrades(dropped: str, conn: psy
 
 
 @pytest.mark.slow
-def test_an_upgrade_that_is_held_up_tells_by_whom(dsn: str, conn: psycopg.Connection, login: Login) -> None:
-    """Locks that any role can have hold nothing up; a transaction that writes does, and is named."""
+def test_blocked_upgrade_names_the_session(dsn: str, conn: psycopg.Connection, login: Login) -> None:
+    """An advisory lock doesn't block an upgrade. An open write does, and the error names its session."""
     make_queue(conn)
     writer = login("insert on pgcombine.wc_updates")
-    impatient = make_conninfo(dsn, options="-c lock_timeout=700ms")
+    with_lock_timeout = make_conninfo(dsn, options="-c lock_timeout=700ms")
     with writer.transaction():
         writer.execute("select pg_advisory_xact_lock(hashtext('pgcombine.schema'))")
-        schema.upgrade(impatient)
+        schema.upgrade(with_lock_timeout)
         writer.execute("insert into pgcombine.wc_updates values ('a', 1)")
         with pytest.raises(SchemaError) as refused:
-            schema.upgrade(impatient)
+            schema.upgrade(with_lock_timeout)
         assert f'locked by session {writer.info.backend_pid} (role "{writer.info.user}")' in str(refused.value)
         with pytest.raises(SchemaError, match=f"session {writer.info.backend_pid} "):
-            schema.downgrade(impatient, "base", force=True)
-    schema.upgrade(impatient)
+            schema.downgrade(with_lock_timeout, "base", force=True)
+    schema.upgrade(with_lock_timeout)

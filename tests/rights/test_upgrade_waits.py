@@ -1,4 +1,4 @@
-"""Roles that own nothing of pgcombine hold locks: an upgrade stops no writer meanwhile, and says who holds it up."""
+"""Upgrades while other roles hold locks: the upgrade doesn't block writers, and its error names the lock's holder."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ MAPPING = "select word, 1 as n"
 
 
 def waiting(conn: psycopg.Connection) -> int:
-    """How many times an upgrade has begun to wait for a lock, by what it waits for."""
+    """The number of sessions that wait for a lock."""
     return one(
         conn,
         "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
     )
 
 
-@pytest.mark.parametrize("held", ["queue", "status", "wc_current", "wc_updates"])
-def test_an_open_read_stops_no_writer(conn: psycopg.Connection, dsn: str, login: Login, held: str) -> None:
-    """Of the catalog, a view, or the updates: writers and readers go on while the upgrade tries again and again."""
+@pytest.mark.parametrize("locked", ["queue", "status", "wc_current", "wc_updates"])
+def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
+    conn: psycopg.Connection, dsn: str, login: Login, locked: str
+) -> None:
+    """While a reader blocks it, the upgrade retries with short waits, so that writers and readers can go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
-    prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # less than an upgrade would wait
+    prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait
     with psycopg.connect(prompt, autocommit=True) as writer, reader.transaction():
-        if held == "wc_updates":
+        if locked == "wc_updates":
             add(reader, {"r": 1})
         else:
-            reader.execute(sql.SQL("select from {} limit 1").format(sql.Identifier("pgcombine", held)))
+            reader.execute(sql.SQL("select from {} limit 1").format(sql.Identifier("pgcombine", locked)))
         with in_background(lambda: schema.upgrade(dsn)) as (upgraded,):
             try:
                 for number in range(3):
@@ -47,12 +49,12 @@ def test_an_open_read_stops_no_writer(conn: psycopg.Connection, dsn: str, login:
                     eventually(lambda: waiting(conn) == 0, what="the upgrade has given its locks back")
                 assert not upgraded.done()
             finally:
-                reader.execute("commit" if held == "wc_updates" else "rollback")
+                reader.execute("commit" if locked == "wc_updates" else "rollback")
         assert schema.check(dsn) == schema.head()
 
 
-def test_a_prepared_transaction_is_named(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """It belongs to no session."""
+def test_error_names_a_prepared_transaction(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    """The error names a prepared transaction, which belongs to no session."""
     role = login()
     with role.transaction():
         role.execute("select from pgcombine.queue")
@@ -69,7 +71,7 @@ def test_a_prepared_transaction_is_named(conn: psycopg.Connection, dsn: str, log
 
 @pytest.fixture
 def attached(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
-    """A role with the tables attacker.t and attacker.u, which are attached to wc but lack triggers."""
+    """A role whose tables attacker.t and attacker.u are attached to wc and lack a trigger."""
     make_queue(conn)
     role = login("insert on pgcombine.wc_updates")
     conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (role.info.user,))
@@ -89,7 +91,9 @@ def upgraded(dsn: str) -> list[str]:
     return warnings
 
 
-def test_attached_tables_that_are_locked(conn: psycopg.Connection, dsn: str, attached: psycopg.Connection) -> None:
+def test_upgrade_skips_triggers_of_locked_attached_tables(
+    conn: psycopg.Connection, dsn: str, attached: psycopg.Connection
+) -> None:
     with attached.transaction():
         attached.execute("lock table attacker.t, attacker.u in share mode")
         warnings = upgraded(dsn)
@@ -111,10 +115,10 @@ def test_attached_tables_that_are_locked(conn: psycopg.Connection, dsn: str, att
         "'select word, 1 as n')",
     ],
 )
-def test_attached_tables_that_have_changed(
+def test_upgrade_survives_changed_attached_tables(
     conn: psycopg.Connection, dsn: str, attached: psycopg.Connection, change: str
 ) -> None:
-    """Whatever a role does to its tables, an upgrade goes on, and the tables of others work."""
+    """A role's changes to its attached table stop neither an upgrade nor other attached tables."""
     attached.execute(change.encode())
     upgraded(dsn)
     add(conn, {"a": 1})
@@ -124,8 +128,8 @@ def test_attached_tables_that_have_changed(
     upgraded(dsn)
 
 
-def test_a_role_attaches_a_hundred_tables(conn: psycopg.Connection, attached: psycopg.Connection) -> None:
-    """An upgrade makes their functions while writers wait."""
+def test_role_may_attach_a_hundred_tables(conn: psycopg.Connection, attached: psycopg.Connection) -> None:
+    """A role may attach at most 100 tables, because an upgrade creates their functions while writers wait."""
     attached.execute(
         """
         do $$ begin
@@ -144,7 +148,7 @@ def test_a_role_attaches_a_hundred_tables(conn: psycopg.Connection, attached: ps
     attached.execute("select pgcombine.attach('wc', 'attacker.more', 'select word, 1 as n')")
 
 
-def test_what_depends_on_an_attached_table_stops_no_detach(
+def test_dependants_do_not_stop_a_detach(
     conn: psycopg.Connection, dsn: str, attached: psycopg.Connection, login: Login
 ) -> None:
     function = one(

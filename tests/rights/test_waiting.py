@@ -1,4 +1,4 @@
-"""Who may enqueue or read may wait, and what dates pending updates is for all who have a right on some queue."""
+"""A role with any right on a queue may call ``wait``. A role with a right on some queue may record times (``tick``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.roles import Login
     "grant",
     ["insert (word) on pgcombine.wc_updates", "select on pgcombine.wc_values", "select on pgcombine.wc_current"],
 )
-def test_any_right_on_the_queue_is_enough(conn: psycopg.Connection, login: Login, grant: str) -> None:
+def test_any_right_on_the_queue_suffices_to_wait(conn: psycopg.Connection, login: Login, grant: str) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     role = login(grant)
@@ -24,7 +24,7 @@ def test_any_right_on_the_queue_is_enough(conn: psycopg.Connection, login: Login
     role.execute("call pgcombine.wait('wc')")
 
 
-def test_without_a_right_on_the_queue(conn: psycopg.Connection, login: Login) -> None:
+def test_wait_needs_a_right_on_the_queue(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
     make_queue(conn, "own")
     role = login("insert on pgcombine.own_updates")
@@ -37,7 +37,7 @@ def test_without_a_right_on_the_queue(conn: psycopg.Connection, login: Login) ->
         login().execute("select pgcombine_internal.tick()")
 
 
-def test_the_age_of_updates_that_a_role_may_read(conn: psycopg.Connection, login: Login) -> None:
+def test_reader_sees_the_lag_of_updates(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn, buckets=1)
     role = login("select on pgcombine.wc_updates, pgcombine.wc_updates_s0")
     add(conn, {"a": 1})
