@@ -1,6 +1,7 @@
-"""Sessions that claim all buckets of a queue at once: rebucket, and whoever must have no pass beside it.
+"""Functions that lock the rows of all buckets of a queue, such as rebucket, so that no pass runs beside them.
 
-Broken on purpose: the claim in one statement, which misses the buckets that were added while it waited.
+Some tests replace the function that locks by a wrong one. It locks in a single statement, and so misses buckets that a
+rebucket adds while the statement waits.
 """
 
 from __future__ import annotations
@@ -18,33 +19,33 @@ from support.queues import add, combine_all, hold, make_queue, one, rows, values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
-REBUCKETS = 4  # of each session
+REBUCKETS = 4  # in each session
 WORDS = [f"w{i}" for i in range(500)]
-UNCLAIMED = "select count(*) from (select from pgcombine.bucket for update skip locked) unclaimed"
+UNLOCKED = "select count(*) from (select from pgcombine.bucket for update skip locked) unclaimed"
 
-# What claims all buckets of the queue wc, which has an export and a quarantined key.
-CLAIM = [
+# Calls that lock all buckets of the queue wc, which has an export and a quarantined key.
+LOCKING = [
     "select pgcombine_internal.begin_initialize('wc', true)",
     "select pgcombine_internal.export_resync('search')",
     "select pgcombine.retry_quarantined('wc')",
     "select pgcombine.drop_quarantined('wc')",
     "select pgcombine_internal.handoff_rebuild_queue('wc', '', pgcombine_internal.handoff_shape('wc'))",
 ]
-# These also write new versions of the buckets' rows later, by which they lock those that a wrong claim has missed.
-CLAIM_AND_WRITE = [
+# These calls later update the buckets' rows, and so also lock the rows that a wrong function has missed.
+LOCKING_AND_WRITING = [
     "select pgcombine.rebucket('wc', 4)",
     "select pgcombine.create_export('other', 'wc', existing => true)",
     "select pgcombine.drop_export('search')",
     "select pgcombine_internal.own_export('search', 'here')",
     "select pgcombine_internal.disown_export('search', 'there', 7)",
-    "select pgcombine.drop_queue('wc', force => true)",  # by the drop of its export
+    "select pgcombine.drop_queue('wc', force => true)",  # it locks all buckets when it drops the export
 ]
 
 
-def all_claimed(conn: psycopg.Connection, dsn: str, call: str) -> None:
-    """``call`` waits for a rebucket from one bucket to eight; when that commits, it claims them all.
+def check_that_all_are_locked(conn: psycopg.Connection, dsn: str, call: str) -> None:
+    """``call`` waits for a rebucket from one bucket to eight. After its commit, ``call`` must lock all eight.
 
-    The looks at the quarantine hold up calls that go on to write there.
+    Locks on the quarantine stop calls that write there next, so that the test sees their locks on the buckets.
     """
     make_queue(conn, buckets=1)
     make_export(conn)
@@ -59,28 +60,28 @@ def all_claimed(conn: psycopg.Connection, dsn: str, call: str) -> None:
                 waits(conn, second.info.backend_pid)
                 first.commit()
                 blocked = f"select {holder.info.backend_pid} = any (pg_blocking_pids({second.info.backend_pid}))"
-                eventually(lambda: called.done() or one(conn, blocked), what="the claim is made")
-                assert one(conn, UNCLAIMED) == 0, "buckets without a claim"
+                eventually(lambda: called.done() or one(conn, blocked), what="the buckets are locked")
+                assert one(conn, UNLOCKED) == 0, "some buckets aren't locked"
             finally:
                 first.rollback()
                 holder.rollback()
         second.rollback()
 
 
-@pytest.mark.parametrize("call", CLAIM + CLAIM_AND_WRITE)
-def test_the_buckets_that_were_added_meanwhile_are_claimed(conn: psycopg.Connection, dsn: str, call: str) -> None:
-    all_claimed(conn, dsn, call)
+@pytest.mark.parametrize("call", LOCKING + LOCKING_AND_WRITING)
+def test_buckets_that_a_rebucket_adds_are_locked(conn: psycopg.Connection, dsn: str, call: str) -> None:
+    check_that_all_are_locked(conn, dsn, call)
 
 
-@pytest.mark.parametrize("call", CLAIM)
-def test_a_claim_that_misses_buckets_is_noticed(conn: psycopg.Connection, dsn: str, call: str) -> None:
+@pytest.mark.parametrize("call", LOCKING)
+def test_check_detects_buckets_that_are_not_locked(conn: psycopg.Connection, dsn: str, call: str) -> None:
     claim_in_one_statement(conn)
-    with pytest.raises(AssertionError, match="buckets without a claim"):
-        all_claimed(conn, dsn, call)
+    with pytest.raises(AssertionError, match="some buckets aren't locked"):
+        check_that_all_are_locked(conn, dsn, call)
 
 
 def passes_beside_the_second_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """Passes that would write values which the second rebucket has copied already."""
+    """Run passes that would write values which a second rebucket has already copied."""
     make_queue(conn, buckets=1)
     add(conn, [(word, 1) for word in WORDS])
     combine_all(conn)
@@ -95,7 +96,7 @@ def passes_beside_the_second_rebucket(conn: psycopg.Connection, dsn: str) -> Non
                 waits(conn, second.info.backend_pid)
                 reader.execute("set transaction isolation level repeatable read")
                 first.commit()
-                # The second one can't have its last lock, or waits for its claims.
+                # the second rebucket waits for the reader's lock, or for the rows of the buckets
                 one(reader, "select count(*) from pgcombine.wc_values")
                 waits(conn, second.info.backend_pid)
                 add(conn, [(word, 1) for word in WORDS])
@@ -111,7 +112,7 @@ def test_no_pass_writes_beside_the_second_rebucket(conn: psycopg.Connection, dsn
     assert rows(conn, "bucket") == [("wc", bucket) for bucket in range(4)]
 
 
-def test_lost_updates_are_noticed(conn: psycopg.Connection, dsn: str) -> None:
+def test_check_detects_lost_updates(conn: psycopg.Connection, dsn: str) -> None:
     claim_in_one_statement(conn)
     with pytest.raises(AssertionError, match="updates are lost"):
         passes_beside_the_second_rebucket(conn, dsn)
@@ -134,7 +135,7 @@ def outcome(conn: psycopg.Connection, first: psycopg.Connection, second: psycopg
     return called.result()
 
 
-def test_two_owners_at_once_have_two_epochs(conn: psycopg.Connection, dsn: str) -> None:
+def test_concurrent_owners_of_an_export_have_two_epochs(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
@@ -143,7 +144,7 @@ def test_two_owners_at_once_have_two_epochs(conn: psycopg.Connection, dsn: str) 
     assert later == epoch + 1
 
 
-def test_an_export_that_was_dropped_meanwhile(conn: psycopg.Connection, dsn: str) -> None:
+def test_second_drop_of_an_export_finds_none(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
@@ -152,8 +153,8 @@ def test_an_export_that_was_dropped_meanwhile(conn: psycopg.Connection, dsn: str
     assert 'no export "search"' in str(later)
 
 
-def test_an_export_of_a_queue_that_was_dropped_meanwhile(conn: psycopg.Connection, dsn: str) -> None:
-    """The drop, which waits for a pass before, waits for no lock of the other one."""
+def test_create_export_finds_no_dropped_queue(conn: psycopg.Connection, dsn: str) -> None:
+    """create_export waits for a drop of its queue, which waits for a pass, and then finds no queue."""
     make_queue(conn)
     with (
         psycopg.connect(dsn) as passing,
@@ -171,9 +172,6 @@ def test_an_export_of_a_queue_that_was_dropped_meanwhile(conn: psycopg.Connectio
     assert 'no queue "wc"' in str(later)
 
 
-# At other isolation levels
-
-
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize(
     "call",
@@ -189,7 +187,7 @@ def test_an_export_of_a_queue_that_was_dropped_meanwhile(conn: psycopg.Connectio
     ],
 )
 def test_an_older_snapshot_is_refused(conn: psycopg.Connection, call: str, level: str) -> None:
-    """It would miss what passes have committed before the claim."""
+    """With an older snapshot, the call would miss what passes commit while it waits for the buckets' locks."""
     make_queue(conn)
     make_export(conn)
     conn.execute(f"set default_transaction_isolation = '{level}'")
@@ -208,7 +206,7 @@ def test_an_older_snapshot_is_refused(conn: psycopg.Connection, call: str, level
         "select pgcombine.drop_queue('wc', force => true)",
     ],
 )
-def test_buckets_that_were_changed_since_the_snapshot(conn: psycopg.Connection, dsn: str, call: str) -> None:
+def test_snapshot_before_a_rebucket_fails_to_serialize(conn: psycopg.Connection, dsn: str, call: str) -> None:
     make_queue(conn, buckets=1)
     make_export(conn)
     with psycopg.connect(dsn) as old:
@@ -219,17 +217,14 @@ def test_buckets_that_were_changed_since_the_snapshot(conn: psycopg.Connection, 
             old.execute(call.encode())
 
 
-# All at once
-
-
-class Claims:
-    """Sessions that rebucket; others that write, poison a key and end its quarantine until those are done."""
+class Load:
+    """Sessions that rebucket, while others write, and make a key fail and retry it again and again."""
 
     def __init__(self, dsn: str, seed: int) -> None:
         self.dsn = dsn
         self.seed = seed
         self.written: Counter[str] = Counter()
-        self.poisoned = 0
+        self.failing_updates = 0
         self.over = Event()
 
     def rebucket(self, number: int) -> None:
@@ -249,24 +244,26 @@ class Claims:
     def quarantine(self) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             while not self.over.is_set():
-                add(conn, [("bad", 2**62)] * 2)  # more than a bigint: passes fail until the key is quarantined
-                self.poisoned += 2
+                add(conn, [("bad", 2**62)] * 2)  # the sum exceeds bigint, so passes fail until the key is quarantined
+                self.failing_updates += 2
                 conn.execute("select pgcombine.retry_quarantined('wc')")
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
-def test_rebuckets_beside_writers_workers_and_a_quarantine(conn: psycopg.Connection, dsn: str, seed: int) -> None:
+def test_rebuckets_lose_nothing_beside_writers_and_a_quarantine(conn: psycopg.Connection, dsn: str, seed: int) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
-    claims = Claims(dsn, seed)
+    load = Load(dsn, seed)
     with workers(dsn, "wc", count=2, poll=0.05):
-        with in_background(claims.write, claims.quarantine):
+        with in_background(load.write, load.quarantine):
             try:
-                with in_background(*(lambda number=number: claims.rebucket(number) for number in range(3))):
+                with in_background(*(lambda number=number: load.rebucket(number) for number in range(3))):
                     pass
             finally:
-                claims.over.set()
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="all is combined or held")
-    assert values(conn) == claims.written
-    assert one(conn, "select pgcombine.drop_quarantined('wc')") == claims.poisoned
+                load.over.set()
+        eventually(
+            lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="all updates are combined or quarantined"
+        )
+    assert values(conn) == load.written
+    assert one(conn, "select pgcombine.drop_quarantined('wc')") == load.failing_updates
     assert one(conn, "select count(*) from pgcombine.wc_quarantine") == 0
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []

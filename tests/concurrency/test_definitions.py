@@ -1,4 +1,4 @@
-"""Sessions that change what a queue's passes do: the condition of keys that expire, and observers."""
+"""Concurrent changes of what a queue's passes do: of its observers, and of the condition by which keys expire."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def commit_while_waiting(
 
 
 @pytest.mark.parametrize("expire_when", [None, "n < 0"])
-def test_the_pass_has_the_condition_that_was_set_beside_an_observer(
+def test_pass_has_an_observer_and_a_condition_set_concurrently(
     dsn: str, conn: psycopg.Connection, expire_when: str | None
 ) -> None:
     queue_with_history(conn, expire_when="n <= 0")
@@ -41,7 +41,7 @@ def test_the_pass_has_the_condition_that_was_set_beside_an_observer(
     assert conn.execute("select word from history").fetchall() == [("a",)]
 
 
-def test_observers_that_are_added_at_once_are_all_in_the_pass(dsn: str, conn: psycopg.Connection) -> None:
+def test_pass_runs_observers_added_concurrently(dsn: str, conn: psycopg.Connection) -> None:
     queue_with_history(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         first.execute(ADD, ("first",))
@@ -51,7 +51,7 @@ def test_observers_that_are_added_at_once_are_all_in_the_pass(dsn: str, conn: ps
     assert conn.execute("select word from history").fetchall() == [("a",), ("a",)]
 
 
-def test_an_older_snapshot_makes_no_pass(dsn: str, conn: psycopg.Connection) -> None:
+def test_add_observer_with_an_older_snapshot_fails_to_serialize(dsn: str, conn: psycopg.Connection) -> None:
     queue_with_history(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         second.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -65,8 +65,8 @@ def test_an_older_snapshot_makes_no_pass(dsn: str, conn: psycopg.Connection) -> 
 
 
 @pytest.mark.parametrize("change", [ADD, "select pgcombine.drop_observer('wc', %s)"], ids=["add", "drop"])
-def test_no_pass_commits_later_with_the_former_observers(dsn: str, conn: psycopg.Connection, change: str) -> None:
-    """One in progress is awaited. One whose snapshot is older fails, and a worker runs it again."""
+def test_no_pass_commits_with_former_observers(dsn: str, conn: psycopg.Connection, change: str) -> None:
+    """A change of observers waits for a pass in progress. A pass with an older snapshot fails, and workers retry it."""
     queue_with_history(conn)
     added = change == ADD
     if not added:

@@ -1,4 +1,4 @@
-"""Enqueuers collide with nobody: no waits, no deadlocks, exact totals."""
+"""Concurrent enqueues neither wait nor deadlock, and the totals are exact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SESSIONS = 8
 
 
 def test_an_enqueue_waits_for_nobody(conn: psycopg.Connection, dsn: str) -> None:
-    """Neither for an open enqueue of the same key, nor for an open pass over its bucket."""
+    """An enqueue waits neither for an open enqueue of the same key nor for an open pass over its bucket."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -38,7 +38,7 @@ def test_an_enqueue_waits_for_nobody(conn: psycopg.Connection, dsn: str) -> None
 
 
 @pytest.mark.parametrize("how", ["insert", "function"])
-def test_random_keys_in_random_order_from_eight_sessions(conn: psycopg.Connection, dsn: str, how: str) -> None:
+def test_random_enqueues_of_eight_sessions_are_counted_exactly(conn: psycopg.Connection, dsn: str, how: str) -> None:
     make_queue(conn, buckets=4)
     expected: Counter[str] = Counter()
 
@@ -101,7 +101,7 @@ def test_an_open_enqueue_is_not_combined_before_it_commits(conn: psycopg.Connect
     assert values(conn) == {"a": 11}
 
 
-def test_the_same_queue_created_twice_at_once(conn: psycopg.Connection, dsn: str) -> None:
+def test_second_concurrent_creator_is_refused(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         make_queue(first)
 
@@ -118,7 +118,7 @@ def test_the_same_queue_created_twice_at_once(conn: psycopg.Connection, dsn: str
     assert values(conn) == {"a": 1}
 
 
-def test_the_second_creator_succeeds_if_the_first_rolls_back(conn: psycopg.Connection, dsn: str) -> None:
+def test_second_creator_succeeds_if_the_first_rolls_back(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         make_queue(first, buckets=7)
         with in_background(lambda: make_queue(second, buckets=2)):
@@ -128,7 +128,7 @@ def test_the_second_creator_succeeds_if_the_first_rolls_back(conn: psycopg.Conne
     assert [row[:2] for row in rows(conn, "bucket")] == [("wc", 0), ("wc", 1)]
 
 
-def test_dropping_waits_for_an_open_enqueue_and_then_refuses(conn: psycopg.Connection, dsn: str) -> None:
+def test_drop_waits_for_an_open_enqueue_and_is_refused(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with psycopg.connect(dsn) as mine, psycopg.connect(dsn, autocommit=True) as dropper:
         add(mine, {"a": 1})

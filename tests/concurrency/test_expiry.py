@@ -1,4 +1,4 @@
-"""Steps that remove expired keys beside sessions that change the condition, or rebucket the queue."""
+"""Passes that remove expired keys, beside sessions that change the condition or rebucket the queue."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def queue_with_history(conn: psycopg.Connection, **options: object) -> None:
     conn.execute("create table history (word text)")
 
 
-def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, conn: psycopg.Connection) -> None:
+def test_new_condition_applies_at_once_after_a_concurrent_pass(dsn: str, conn: psycopg.Connection) -> None:
     queue_with_history(conn, expire_when="n <= 0", expire_every="1 h")
     write_values(conn, "insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
     with open_connection(dsn) as late:
         late.execute("begin isolation level repeatable read")
-        late.execute("select from pgcombine.wc_values")  # takes the snapshot
+        late.execute("select from pgcombine.wc_values")  # the transaction's snapshot is taken here
         conn.execute("select pgcombine.set_expiry('wc', 'n <= 1')")
         with pytest.raises(errors.SerializationFailure):
             late.execute("select pgcombine_internal.run_pass('wc', 0, from_page => 0)")
@@ -36,7 +36,7 @@ def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, c
 
 
 @pytest.mark.parametrize("expire_when", ["n <= 1", None])
-def test_a_condition_that_is_set_during_a_step_of_the_procedure(
+def test_expire_fails_if_the_condition_changes_meanwhile(
     dsn: str, conn: psycopg.Connection, expire_when: str | None
 ) -> None:
     queue_with_history(conn, expire_when="n <= 0", expire_every="1 h")
@@ -57,7 +57,7 @@ def test_a_condition_that_is_set_during_a_step_of_the_procedure(
     assert one(conn, "call pgcombine.expire('wc')") == (2 if expire_when else 0)
 
 
-def test_buckets_that_come_while_the_procedure_looks(dsn: str, conn: psycopg.Connection) -> None:
+def test_expire_finds_keys_in_buckets_added_meanwhile(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")

@@ -1,6 +1,6 @@
-"""The log: ids of transactions that overlap passes, and segments that are used in turn.
+"""The log beside passes: transactions of any length, and segments that are used in turn.
 
-A round of the ring has 16 ids here, so that few transactions go through many rounds.
+A segment takes the updates of 16 transaction ids here, a round, so that few transactions use all segments.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ ROUND = 16
 
 
 def make_log(conn: psycopg.Connection, queue: str = "wc", **options: object) -> None:
-    """A queue whose segments take 16 ids each."""
+    """Create a queue whose rounds have 16 transaction ids."""
     conn.execute("alter table pgcombine.queue alter column segment_bits set default 4")
     make_queue(conn, queue, **{"buckets": 1, **options})
 
 
 def burn(conn: psycopg.Connection, ids: int) -> None:
-    """Use up ids of transactions."""
+    """Use up transaction ids."""
     for _ in range(ids):
         conn.execute("select txid_current()")
 
 
 def taken(conn: psycopg.Connection) -> int:
-    """How many updates one pass takes."""
+    """Run a pass and return the number of updates that it takes."""
     return one(conn, "select updates from pgcombine.combine('wc', 0)")
 
 
 @pytest.fixture
 def passer(dsn: str, level: psycopg.IsolationLevel) -> psycopg.Connection:
-    """An autocommit connection whose transactions are under ``level``."""
+    """An autocommit connection with the isolation level ``level``."""
     options = f"-c default_transaction_isolation={level.name.lower().replace('_', chr(92) + ' ')}"
     return psycopg.connect(dsn, autocommit=True, options=options)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("every", [1, 7, 45])
-def test_rounds_of_the_ring(conn: psycopg.Connection, passer: psycopg.Connection, every: int) -> None:
-    """Passes of one id, of parts of a round, of several rounds."""
+def test_passes_combine_rounds_of_any_length(conn: psycopg.Connection, passer: psycopg.Connection, every: int) -> None:
+    """Passes take the updates of one id, of a part of a round, or of several rounds."""
     make_log(conn)
     with passer:
         for i in range(1, 2 * 45 + 1):
@@ -57,10 +57,10 @@ def test_rounds_of_the_ring(conn: psycopg.Connection, passer: psycopg.Connection
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])
-def test_a_transaction_that_stays_open(
+def test_long_transaction_is_combined_once(
     conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, rounds: int
 ) -> None:
-    """What it enqueued first and last is in its own segment, among ids of later rounds."""
+    """All updates of a long transaction are in the segment of its id, beside updates of later rounds."""
     make_log(conn)
     with passer, psycopg.connect(dsn) as writer:
         add(writer, {"a": 1, "only": 1})
@@ -81,7 +81,9 @@ def test_a_transaction_that_stays_open(
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("end", ["commit", "rollback"])
-def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, end: str) -> None:
+def test_prepared_transaction_is_combined_after_its_commit(
+    conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, end: str
+) -> None:
     make_log(conn)
     name = conn.info.dbname
     with passer:
@@ -99,8 +101,8 @@ def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str, passer: psyc
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_savepoints(conn: psycopg.Connection, dsn: str, passer: psycopg.Connection) -> None:
-    """Updates below them bear the transaction's id; what is rolled back to them is nothing."""
+def test_savepoints_keep_the_transactions_id(conn: psycopg.Connection, dsn: str, passer: psycopg.Connection) -> None:
+    """Updates after a savepoint have the transaction's id. Updates that are rolled back to a savepoint don't count."""
     make_log(conn)
     with passer, psycopg.connect(dsn) as writer:
         with writer.transaction():
@@ -117,7 +119,7 @@ def test_savepoints(conn: psycopg.Connection, dsn: str, passer: psycopg.Connecti
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_transactions_own_updates_stay_pending(conn: psycopg.Connection, passer: psycopg.Connection) -> None:
-    """In its own passes, and in its own looks for what there is to do; readers within it see them."""
+    """A pass doesn't take updates of its own transaction. wc_current and backlog show them there."""
     make_log(conn)
     with passer, passer.transaction():
         add(passer, {"a": 1})
@@ -130,7 +132,7 @@ def test_a_transactions_own_updates_stay_pending(conn: psycopg.Connection, passe
 
 
 @pytest.mark.parametrize("rolled_back", ["the writer", "the pass", "a savepoint above the pass"])
-def test_rollbacks(conn: psycopg.Connection, dsn: str, rolled_back: str) -> None:
+def test_rollbacks_lose_and_repeat_nothing(conn: psycopg.Connection, dsn: str, rolled_back: str) -> None:
     make_log(conn)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as passer:
@@ -164,7 +166,7 @@ def test_a_reader_with_a_snapshot_sees_the_same_before_and_after_passes(conn: ps
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_updates_with_the_ids_of_other_transactions_are_refused(passer: psycopg.Connection) -> None:
-    """As what is copied from another queue's log would be: they could be combined already, or a second time."""
+    """Rows copied from a log with their ids are refused, because marks may show these ids as combined."""
     with passer:
         make_log(passer)
         make_log(passer, "other")
@@ -191,7 +193,7 @@ def test_updates_with_the_ids_of_other_transactions_are_refused(passer: psycopg.
         assert values(passer) == {"a": 2}
 
 
-def test_a_segment_takes_its_own_ids_alone(conn: psycopg.Connection) -> None:
+def test_segment_refuses_ids_of_other_rounds(conn: psycopg.Connection) -> None:
     make_log(conn)
     add(conn, {"a": 1})
     written = one(conn, "select tableoid::regclass::text from pgcombine.wc_updates")
@@ -202,8 +204,10 @@ def test_a_segment_takes_its_own_ids_alone(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
-def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str, before: int, after: int) -> None:
-    """A session that knows the former tables by name, or that there are none, finds what is pending in the new ones."""
+def test_session_finds_pending_updates_after_a_rebucket(
+    conn: psycopg.Connection, dsn: str, before: int, after: int
+) -> None:
+    """A session that has cached the tables from before a rebucket finds pending updates in the new ones."""
     make_queue(conn, buckets=before)
     looks = (
         "select array(select unnest(l.tables) "
@@ -228,7 +232,7 @@ def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str
     ],
 )
 def test_tables_that_were_exchanged_are_not_reclaimed(conn: psycopg.Connection, how: str) -> None:
-    """What was found consumed of a table says nothing of the one that a rebucket has put in its place."""
+    """A segment that was found combined isn't reclaimed after a rebucket has put another table in its place."""
     conn.execute("alter table pgcombine.queue alter column segment_bits set default 4")
     make_queue(conn, buckets=2)
     first, second = word_in(conn, 0), word_in(conn, 1)
@@ -250,8 +254,8 @@ def test_tables_that_were_exchanged_are_not_reclaimed(conn: psycopg.Connection, 
     assert values(conn) == {first: 2, second: 1}
 
 
-def test_a_snapshot_older_than_the_journal(conn: psycopg.Connection, dsn: str) -> None:
-    """What others combined since isn't written down any more: nothing is claimed, rather than counted twice."""
+def test_snapshot_older_than_the_journal_is_refused(conn: psycopg.Connection, dsn: str) -> None:
+    """The journal no longer has the passes since the snapshot, so a pass fails instead of counting updates twice."""
     make_log(conn)
     claim = one(conn, "select pg_get_functiondef('pgcombine_internal.claim_bucket'::regproc)")
     assert "interval '1 hour'" in claim
@@ -262,7 +266,7 @@ def test_a_snapshot_older_than_the_journal(conn: psycopg.Connection, dsn: str) -
         assert one(late, "select pgcombine.backlog('wc')") == 1
         combine_all(conn)
         add(conn, {"a": -1})
-        combine_all(conn)  # the key is gone: no conflict on its row
+        combine_all(conn)  # the key is deleted, so the late pass meets no conflict on its row
         for _ in range(2):
             add(conn, {"b": 1})
             combine_all(conn)

@@ -1,4 +1,4 @@
-"""Passes that meet: claims, conflicts under repeatable read, and what readers see meanwhile."""
+"""Concurrent passes: locks of buckets, conflicts under repeatable read, and what readers see."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pgcombine.worker.totals import Pass
 
 @contextmanager
 def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
-    """A transaction under repeatable read that has its snapshot."""
+    """A connection in a repeatable read transaction that has taken its snapshot."""
     with psycopg.connect(dsn) as conn:
         conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         conn.execute("select count(*) from pgcombine.queue")
@@ -26,12 +26,12 @@ def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
         conn.rollback()
 
 
-def test_a_busy_bucket_is_skipped_not_waited_for(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
         rival.execute("select pgcombine.combine('wc', 0)")
-        worker.execute("set lock_timeout = '10s'")  # a wait would end in an error
+        worker.execute("set lock_timeout = '10s'")  # a pass that waited for the bucket would raise
         assert run_pass(worker, "wc", 0) is None
         rival.commit()
         add(conn, {"a": 1})
@@ -66,7 +66,7 @@ def by_a_pass(conn: psycopg.Connection) -> None:
         "value updated, delete",
     ],
 )
-def test_a_snapshot_older_than_a_rivals_commit(
+def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
     conn: psycopg.Connection,
     dsn: str,
     old: dict[str, int],
@@ -74,7 +74,7 @@ def test_a_snapshot_older_than_a_rivals_commit(
     rival: str | Callable[[psycopg.Connection], None],
     left: dict[str, int],
 ) -> None:
-    """The claim succeeds, the pass doesn't; run again it is right."""
+    """A pass whose snapshot is older than a rival's commit locks the bucket, but fails. The next pass is right."""
     make_queue(conn, buckets=1)
     add(conn, old)
     combine_all(conn)
@@ -93,7 +93,7 @@ def test_a_snapshot_older_than_a_rivals_commit(
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """The rival commits while the pass waits for its row, with the snapshot taken: 40001 is certain."""
+    """The pass has its snapshot and waits for a row that the rival then commits, so PostgreSQL raises 40001."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)
@@ -104,14 +104,12 @@ def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None
             waits(conn, worker.info.backend_pid)
             add(conn, {"a": 20, "b": 1})
             rival.commit()
-    # what came after the first try's snapshot is in the second's
+    # the second try also takes the updates since the first try's snapshot
     assert done.result() == Pass("wc", 0, updates=3, keys=2, changes=2, more=False)
     assert values(conn) == {"a": 123, "b": 6}
 
 
-def test_under_read_committed_a_pass_sees_what_was_committed_before_its_claim(
-    conn: psycopg.Connection, dsn: str
-) -> None:
+def test_pass_under_read_committed_sees_earlier_commits(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as psql:
         psql.execute("select 1")
@@ -124,7 +122,7 @@ def test_under_read_committed_a_pass_sees_what_was_committed_before_its_claim(
 
 
 def test_passes_without_a_bucket_share_the_work(conn: psycopg.Connection, dsn: str) -> None:
-    """Sessions that run combine('wc') from cron, all at once, under read committed."""
+    """Concurrent sessions run combine('wc') under read committed, as cron jobs might."""
     make_queue(conn, buckets=3)
     go = threading.Event()
 
@@ -146,7 +144,7 @@ def test_passes_without_a_bucket_share_the_work(conn: psycopg.Connection, dsn: s
 
 
 def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn: str) -> None:
-    """Whatever moment of passes it reads in, and with a snapshot of its own as well."""
+    """The total is right at each moment, both for new snapshots and for an old one."""
     make_queue(conn, buckets=2)
     total = "select coalesce(sum(n), 0)::int from pgcombine.wc_current"
     seen = 0
@@ -162,11 +160,11 @@ def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn
                 frozen = seen
             if i > 10:
                 assert one(reader, total) == frozen
-        eventually(lambda: rows(conn, "wc_pending") == [], what="drained")
+        eventually(lambda: rows(conn, "wc_pending") == [], what="no update is pending")
     assert sum(values(conn).values()) == seen == one(conn, total)
 
 
-def test_current_while_a_pass_is_open(conn: psycopg.Connection, dsn: str) -> None:
+def test_current_is_exact_while_a_pass_is_open(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 2, "b": 1})
     combine_all(conn)
@@ -179,12 +177,12 @@ def test_current_while_a_pass_is_open(conn: psycopg.Connection, dsn: str) -> Non
     assert current(conn) == values(conn) == {"a": 3}
 
 
-def test_dropping_a_queue_waits_for_its_passes_and_deadlocks_with_none(conn: psycopg.Connection, dsn: str) -> None:
+def test_drop_waits_for_passes_without_a_deadlock(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     add(conn, {word: 1})
     with psycopg.connect(dsn) as worker, psycopg.connect(dsn) as dropper:
-        # a pass right after its claim
+        # lock the bucket's row as a pass does first
         worker.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 1 for update")
         with in_background(lambda: dropper.execute("select pgcombine.drop_queue('wc', force => true)")):
             waits(conn, dropper.info.backend_pid)
@@ -208,8 +206,8 @@ def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "read uncommitted"])
-def test_a_condition_is_set_while_a_pass_waits(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """The pass sees what was enqueued since, and its statement lacks the condition."""
+def test_pass_that_waits_fails_if_the_condition_changes(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
+    """A waiting pass sees later updates, but its statement lacks the new condition, so it must fail."""
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     add(conn, {word: 1})

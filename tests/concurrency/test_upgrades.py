@@ -1,4 +1,4 @@
-"""Several programs that upgrade a database at once."""
+"""Upgrades beside other upgrades, writers and workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.wait import eventually
 from pgcombine import schema
 
 
-def test_an_empty_database_upgraded_twice_at_once(empty_dsn: str) -> None:
+def test_concurrent_upgrades_of_an_empty_database_succeed(empty_dsn: str) -> None:
     with in_background(*[lambda: schema.upgrade(empty_dsn)] * 3) as done:
         pass
     assert [future.result() for future in done] == [schema.head()] * 3
@@ -37,7 +37,7 @@ def test_an_upgrade_waits_for_another(empty_dsn: str) -> None:
 
 
 def test_an_upgrade_waits_for_a_downgrade(dsn: str, conn: psycopg.Connection) -> None:
-    """It finds an empty database then."""
+    """After the downgrade, the waiting upgrade installs the schema from scratch."""
     with psycopg.connect(dsn) as first:
         first.execute("comment on schema pgcombine is 'a downgrade'")
         with in_background(lambda: schema.upgrade(dsn)):
@@ -67,10 +67,10 @@ def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection,
 
 
 @pytest.mark.parametrize("version", [nullcontext, next_version])
-def test_an_upgrade_and_a_writer_dont_wait_for_each_other(
+def test_upgrade_and_writer_do_not_deadlock(
     conn: psycopg.Connection, dsn: str, version: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    """A transaction that has written to a queue, and reads the catalog while the upgrade waits for it."""
+    """A transaction that has written to a queue can enqueue again while the upgrade waits for it."""
     make_queue(conn)
     with psycopg.connect(dsn) as mine, version():
         add(mine, {"a": 1})
@@ -86,10 +86,10 @@ def test_an_upgrade_and_a_writer_dont_wait_for_each_other(
 
 
 def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None:
-    """A session that reads the catalog, then the places of the search and the log, as workers do meanwhile."""
+    """A session reads the tables queue, expiry and the log one after the other, as workers do, without a deadlock."""
     make_queue(conn, expire_when="n <= 0")
     waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
-    # a deadlock would end the worker
+    # in a deadlock, the worker's session would be the one that fails
     prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=100ms")
     patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
     with psycopg.connect(prompt) as mine, next_version():
@@ -105,11 +105,11 @@ def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None
         schema.check(dsn)
 
 
-def test_an_upgrade_that_a_deadlock_ends_is_run_again(conn: psycopg.Connection, dsn: str) -> None:
-    """With a session that reads a table which the revision changes, and then writes to a queue."""
+def test_upgrade_is_retried_after_a_deadlock(conn: psycopg.Connection, dsn: str) -> None:
+    """The other session reads a table that the migration changes, and then writes to a queue."""
     make_queue(conn)
     waiting = "select pid from pg_locks where relation = 'pgcombine.tick'::regclass and not granted"
-    # the upgrade is the one that looks for deadlocks
+    # only the upgrade looks for deadlocks, so the upgrade is the session that fails
     patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
     prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=100ms")
     with psycopg.connect(patient) as mine, next_version():

@@ -143,7 +143,9 @@ def test_workers_beside_cron_jobs_and_rollbacks_keep_the_chains(conn: psycopg.Co
             add(conn, {f"w{i % 7}": n, f"w{i % 3}x": 1})
             expected.update({f"w{i % 7}": n, f"w{i % 3}x": 1})
     with workers(dsn, "wc"):
-        eventually(lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="drained")
+        eventually(
+            lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="no update is pending"
+        )
     check(conn, expected)
 
 

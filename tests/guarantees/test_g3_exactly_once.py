@@ -416,5 +416,5 @@ def test_workers_with_killed_backends_lose_nothing(conn: psycopg.Connection, dsn
                     "select pg_terminate_backend(pid) from pg_stat_activity "
                     "where datname = current_database() and application_name like 'pgcombine worker%'"
                 )
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="drained")
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="no update is pending")
     check(conn, expected)

@@ -100,7 +100,7 @@ def test_rolled_back_enqueue_does_not_wake_a_worker(conn: psycopg.Connection, ds
         caller.rollback()
         put(caller, {"a": 2})
         caller.commit()
-        eventually(lambda: values(conn) == {"a": 2}, what="combined")
+        eventually(lambda: values(conn) == {"a": 2}, what="the updates are combined")
     assert worker.totals.updates == 1
     assert audited(conn) == [("a", None, 2)]
 

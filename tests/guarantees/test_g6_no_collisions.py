@@ -180,7 +180,7 @@ def test_random_key_order_never_deadlocks(conn: psycopg.Connection, dsn: str) ->
     with workers(dsn, "wc", count=2, poll=0.05):
         with in_background(*(lambda seed=seed: write(seed) for seed in range(8))):
             pass
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="drained")
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="no update is pending")
     assert sum(values(conn).values()) == 8 * 25 * 30
     conn.execute("select pg_stat_clear_snapshot()")
     assert one(conn, "select deadlocks from pg_stat_database where datname = current_database()") == 0

@@ -119,7 +119,10 @@ def test_second_queue_gets_changes_in_order(conn: psycopg.Connection, dsn: str) 
             updates = {f"w{i % 4}": i % 5 - 2}
             add(conn, updates)
             expected.update(updates)
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc') + pgcombine.backlog('next')") == 0, what="drained")
+        eventually(
+            lambda: one(conn, "select pgcombine.backlog('wc') + pgcombine.backlog('next')") == 0,
+            what="no update is pending",
+        )
     combine_all(conn)
     combine_all(conn, "next")
     check(conn, expected)

@@ -275,7 +275,7 @@ class Machine(RuleBasedStateMachine):
             if not self.wrong and one(self.conn, "select count(*) from pgcombine.queue"):
                 self.conn.execute("update public.switch set works = 1")
                 self.conn.execute("select pgcombine.resume('wc')")
-                eventually(self.drained, timeout=self.timeout, what="drained")
+                eventually(self.drained, timeout=self.timeout, what="no update is pending")
                 check(self.conn, self.committed)
         finally:
             self.conn.close()

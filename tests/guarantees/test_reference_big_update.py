@@ -43,7 +43,9 @@ def test_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str
                 for word in words:
                     add(conn, {word: n})
             total += n
-            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="drained")
+            eventually(
+                lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="no update is pending"
+            )
             assert values(conn) == dict.fromkeys(words, total)
             assert dict(conn.execute("select word, n from public.copy").fetchall()) == values(conn)
     check(conn, dict.fromkeys(words, 13))
@@ -63,6 +65,6 @@ def test_concurrent_large_transactions_are_combined_once(conn: psycopg.Connectio
             with conn.transaction():
                 add(conn, [(word, n) for word in words])
                 add(conn, [(word, n) for word in reversed(words)])
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="drained")
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=120, what="no update is pending")
     check(conn, dict.fromkeys(words, 26))
     assert {change.new for change in audited(conn)} <= {2, 6, 26}

@@ -53,5 +53,7 @@ def test_get_is_exact_while_workers_combine(conn: psycopg.Connection, dsn: str, 
             expected["cat"] += updates["cat"]
             expected["dog"] += updates["dog"]
             assert get() == {animal: n for animal, n in expected.items() if n}
-        eventually(lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="drained")
+        eventually(
+            lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="no update is pending"
+        )
         assert get() == {animal: n for animal, n in expected.items() if n}

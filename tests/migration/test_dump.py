@@ -148,7 +148,7 @@ def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Se
         assert not added()
         with workers(copy, "wc", poll=0.05):
             eventually(added, what="post_restore has run")
-            eventually(lambda: values(there) == {"a": 2, "b": 2}, what="combined")
+            eventually(lambda: values(there) == {"a": 2, "b": 2}, what="the updates are combined")
 
 
 @embedded_only

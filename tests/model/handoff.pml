@@ -1,38 +1,46 @@
 /*
- * Hinted handoff among three servers that all hold all keys. At most one of them is lost for good, with its disk.
+ * Hinted handoff among three servers, each of which has all keys. At most one server is lost, with its disk.
  *
- * A write is sent to a home, which keeps a hint for each other registered server. Clients and replayers deliver it, at any
- * time: clients of a lost home, too. Acknowledgements may come late. A destination keeps the text of a write until all other
- * registered servers have said that they have it. An operator makes a survivor forget the lost server (rm), rebuilds a server
- * once, living or lost, and repairs once. Each may stop anywhere. A server that is down does nothing for a while: that is any
- * order of the options below. Those that need an answer (rebuild, repair, get) wait for it.
+ * A client sends a write to one server, its coordinator ("home" in this model), which stores a hint for each other
+ * registered server. Clients and replayers deliver the write at any time, even clients of a lost home.
+ * Acknowledgements may come late. A destination retains the payload ("text") of a write until all other registered
+ * servers have said that they have the write. An operator unregisters a lost server on a survivor (rm), rebuilds a
+ * lost or living server once, and repairs once. Each action may stop at any point. A server that is down for a while
+ * takes no action; the model covers this because the options below occur in any order. Actions that need an answer
+ * (rebuild, repair, get) wait for it.
  *
- * Each option of World's loop is one transaction, or what one process does without being noticed.
+ * Each option of World's loop is one transaction, or an action of a process that no other process can observe.
  *
- * Assertions, at any time:
+ * Assertions at each moment:
  *   - a server applies a write at most once;
- *   - what a server that isn't lost has acknowledged, or two servers, is on a surviving server;
- *   - if another survivor lacks it, a survivor has its text, kept or hinted: a repair can bring it;
- *   - if there are no hints and no marks, nor a late delivery by a client of the lost home, then all have it;
- *   - a get that calls itself complete has what a quorum had acknowledged before, and while no server was lost, what any had.
+ *   - a write that a surviving server or two servers have acknowledged is on a surviving server;
+ *   - if another survivor lacks the write, a survivor has its text or a hint, from which a repair can deliver it;
+ *   - without hints, marks and late deliveries by a client of the lost home, all servers have the write;
+ *   - a get that reports a complete result has each write that a quorum acknowledged before, and, if no server was
+ *     lost, each write that any server acknowledged before.
  *
- * What the protocol needs, each left out by one -D, which must be rejected: the texts (UNKEPT), until all have them
- * (DROPPED_EARLY), in copies, too (COPY_WITHOUT_TEXTS); the tokens in copies (COPY_WITHOUT_TOKENS); a rebuild that refuses to
- * lose writes (REBUILD_ANYWAY), looks for them when the server takes no more (CHECKED_EARLY), and refuses without an answer of
- * every registered server but the one that it replaces (UNREACHED); marks when a server is forgotten (RM_UNMARKED) and when it
- * is replaced (REPLACED_UNMARKED), that are removed after the comparison (MARK_CLEARED_FIRST), and only if they were there
- * before it (MARK_CLEARED); a get that looks at texts whose home is gone (NO_HOME_ID), and reads the same server that it asked
- * (READ_ELSEWHERE, with GET).
+ * Broken variants, one -D each, in which spin must find an error:
+ *   - UNKEPT: destinations keep no texts;
+ *   - DROPPED_EARLY: a text is dropped before all servers have the write;
+ *   - COPY_WITHOUT_TEXTS, COPY_WITHOUT_TOKENS: a rebuild doesn't copy the texts or the tokens;
+ *   - REBUILD_ANYWAY: a rebuild doesn't check whether it loses writes;
+ *   - CHECKED_EARLY: a rebuild checks this while the server still accepts writes;
+ *   - UNREACHED: a rebuild doesn't wait for the answer of each registered server;
+ *   - RM_UNMARKED, REPLACED_UNMARKED: no mark is made when a server is unregistered or replaced;
+ *   - MARK_CLEARED_FIRST: a repair removes marks before it compares servers;
+ *   - MARK_CLEARED: a repair also removes marks that were made after it began;
+ *   - NO_HOME_ID: a get ignores texts whose home is lost;
+ *   - READ_ELSEWHERE (with GET): a get reads another server than it asked.
  *
- * The world's size: WRITES, HOMES; ASKING (a server asks the others one by one whether they have what it keeps), GET (a get
- * asks one by one, too). Smaller: FIRST=0, PROMPT.
+ * Settings that enlarge the model: WRITES, HOMES, ASKING (a server asks the others one after the other whether they
+ * have the writes whose texts it keeps), GET (a get asks servers one after the other). FIRST=0 and PROMPT reduce it.
  */
 
 #ifndef WRITES
-#define WRITES 1          /* tokens */
+#define WRITES 1          /* number of writes, each with a token */
 #endif
 #ifndef HOMES
-#define HOMES 2           /* so often a client sends a write to a home: it retries */
+#define HOMES 2           /* number of times that a client sends a write to a home */
 #endif
 #define N 3
 #define NOBODY N
@@ -42,42 +50,42 @@
 #define OTHERS(s) (ALL & ~BIT(s))
 #define AT(h, d) ((h) * N + (d))
 #define KEPT(s, w) ((s) * WRITES + (w))
-#define MANY(set) ((set) & ((set) - 1)) /* two at least */
+#define MANY(set) ((set) & ((set) - 1)) /* the set has at least two elements */
 
-/* of each server: sets of writes */
-byte tok[N], val[N];      /* its tokens, and the writes that its values hold */
-byte kept[N];             /* the texts that it keeps as a destination */
-byte origin[N * WRITES];  /* the id of the home from which it has a kept text */
-byte said[N * WRITES];    /* servers that have said that they have that write, too */
-byte hint[N * N];         /* AT(home, destination): hints there */
-byte told[N * N];         /* AT(home, destination): it has acknowledged them to somebody who may delete the hint */
+/* for each server, sets of writes */
+byte tok[N], val[N];      /* the tokens that it has, and the writes that its values include */
+byte kept[N];             /* the writes whose texts it keeps as a destination */
+byte origin[N * WRITES];  /* the id of the home that sent a kept text */
+byte said[N * WRITES];    /* the servers that have said that they have the write */
+byte hint[N * N];         /* AT(home, destination): hints at the home for the destination */
+byte told[N * N];         /* AT(home, destination): acknowledged writes, whose hints may be deleted */
 /* sets of servers */
-byte reg[N];              /* those registered there */
-byte mark[N];             /* those that need repair, as it says */
-byte fresh[N];            /* those of the marks that were made since a repair began */
-byte had[WRITES];         /* which have ever acknowledged a write */
-byte homes[WRITES];       /* the ids of homes whose clients have a write */
+byte reg[N];              /* the servers that are registered on each server */
+byte mark[N];             /* the servers that each server has marked as needing repair */
+byte fresh[N];            /* the marks that were made after a repair began */
+byte had[WRITES];         /* the servers that have ever acknowledged each write */
+byte homes[WRITES];       /* the ids of the homes whose clients have each write */
 byte tries[WRITES];
 
-byte gone = NOBODY;       /* lost, not replaced yet */
-byte lost = NOBODY;       /* the name of that server, for ever */
+byte gone = NOBODY;       /* the lost server, until it is replaced */
+byte lost = NOBODY;       /* the number of the lost server, also after it is replaced */
 byte id[N];
 #define NEW_ID N
 #define NO_ID (N + 1)
 
 mtype = { idle, checked, locked, copied };
 mtype rebuild = idle;     /* one rebuild */
-bool rebuilt = false;     /* it has begun */
+bool rebuilt = false;     /* the rebuild has begun */
 byte to = NOBODY, from = NOBODY;
-byte due = 0;             /* writes whose hints the source gets first */
-byte reached = 0;         /* homes that answer it */
-byte mine = 0;            /* homes whose mark of `to` the rebuild may remove */
+byte due = 0;             /* writes whose hints must be delivered to the source before the copy */
+byte reached = 0;         /* homes that answer the rebuild */
+byte mine = 0;            /* homes whose mark of `to` the rebuild may remove at its end */
 byte stale = 0;           /* homes that don't know the new id of `to` */
 
-byte repair = 0;          /* one repair: 0 not begun, 1..3 pairs to be compared, 4..6 servers whose marks are removed, 7 ended */
+byte repair = 0;          /* the repair: 0 not begun, 1..3 compares a pair, 4..6 removes a server's marks, 7 ended */
 bool late = false;        /* a client of the lost home has delivered since the repair began */
 
-/* scratch */
+/* temporary variables */
 byte i, j, k, x; bool ok, whole;
 #define CLEAR i = 0; j = 0; k = 0; x = 0; ok = false; whole = false
 
@@ -113,7 +121,7 @@ inline make_mark(s, set) {
 
 inline drop(s, w) { kept[s] = kept[s] & ~BIT(w); origin[KEPT(s, w)] = 0; said[KEPT(s, w)] = 0 }
 
-#ifdef FIRST              /* the first home of the first write: the servers' numbers mean nothing */
+#ifdef FIRST              /* fixes the home of the first write: all servers are alike */
 #define MAY_BE_FIRST(w, h) (w > 0 || tries[0] > 0 || h == FIRST)
 #else
 #define MAY_BE_FIRST(w, h) true
@@ -125,7 +133,7 @@ inline drop(s, w) { kept[s] = kept[s] & ~BIT(w); origin[KEPT(s, w)] = 0; said[KE
        if :: HAS(reg[h], 1) -> hint[AT(h, 1)] = hint[AT(h, 1)] | BIT(w) :: else fi; \
        if :: HAS(reg[h], 2) -> hint[AT(h, 2)] = hint[AT(h, 2)] | BIT(w) :: else fi }
 
-#ifdef PROMPT             /* acknowledgements aren't older than the server */
+#ifdef PROMPT             /* acknowledgements are never late */
 #define TOLD(w, h, d) (HAS(tok[d], w) && THERE(d) && !(to == d && HAS(stale, h)))
 #define TELL_HOME(w, h, d)
 #else
@@ -133,7 +141,7 @@ inline drop(s, w) { kept[s] = kept[s] & ~BIT(w); origin[KEPT(s, w)] = 0; said[KE
 #define TELL_HOME(w, h, d) told[AT(h, d)] = told[AT(h, d)] | BIT(w)
 #endif
 
-/* by a client of a home, which may be lost; h is the id of that home, s its name */
+/* a client of a home delivers; the home may be lost; h is the home's id, s its number */
 #define DELIVER(w, h, s, d) \
   :: d_step { HAS(homes[w], h) && id[d] != h && TAKES(d) && !(HAS(tok[d], w) && TOLD(w, s, d)) -> \
        ok = !HAS(tok[d], w); keep(w, d, h); apply(w, d); \
@@ -149,13 +157,13 @@ inline drop(s, w) { kept[s] = kept[s] & ~BIT(w); origin[KEPT(s, w)] = 0; said[KE
        if :: !HAS(hint[AT(h, 0)], w) && d != 0 -> i++ :: else fi; \
        if :: !HAS(hint[AT(h, 1)], w) && d != 1 -> i++ :: else fi; \
        if :: !HAS(hint[AT(h, 2)], w) && d != 2 -> i++ :: else fi; \
-       if :: i < N - 1 -> keep(w, d, id[h]) :: else fi; /* the last hint: all others have it */ \
+       if :: i < N - 1 -> keep(w, d, id[h]) :: else fi; /* for the last hint no text is kept: all other servers have the write */ \
        apply(w, d); TELL_HOME(w, h, d); CLEAR }
 
 #define RETIRE(w, h, d) \
   :: d_step { HAS(hint[AT(h, d)], w) && TOLD(w, h, d) -> hint[AT(h, d)] = hint[AT(h, d)] & ~BIT(w) }
 
-/* asks the others, one after the other, or all at once */
+/* a server asks the others whether they have a write: one after the other, or all at once */
 #ifdef ASKING
 #define ASK(w, s, d) \
   :: d_step { HAS(kept[s], w) && HAS(reg[s], d) && HAS(tok[d], w) && !HAS(said[KEPT(s, w)], d) -> \
@@ -194,7 +202,7 @@ inline give_up() { rebuild = idle; due = 0; reached = 0; mine = 0 }
        reg[s] = reg[s] & ~BIT(gone); hint[AT(s, gone)] = 0; told[AT(s, gone)] = 0; mark[s] = mark[s] & ~BIT(gone); fresh[s] = fresh[s] & ~BIT(gone); \
        RM_MARK(s); CLEAR }
 
-/* One rebuild of y from z, of a lost server or of a living one. o is the third. */
+/* The rebuild of server y, lost or living, from server z. o is the third server. */
 #ifdef REBUILD_ANYWAY
 #define LOSES_NOTHING(y, z, o) true
 #else
@@ -303,7 +311,7 @@ inline copy() {
        if :: HAS(kept[a], w) -> keep(w, b, origin[KEPT(a, w)]) :: else -> keep(w, b, id[a]) fi; \
        apply(w, b) }
 
-/* compares servers a and b: what one lacks waits as a hint for it, or nothing is missing */
+/* compares servers a and b: a write that one of them lacks must be a hint for it */
 #define MISSING(a, b, o) (tok[a] & ~tok[b] & ~hint[AT(a, b)] & ~hint[AT(o, b)])
 #ifdef MARK_CLEARED_FIRST
 #define COMPARE(n, a, b, o) \
@@ -321,20 +329,20 @@ inline copy() {
 #define UNMARK(n, s) \
   :: d_step { repair == n -> mark[s] = REMAIN(s); fresh[s] = 0; repair++ }
 
-/* at any time */
+/* checks the assertions at each moment */
 inline check() {
-  whole = true; /* nobody waits for a server that isn't there */
+  whole = true; /* all survivors are registered with each other, and no lost server is registered */
   i = 0; do :: i < N -> whole = whole && !(THERE(i) && (reg[i] | BIT(i)) != SURVIVORS); i++ :: else -> break od;
 
-  /* whatever a survivor has acknowledged, or a quorum, a survivor has; and who lacks it can get its text */
+  /* a survivor has each write that a survivor or a quorum has acknowledged, and others can get its text */
   i = 0;
   do
   :: i < WRITES ->
-     x = (HAS(tok[0], i) | HAS(tok[1], i) << 1 | HAS(tok[2], i) << 2); /* who has it */
+     x = (HAS(tok[0], i) | HAS(tok[1], i) << 1 | HAS(tok[2], i) << 2); /* the servers that have write i */
      assert(x || !(had[i] & ~(lost == NOBODY -> 0 : BIT(lost))));
      assert(!x || x == SURVIVORS ||
             HAS(kept[0] | kept[1] | kept[2] | HINTS(0) | HINTS(1) | HINTS(2), i));
-     /* quiet: no hints, no marks */
+     /* without hints and marks, all survivors have the write */
      if
      :: whole && !late && rebuild == idle && (repair == 0 || repair == 7) &&
         !(mark[0] | mark[1] | mark[2]) && !(HINTS(0) | HINTS(1) | HINTS(2)) ->
@@ -345,7 +353,7 @@ inline check() {
   :: else -> break
   od;
 
-  /* who may be chosen by get, which calls it complete */
+  /* servers whose result a get reports as complete */
   if
   :: whole && !(mark[0] | mark[1] | mark[2]) ->
      j = 0;
@@ -383,10 +391,10 @@ inline check() {
   CLEAR
 }
 
-#ifdef GET                /* a get that asks one server after the other, beside the one in check() that asks all at once */
-byte chosen = NOBODY, asked = 0, answered = 0; /* servers */
+#ifdef GET                /* a get that asks one server after the other; the get in check() asks all at once */
+byte chosen = NOBODY, asked = 0, answered = 0; /* the server to read, and sets of servers */
 byte answered_ids = 0;
-byte any = 0, many = 0;   /* writes that any server, or a quorum, had acknowledged when it began */
+byte any = 0, many = 0;   /* writes that any server, or a quorum, had acknowledged when the get began */
 byte origins[WRITES];     /* ids of homes whose texts are kept */
 bool incomplete = false;
 #define GET_BEGINS(y) \
@@ -399,7 +407,7 @@ bool incomplete = false;
           i++ \
        :: else -> break \
        od; \
-       if :: any | many -> chosen = y; asked = SURVIVORS :: else fi; /* otherwise it can't be wrong */ \
+       if :: any | many -> chosen = y; asked = SURVIVORS :: else fi; /* a get without such writes can't be wrong */ \
        CLEAR }
 #define GET_ASKS(s) \
   :: d_step { chosen != NOBODY && HAS(asked & ~answered, s) && THERE(s) && !incomplete -> \
@@ -412,7 +420,7 @@ bool incomplete = false;
 #ifdef READ_ELSEWHERE
 #define SAME(y) true
 #else
-#define SAME(y) HAS(answered_ids, id[y]) /* the server that was asked */
+#define SAME(y) HAS(answered_ids, id[y]) /* the same server that was asked */
 #endif
 #define GET_READS \
   :: d_step { chosen != NOBODY && answered == asked && THERE(chosen) -> \

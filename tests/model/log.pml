@@ -1,15 +1,17 @@
 /*
- * The log of a bucket: writers append updates, passes combine them by snapshots, readers read twice, segments are reclaimed.
+ * The log of a bucket: writers append updates, passes combine them by snapshots, readers read twice, segments are
+ * reclaimed.
  *
- * The model has one key. Its value is the set of transaction ids whose updates it includes, as a bit mask. Each option of
- * World's loop is an atomic action of PostgreSQL: taking a snapshot, reading tables under a snapshot, or a commit. A killed
- * process rolls back; this is an option wherever another process could see the difference.
+ * The model has one key. Its value is the set of transaction ids whose updates it includes, as a bit mask. Each option
+ * of World's loop is an atomic action of PostgreSQL: taking a snapshot, reading tables under a snapshot, or a commit.
+ * A killed process rolls back; this is an option wherever another process could see the difference.
  *
  * Assertions:
  *   - no pass takes an update that an earlier pass took;
  *   - a pass reads the value that the previous pass wrote (its old value is the last new value);
  *   - a reader sees the same updates in both reads: all that were committed before its snapshot;
- *   - a combined segment can be reclaimed as soon as no snapshot is older than the pass over it, even if new passes run;
+ *   - a combined segment can be reclaimed as soon as no snapshot is older than the pass over it, even if new passes
+ *     run;
  *   - at each moment, the value and the updates that a new pass would take are the committed updates, each once.
  *
  * Broken variants, one -D each, in which spin must find an error:
@@ -20,7 +22,8 @@
  *   - NO_KEY: the journal has no unique key, so two concurrent passes both commit;
  *   - EAGER: a segment is reclaimed although a snapshot is older;
  *   - HASTY: a segment is reclaimed when the mark's newest id, instead of its xmin, is beyond the segment;
- *   - NEWEST_PASS: reclaiming waits until all snapshots see the newest pass, instead of the first pass over the segment.
+ *   - NEWEST_PASS: reclaiming waits until all snapshots see the newest pass, instead of the first pass over the
+ *     segment.
  */
 
 #ifndef WRITERS
@@ -81,7 +84,7 @@ inline xmin_of(result, xmax_, open_) {
   do :: result < xmax_ && !HAS(open_, result) -> result++ :: else -> break od
 }
 
-/* x := the ids in the segments that a pass reads: segments of ids in progress at the mark, and of ids from its xmax on */
+/* x := the ids in the segments that a pass reads: of ids in progress at the mark, and from its xmax on */
 inline read_segments(mark, until) {
   x = 0; s = 0;
   do

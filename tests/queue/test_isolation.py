@@ -120,7 +120,7 @@ def test_polls_conflict_with_no_writer(conn: psycopg.Connection, dsn: str, caplo
         with in_background(*(lambda word=word: write(word) for word in "abcd")):
             pass
         expected = {word: 150 for letter in "abcd" for word in (letter, 2 * letter)}
-        eventually(lambda: values(conn) == expected, what="all are combined")
+        eventually(lambda: values(conn) == expected, what="all updates are combined")
     assert warnings(caplog) == []
 
 

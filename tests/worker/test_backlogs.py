@@ -1,4 +1,4 @@
-"""Backlogs far beyond ``pass_limit`` are drained in bounded memory, each key reported once with its total."""
+"""drain combines a backlog far beyond ``pass_limit`` in bounded memory, and observers see each key once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, embedded_only]
 UPDATES = 120_000
 PASS_LIMIT = 8_000
 MIB = 1 << 20
-SHAPES = {  # buckets, and the key of update i of n
+SHAPES = {  # the number of buckets, and an SQL expression for the key of update i
     "unique": (1, "'k' || i"),
     "repeated": (1, "'k' || (i::bigint * 7919) %% 6000"),
     "giant": (1, "case when i %% 4 = 0 then 'giant' else 'k' || i %% 6000 end"),
@@ -28,7 +28,7 @@ FILL = "insert into pgcombine.wc_updates (word, n) select {}, 1 from generate_se
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_backlog_far_beyond_the_limit(conn: psycopg.Connection, dsn: str, shape: str) -> None:
+def test_drain_combines_a_large_backlog_in_bounded_memory(conn: psycopg.Connection, dsn: str, shape: str) -> None:
     buckets, key = SHAPES[shape]
     make_queue(conn, buckets=buckets, pass_limit=PASS_LIMIT)
     conn.execute("create table public.report (changes bigint, known bigint, total numeric)")
@@ -52,9 +52,9 @@ def test_a_backlog_far_beyond_the_limit(conn: psycopg.Connection, dsn: str, shap
     assert worker.returncode == 0, output
     assert memory < 200 * MIB
     assert files < 64 * MIB
-    # a fold makes at least half of what it takes disappear, and a slice that isn't nearly empty takes whole keys
+    # without this bound, drain could combine the backlog in many small passes
     assert json.loads(output)["passes"] <= 4 * UPDATES / PASS_LIMIT + buckets
     reported = conn.execute("select sum(changes), sum(known), sum(total) from public.report").fetchone()
-    assert reported == (keys, 0, UPDATES), "each key once, as a new one, with all of its updates"
+    assert reported == (keys, 0, UPDATES), "a key was reported twice, or without some of its updates"
     assert conn.execute("select count(*), sum(n) from pgcombine.wc_values").fetchone() == (keys, UPDATES)
     assert one(conn, "select pgcombine.backlog('wc')") == 0

@@ -1,4 +1,4 @@
-"""What a worker promises as a daemon: pause and resume, lost notifications, conflicts, timeouts, failover."""
+"""A worker that runs for a long time: pause and resume, lost notifications, conflicts, timeouts, failover."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORKER_PID = (
 
 @pytest.mark.parametrize("paused_first", [True, False])
 def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection, dsn: str, paused_first: bool) -> None:
-    """The worker polls once an hour: it is the resumption that wakes it, also if it never saw the queue at work."""
+    """The worker polls once an hour, so only the notification of ``resume`` can wake it."""
     make_queue(conn)
     make_queue(conn, "other")
     if paused_first:
@@ -41,12 +41,12 @@ def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection
         for n in (1, 2):
             add(conn, {"a": 1})
             add(conn, {"a": 1}, "other")
-            eventually(lambda n=n: values(conn, "other") == {"a": n}, what="the other queue is worked")
+            eventually(lambda n=n: values(conn, "other") == {"a": n}, what="the other queue is combined")
             eventually(lambda: worker_listens(conn, "other"), what="the worker listens again")
         assert values(conn) == {}
         assert one(conn, "select pgcombine.backlog('wc')") == 2
         conn.execute("select pgcombine.resume('wc')")
-        eventually(lambda: values(conn) == {"a": 2}, what="what came in the pause is combined")
+        eventually(lambda: values(conn) == {"a": 2}, what="updates that came during the pause are combined")
 
 
 def test_pause_lets_the_pass_in_progress_end(conn: psycopg.Connection, dsn: str) -> None:
@@ -57,30 +57,33 @@ def test_pause_lets_the_pass_in_progress_end(conn: psycopg.Connection, dsn: str)
         eventually(lambda: conn.execute(f"{WORKER_PID} and wait_event_type = 'Lock'").fetchone(), what="a pass runs")
         conn.execute("select pgcombine.pause('wc')")
         blocker.commit()
-        eventually(lambda: values(conn) == {"a": 1}, what="it ends normally")
+        eventually(lambda: values(conn) == {"a": 1}, what="the pass commits")
 
 
-def test_a_lost_notification_costs_the_poll_interval(conn: psycopg.Connection, dsn: str) -> None:
+def test_poll_finds_updates_without_a_notification(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     with workers(dsn, "wc", poll=0.3), psycopg.connect(dsn, autocommit=True) as silent:
         eventually(lambda: worker_listens(conn), what="the worker listens")
-        silent.execute("set session_replication_role = replica")  # its inserts fire no trigger
+        silent.execute("set session_replication_role = replica")  # inserts fire no trigger, so nobody is notified
         add(silent, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 1}, what="the worker looked by itself")
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker has polled")
 
 
 def test_worker_logs_a_conflict_at_debug_level_only(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """40001 is counted and told at DEBUG; it is neither a failed attempt nor a warning."""
+    """The worker counts a serialization failure (40001) and logs it at DEBUG. It records no failure of the bucket."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with caplog.at_level(logging.DEBUG, logger="pgcombine"), workers(dsn, "wc", poll=0.05) as worker:
-        eventually(lambda: values(conn) == {"a": 1}, what="at work")
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
         with psycopg.connect(dsn) as rival:
             write_values(rival, "update pgcombine.wc_values set n = n + 10")
             add(conn, {"a": 1})
-            eventually(lambda: conn.execute(f"{WORKER_PID} and wait_event_type = 'Lock'").fetchone(), what="it waits")
+            eventually(
+                lambda: conn.execute(f"{WORKER_PID} and wait_event_type = 'Lock'").fetchone(),
+                what="the pass waits for the rival",
+            )
             rival.commit()
         eventually(lambda: values(conn) == {"a": 12}, what="the pass was run again")
     assert worker.totals.conflicts == 1
@@ -98,7 +101,7 @@ def test_worker_logs_a_conflict_at_debug_level_only(
     ],
 )
 def test_worker_command_sets_timeouts(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
-    """A pass that is locked out ends; the worker goes on with other buckets, and with this one when it is free."""
+    """A pass that waits too long for a lock ends. The worker combines the other bucket, and later this one."""
     make_queue(conn, buckets=2)
     locked, free = word_in(conn, 0), word_in(conn, 1)
     with (
@@ -146,7 +149,7 @@ def test_status_shows_who_holds_an_old_snapshot(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_queue(conn)
-    # old is what is younger than the minute that it takes otherwise
+    # status shows snapshots older than a minute; the test lowers that to zero
     monkeypatch.setattr("pgcombine.cli.overview.old_snapshots", partial(old_snapshots, older_than=0))
 
     def status(*options: str) -> str:
@@ -162,14 +165,14 @@ def test_status_shows_who_holds_an_old_snapshot(
         pid = holder.info.backend_pid
         (told,) = [line for line in status().splitlines() if line.startswith("old snapshot")]
         assert f"by session report (pid {pid}), " in told
-        assert "long_report" not in told  # what others run is theirs
+        assert "long_report" not in told  # the text of the query isn't shown: it may contain secrets
         (found,) = json.loads(status("--json"))["old_snapshots"]
         assert (found["holder"], found["pid"], found["name"]) == ("session", pid, "report")
 
 
 @pytest.mark.slow
 def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
-    """The worker's URI names two servers; the one that it works on goes away, the other takes over with its data."""
+    """The worker's URI names two servers. The first one stops, and the worker connects to the second, a copy of it."""
     homes = filled(tmp_path / "first"), tmp_path / "second"
     first, second = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:
@@ -181,7 +184,7 @@ def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
             make_queue(conn)
             add(conn, {"a": 1})
             with start_cli("worker", "wc", "--dsn", psycopg.conninfo.make_conninfo("", **both)) as worker:
-                eventually(lambda: values(conn) == {"a": 1}, what="at work on the first")
+                eventually(lambda: values(conn) == {"a": 1}, what="the worker combines on the first server")
                 conn.close()
                 first.stop()
                 shutil.copytree(*homes, ignore=shutil.ignore_patterns("run", "*.lock"))
@@ -190,7 +193,7 @@ def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
                 assert f":{port}/" in dsn
                 with psycopg.connect(dsn, autocommit=True) as other:
                     add(other, {"a": 1})
-                    eventually(lambda: values(other) == {"a": 2}, what="at work on the second")
+                    eventually(lambda: values(other) == {"a": 2}, what="the worker combines on the second server")
                 worker.send_signal(signal.SIGTERM)
                 assert worker.wait(timeout=30) == 0
     finally:

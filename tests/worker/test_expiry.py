@@ -1,4 +1,4 @@
-"""Keys that expire while workers run: a worker removes them, whatever fails, meets or dies in between."""
+"""Workers remove expired keys, also after errors, conflicts with other passes, and the death of a worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 
 def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None:
-    """Half of the keys, those with n = 0, expire as soon as the condition is set."""
+    """Create a queue of values, half of which, those with n = 0, meet the condition that ``expire`` sets."""
     make_queue(conn, delete_when=None, **options)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g %% 2 from generate_series(1, %s) g", (keys,))
 
@@ -32,8 +32,8 @@ def expire(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
 
 
-def step(connection: psycopg.Connection) -> tuple[int, bool] | None:
-    """A worker's pass: how many expired keys it has removed, and whether pages are left."""
+def expiry_pass(connection: psycopg.Connection) -> tuple[int, bool] | None:
+    """Run a worker's pass and return the number of expired keys that it removed, and whether pages are left to scan."""
     done = run_pass(connection, "wc", 0)
     return done and (done.expired, done.unfinished)
 
@@ -49,7 +49,7 @@ def test_a_worker_removes_expired_keys(dsn: str, conn: psycopg.Connection) -> No
         eventually(lambda: left(conn) == 50)
         later = "select count(*) = 4 from pgcombine.expiry where due > now() + interval '5 min'"
         eventually(lambda: one(conn, later))
-        # nothing more until the time has come
+        # a key that meets the condition later is removed when the next scan is due
         write_values(conn, "update pgcombine.wc_values set n = 0 where word = '1'")
         conn.execute("select pgcombine.set_expiry('wc', 'n <= 0', every => '1 ms')")
         eventually(lambda: left(conn) == 49)
@@ -57,28 +57,28 @@ def test_a_worker_removes_expired_keys(dsn: str, conn: psycopg.Connection) -> No
         eventually(lambda: left(conn) == 48)
 
 
-def test_a_step_is_bounded(dsn: str, conn: psycopg.Connection) -> None:
+def test_pass_removes_at_most_10000_keys(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, 25_000, buckets=1)
     expire(conn)
     with open_connection(dsn) as connection:
-        assert step(connection) == (10_000, True)
-        assert step(connection) == (2_500, False)
-        assert step(connection) == (0, False), "it isn't due"
+        assert expiry_pass(connection) == (10_000, True)
+        assert expiry_pass(connection) == (2_500, False)
+        assert expiry_pass(connection) == (0, False), "the next scan isn't due"
     assert left(conn) == 12_500
 
 
-def test_a_backlog_of_more_than_a_pass_comes_first(dsn: str, conn: psycopg.Connection) -> None:
+def test_worker_combines_a_backlog_before_it_removes_keys(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1, pass_limit=10)
     expire(conn)
     add(conn, {f"new {n}": 1 for n in range(50)})
     with open_connection(dsn) as connection:
-        assert step(connection) == (0, False)
+        assert expiry_pass(connection) == (0, False)
     assert one(conn, "select count(*) from pgcombine.wc_values where n = 0") == 50
     assert one(conn, "call pgcombine.expire('wc')") == 50
     assert sum(values(conn).values()) == 100
 
 
-def test_a_failing_observer_is_noted_and_passes_go_on(dsn: str, conn: psycopg.Connection) -> None:
+def test_failing_observer_delays_only_expiry(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     conn.execute("create table broken ()")
     conn.execute(
@@ -101,20 +101,20 @@ def test_a_failing_observer_is_noted_and_passes_go_on(dsn: str, conn: psycopg.Co
         eventually(lambda: one(conn, "select count(error) from pgcombine.expiry") == 0)
 
 
-def test_a_pass_that_waits_too_long_for_a_lock_fails_not(dsn: str, conn: psycopg.Connection) -> None:
+def test_lock_timeout_records_no_failure(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     conn.execute("create table history (word text)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
     expire(conn)
     with open_connection(dsn, lock_timeout=0.05) as connection, conn.transaction():
         conn.execute("lock table history in exclusive mode")
-        assert step(connection) is None
+        assert expiry_pass(connection) is None
     assert one(conn, "select count(*) from pgcombine.failure") == 0
     with open_connection(dsn) as connection:
-        assert step(connection) == (50, False)
+        assert expiry_pass(connection) == (50, False)
 
 
-def test_observers_in_python(dsn: str, conn: psycopg.Connection) -> None:
+def test_python_observers_see_expired_keys(dsn: str, conn: psycopg.Connection) -> None:
     wc = CombineQueue("wc", key=["word text"], value=["n bigint sum", "last bigint max"], buckets=1)
     seen: list[tuple[object, object, object]] = []
 
@@ -141,7 +141,7 @@ def test_observers_in_python(dsn: str, conn: psycopg.Connection) -> None:
     assert seen == [("b", (0, 8), None), ("a", (1, 7), (2, 7))]
 
 
-def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psycopg.Connection) -> None:
+def test_terminated_pass_removes_nothing(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     conn.execute("create table history (word text)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
@@ -149,7 +149,7 @@ def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psyc
 
     def run() -> None:
         with pytest.raises(psycopg.OperationalError):
-            step(dying)
+            expiry_pass(dying)
 
     with open_connection(dsn) as dying, conn.transaction():
         conn.execute("lock table history in exclusive mode")
@@ -162,7 +162,7 @@ def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psyc
     assert one(conn, "select count(*) from history") == 50
 
 
-def test_a_worker_that_is_killed_in_a_step(dsn: str, conn: psycopg.Connection) -> None:
+def test_killed_worker_removes_nothing(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     conn.execute("create table history (word text)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
@@ -181,28 +181,28 @@ def test_a_worker_that_is_killed_in_a_step(dsn: str, conn: psycopg.Connection) -
     assert one(conn, "select count(*) from history") == 50
 
 
-def test_a_pass_between_snapshot_and_step_is_noticed(dsn: str, conn: psycopg.Connection) -> None:
+def test_expiry_with_a_snapshot_before_a_pass_fails_to_serialize(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     expire(conn)
     with open_connection(dsn) as late:
         late.execute("begin isolation level repeatable read")
-        late.execute("select from pgcombine.wc_values")  # takes the snapshot
+        late.execute("select from pgcombine.wc_values")  # the transaction's snapshot is taken here
         add(conn, {"2": 5})
         combine_all(conn)
         with pytest.raises(errors.SerializationFailure):
             late.execute("select pgcombine_internal.run_pass('wc', 0, from_page => 0)")
         late.execute("rollback")
-        assert step(late) == (49, False)
+        assert expiry_pass(late) == (49, False)
     assert values(conn)["2"] == 5
 
 
-def test_a_step_between_snapshot_and_pass_is_noticed(dsn: str, conn: psycopg.Connection) -> None:
+def test_pass_with_a_snapshot_before_expiry_fails_to_serialize(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     expire(conn)
     add(conn, {"new": 1})
     with open_connection(dsn) as late, psycopg.connect(dsn, autocommit=True) as other:
         other.execute("begin isolation level repeatable read")
-        add(other, {"2": 5})  # takes the snapshot; the update isn't committed
+        add(other, {"2": 5})  # the update commits after the snapshot of ``late``
         late.execute("begin isolation level repeatable read")
         late.execute("select from pgcombine.wc_values")
         assert one(conn, "call pgcombine.expire('wc')") == 50
@@ -215,17 +215,17 @@ def test_a_step_between_snapshot_and_pass_is_noticed(dsn: str, conn: psycopg.Con
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
-def test_a_key_with_a_pending_update_gets_it_first(dsn: str, conn: psycopg.Connection) -> None:
+def test_pass_applies_pending_updates_before_it_removes_keys(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     expire(conn)
     add(conn, {"2": 5, "4": 0})
     with open_connection(dsn) as connection:
-        assert step(connection) == (48, False)
+        assert expiry_pass(connection) == (48, False)
     assert values(conn)["2"] == 5
     assert "4" not in values(conn)
 
 
-def test_exports(dsn: str, conn: psycopg.Connection) -> None:
+def test_export_has_an_entry_for_an_expired_key(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None)
     make_export(conn)
     add(conn, {"a": 1, "b": 2, "c": 3})
@@ -239,7 +239,7 @@ def test_exports(dsn: str, conn: psycopg.Connection) -> None:
     assert found[3:] == [("a", 1, None)]
 
 
-def test_rebucketing_begins_anew(conn: psycopg.Connection) -> None:
+def test_rebucket_restarts_the_search_for_expired_keys(conn: psycopg.Connection) -> None:
     filled(conn, 1000)
     conn.execute("select pgcombine.set_expiry('wc', 'n < 0')")
     assert one(conn, "call pgcombine.expire('wc')") == 0
@@ -255,7 +255,7 @@ def test_rebucketing_begins_anew(conn: psycopg.Connection) -> None:
 @embedded_only
 @pytest.mark.parametrize("seconds", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connection, seconds: float) -> None:
-    """Late updates, passes and steps meet at random. A key's changes follow each other, and what stays is exact."""
+    """With random late updates, each old value in a key's changes is the previous new value, and the rest is exact."""
     make_queue(
         conn,
         key=["bucket timestamptz"],
@@ -287,12 +287,16 @@ def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connec
                 sent[chosen] += 1
         return sent
 
-    def look_often() -> None:
+    def expire_often() -> None:
         with psycopg.connect(dsn, autocommit=True) as mine:
             while time.monotonic() < until:
                 mine.execute("call pgcombine.expire('wc')")
 
-    with workers(dsn, poll=0.05, count=2), workers(dsn, poll=0.05), in_background(produce, produce, look_often) as sent:
+    with (
+        workers(dsn, poll=0.05, count=2),
+        workers(dsn, poll=0.05),
+        in_background(produce, produce, expire_often) as sent,
+    ):
         total = sent[0].result() + sent[1].result()
     drain(dsn, "wc", timeout=60)
     eventually(lambda: one(conn, "call pgcombine.expire('wc')") is not None and left(conn) == len(kept))

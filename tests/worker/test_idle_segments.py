@@ -1,7 +1,7 @@
-"""A queue that fell idle keeps no combined updates: each segment of its log is soon smaller than 128 kB.
+"""The log of an idle queue shrinks: soon each segment is smaller than 128 kB.
 
-By either way of a role: it truncates, or, where it may not see who holds snapshots, it deletes and vacuums. How many
-seconds it took is printed (``pytest -s``).
+Workers truncate segments if the schema's owner sees other sessions' snapshots, otherwise they delete rows and vacuum.
+Each test runs both ways, and prints how many seconds it took (``pytest -s``).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pgcombine.worker.drain import drain
 
 SEGMENT = 128 * 1024  # bytes
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
-STATEMENT = 5000  # updates
+STATEMENT = 5000  # updates in one statement
 SINGLE = "do $$ begin for i in 1..3000 loop insert into pgcombine.wc_updates values ('w', 1); commit; end loop; end $$"
 SETTINGS = SMALL | {"autovacuum": "off"}
 
 
 def largest(conn: psycopg.Connection, queue: str = "wc") -> int:
-    """How many bytes the largest segment has."""
+    """The size of the largest segment in bytes."""
     sizes = "select max(pg_relation_size(relid)) from pg_partition_tree(%s::regclass) where isleaf"
     return int(one(conn, sizes, f"pgcombine.{queue}_updates"))
 
@@ -43,7 +43,7 @@ def becomes_small(conn: psycopg.Connection, what: str, queue: str = "wc") -> Non
 
 
 def started(server: EmbeddedServer, sees: bool) -> str:
-    """Start it. The schema's owner sees who holds snapshots, or doesn't."""
+    """Start the server, and let the schema's owner see other sessions' snapshots if ``sees``."""
     dsn = server.start()
     with psycopg.connect(server.superuser_dsn(), autocommit=True) as admin:
         right = "grant pg_read_all_stats to" if sees else "revoke pg_read_all_stats from"
@@ -65,8 +65,8 @@ def server(filled: Filled, tmp_path: Path) -> Iterator[EmbeddedServer]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("updates", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, updates: int) -> None:
-    """A crash resets the statistics."""
+def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, updates: int) -> None:
+    """A crash resets the statistics by which workers find large segments."""
     with (
         psycopg.connect(started(server, sees), autocommit=True) as conn,
         psycopg.connect(server.superuser_dsn()),  # which is hidden, or not
@@ -76,7 +76,7 @@ def test_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, upda
         with workers(server.dsn(), "wc", poll=0.05):
             for _ in range(updates // STATEMENT):
                 conn.execute(SOME, (STATEMENT,))
-            eventually(lambda: sum(values(conn).values()) == updates, timeout=300, what="combined")
+            eventually(lambda: sum(values(conn).values()) == updates, timeout=300, what="the updates are combined")
             becomes_small(conn, f"{updates} updates")
         conn.execute(SOME, (50_000,))
         combine_all(conn)
@@ -91,25 +91,25 @@ def test_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, upda
         assert sum(values(conn).values()) == updates + 50_000
 
 
-def test_after_a_day_of_single_updates(server: EmbeddedServer, sees: bool) -> None:
-    """So many rounds of ids end that all of a segment's updates would be too large by far."""
+def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees: bool) -> None:
+    """Four rounds of ids leave so many updates that a segment would exceed the size if none were removed."""
     with psycopg.connect(started(server, sees), autocommit=True) as conn:
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 1)")
         bits = one(conn, "select segment_bits from pgcombine.queue")
         with workers(server.dsn(), "wc", poll=0.05):
             for _ in range(4):
                 conn.execute(SINGLE)
-                # ids that others draw, until the round ends
+                # use up transaction ids until the segment's round of ids ends
                 conn.execute(
                     f"do $$ declare _round bigint := txid_current() >> {bits}; begin commit;"
                     f" while txid_current() >> {bits} = _round loop commit; end loop; end $$"
                 )
-            eventually(lambda: values(conn) == {"w": 4 * 3000}, what="combined")
+            eventually(lambda: values(conn) == {"w": 4 * 3000}, what="the updates are combined")
             becomes_small(conn, "a day of single updates")
 
 
-def test_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
-    """No worker is there who could do it later."""
+def test_segments_shrink_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
+    """drain itself reclaims the log: no worker runs."""
     with psycopg.connect(started(server, sees), autocommit=True) as conn:
         make_queue(conn, buckets=2)
         conn.execute(SOME, (50_000,))
@@ -117,8 +117,8 @@ def test_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
         becomes_small(conn, "a drain")
 
 
-def test_after_a_drain_beside_a_snapshot_held_for_a_second(server: EmbeddedServer, sees: bool) -> None:
-    """Such as autovacuum's, which analyzes the values meanwhile."""
+def test_segments_shrink_after_a_drain_beside_a_snapshot(server: EmbeddedServer, sees: bool) -> None:
+    """drain waits a short time for other sessions' snapshots, such as those of autovacuum."""
     with psycopg.connect(started(server, sees), autocommit=True) as conn, psycopg.connect(server.dsn()) as held:
         make_queue(conn, buckets=2)
         conn.execute(SOME, (50_000,))
@@ -132,8 +132,8 @@ def test_after_a_drain_beside_a_snapshot_held_for_a_second(server: EmbeddedServe
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_after_the_first_run_of_phrasecount(home: Path, sees: bool) -> None:
-    """On a new server, without a worker that could do it later. Autovacuum holds snapshots, so it is off."""
+def test_segments_shrink_after_the_first_run_of_phrasecount(home: Path, sees: bool) -> None:
+    """phrasecount itself reclaims the log: no worker runs. Autovacuum is off because it holds snapshots."""
     server = EmbeddedServer(home, settings={"autovacuum": "off"})
     assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
     with (

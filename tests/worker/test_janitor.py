@@ -1,4 +1,4 @@
-"""What loads from Spark leave when they die is removed, by the command and by workers."""
+"""``pgcombine spark clean`` and workers remove the staging tables of Spark loads that died."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pgcombine.worker.worker import Worker
 pytestmark = embedded_only
 
 
-def die(conn: psycopg.Connection, age: str) -> None:
-    """A load of which nobody was heard for so long."""
+def begin_dead_load(conn: psycopg.Connection, age: str) -> None:
+    """Begin a load whose job has shown no sign of life for ``age``."""
     load = uuid4()
     conn.execute("select pgcombine_internal.begin_load(%s, 'wc', %s)", (load, str(load)))
     conn.execute("update pgcombine.spark_load set seen_at = now() - %s::interval where load = %s", (age, load))
@@ -27,10 +27,10 @@ def stages(conn: psycopg.Connection) -> int:
     return one(conn, r"select count(*) from pg_class where relname ~ '^spark_stage_\d+$'")
 
 
-def test_command_cleans(dsn: str, conn: psycopg.Connection) -> None:
+def test_command_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)
     for age in ("25 hours", "3 hours", "0 s"):
-        die(conn, age)
+        begin_dead_load(conn, age)
     for run, age in (("r", "40 days"), ("s", "4 days")):
         conn.execute(
             "insert into pgcombine.spark_run (queue, run_id, updates, at) values ('wc', %s, 1, now() - %s::interval)",
@@ -45,10 +45,10 @@ def test_command_cleans(dsn: str, conn: psycopg.Connection) -> None:
     assert run_cli("spark", "clean", "--older-than", "-1", "--dsn", dsn).returncode == 2
 
 
-def test_worker_cleans(dsn: str, conn: psycopg.Connection) -> None:
+def test_worker_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)
-    die(conn, "25 hours")
-    die(conn, "1 hour")
+    begin_dead_load(conn, "25 hours")
+    begin_dead_load(conn, "1 hour")
     stop = threading.Event()
     worker = threading.Thread(target=Worker(dsn).run, args=(stop,))
     worker.start()

@@ -1,4 +1,4 @@
-"""Snapshots held elsewhere are found, logged by workers and shown by ``pgcombine status``; the worker's timeouts."""
+"""Old snapshots of other sessions: workers log them, and ``pgcombine status`` shows them. Timeouts of workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_old_snapshots_names_the_holders(conn: psycopg.Connection, dsn: str) -> 
         assert (found["holder"], found["pid"], found["name"]) == ("session", holder.info.backend_pid, "report")
         assert found["age_seconds"] >= 0
         assert found["detail"].startswith(f"idle in transaction, role {holder.info.user}, its query began at ")
-        assert "long_report" not in found["detail"]  # workers log it: a query may hold secrets
+        assert "long_report" not in found["detail"]  # workers log the detail, and a query may contain secrets
     with psycopg.connect(dsn) as other:
         other.execute("select 1")
         assert old_snapshots(conn, 0) == []
@@ -67,7 +67,7 @@ def test_worker_warns_of_an_old_snapshot_once(
             eventually(lambda: "snapshot.old" in caplog.text, what="a warning")
             for n in range(20):
                 add(conn, {"a": 1})
-                eventually(lambda n=n: values(conn) == {"a": n + 1}, what="combined")
+                eventually(lambda n=n: values(conn) == {"a": n + 1}, what="the updates are combined")
     warnings = [record.getMessage() for record in caplog.records if "snapshot.old" in record.getMessage()]
     assert len([warning for warning in warnings if f"pid={pid} name=report" in warning]) == 1
 
@@ -107,7 +107,7 @@ def test_worker_connection_has_timeouts(dsn: str) -> None:
 
 
 def test_locked_bucket_records_no_failure(conn: psycopg.Connection, dsn: str) -> None:
-    """The worker combines the other buckets meanwhile, and this one once it is free."""
+    """The worker combines the other bucket first, and the locked one after its lock is released."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as owner:
         owner.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
@@ -117,7 +117,7 @@ def test_locked_bucket_records_no_failure(conn: psycopg.Connection, dsn: str) ->
             eventually(lambda: one(conn, free) > 0, what="the other bucket is combined")
             assert conn.execute("select * from pgcombine.failure").fetchall() == []
             owner.rollback()
-            eventually(lambda: len(values(conn)) == 20, what="this one too")
+            eventually(lambda: len(values(conn)) == 20, what="both buckets are combined")
     assert conn.execute("select * from pgcombine.failure").fetchall() == []
 
 

@@ -1,4 +1,4 @@
-"""Many keys that fail: the others of their bucket are combined, however many fail, and those are quarantined."""
+"""Buckets with many failing keys: workers quarantine the failing keys and combine the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.totals import Pass
 
 HUGE = 2**63 - 1
-SIZES = [(60, 600), pytest.param(1500, 20_000, marks=pytest.mark.slow)]  # failing keys, good keys
+SIZES = [(60, 600), pytest.param(1500, 20_000, marks=pytest.mark.slow)]  # numbers of failing and good keys
 
 
 def good_keys(count: int) -> dict[str, int]:
@@ -34,8 +34,8 @@ def overflowing(count: int) -> list[tuple[str, int]]:
     return [(f"bad{i}", n) for i in range(count) for n in (HUGE, 1)]
 
 
-def held(conn: psycopg.Connection) -> dict[str, int]:
-    """Quarantined words, and how many updates are held of each; all is as it should be."""
+def quarantined_updates(conn: psycopg.Connection) -> dict[str, int]:
+    """The number of quarantined updates of each word. verify must find no problem."""
     assert conn.execute("select problem from pgcombine.verify('wc')").fetchall() == []
     return dict(conn.execute("select key ->> 'word', updates from pgcombine.quarantine").fetchall())
 
@@ -43,7 +43,7 @@ def held(conn: psycopg.Connection) -> dict[str, int]:
 def refuse(
     conn: psycopg.Connection, pattern: str, error: str = "raise exception 'the word % is forbidden', word"
 ) -> None:
-    """An observer that raises for words that match."""
+    """Add an observer that raises for words that match ``pattern``."""
     conn.execute(
         sql.SQL(
             "create function check_word(word text) returns void language plpgsql as $$ begin "
@@ -54,7 +54,7 @@ def refuse(
 
 
 @pytest.mark.parametrize(("bad", "good"), SIZES)
-def test_sums_that_overflow(conn: psycopg.Connection, dsn: str, bad: int, good: int) -> None:
+def test_keys_whose_sums_overflow_are_quarantined(conn: psycopg.Connection, dsn: str, bad: int, good: int) -> None:
     make_queue(conn, buckets=1, delete_when=None)
     audit(conn)
     add(conn, list(good_keys(good).items()) + overflowing(bad))
@@ -63,12 +63,12 @@ def test_sums_that_overflow(conn: psycopg.Connection, dsn: str, bad: int, good: 
         eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=300)
     assert values(conn) == good_keys(good)
     assert follow(audited(conn)) == values(conn)
-    assert held(conn) == {f"bad{i}": 2 for i in range(bad)}
+    assert quarantined_updates(conn) == {f"bad{i}": 2 for i in range(bad)}
     assert one(conn, "select count(*) from pgcombine.failure") == 0
     assert {(entry["sqlstate"], entry["error"]) for entry in quarantine.ls(conn)} == {("22003", "bigint out of range")}
 
 
-def test_sums_that_overflow_with_the_old_value(conn: psycopg.Connection, dsn: str) -> None:
+def test_keys_that_overflow_with_the_old_value_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
     old = {f"bad{i}": HUGE for i in range(40)}
     add(conn, old)
@@ -76,12 +76,12 @@ def test_sums_that_overflow_with_the_old_value(conn: psycopg.Connection, dsn: st
     add(conn, good_keys(300) | dict.fromkeys(old, 1))
     drain(dsn, "wc")
     assert values(conn) == good_keys(300) | old
-    assert held(conn) == dict.fromkeys(old, 1)
+    assert quarantined_updates(conn) == dict.fromkeys(old, 1)
 
 
 @pytest.mark.parametrize(("bad", "good"), [(20, 300), pytest.param(300, 20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("layout", [{"buckets": 1}, {"buckets": 4, "buckets_per_partition": 4}])
-def test_keys_that_an_observer_raises_for(
+def test_keys_that_an_observer_refuses_are_quarantined(
     conn: psycopg.Connection, dsn: str, bad: int, good: int, layout: dict[str, int]
 ) -> None:
     make_queue(conn, quarantine_after=1, **layout)
@@ -91,21 +91,21 @@ def test_keys_that_an_observer_raises_for(
     drain(dsn, "wc")
     assert values(conn) == good_keys(good)
     assert follow(audited(conn)) == values(conn)
-    assert held(conn) == {f"bad{i}": 1 for i in range(bad)}
+    assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(bad)}
 
 
-def test_no_key_is_innocent(conn: psycopg.Connection, dsn: str) -> None:
-    """That their sums overflow is their own fault, whatever observers would say."""
+def test_all_keys_of_a_bucket_may_be_quarantined(conn: psycopg.Connection, dsn: str) -> None:
+    """Bisect quarantines keys whose sums overflow, even if no key of the bucket can be combined."""
     make_queue(conn, buckets=2, delete_when=None, quarantine_after=1)
     audit(conn)
     add(conn, overflowing(100))
     drain(dsn, "wc")
-    assert held(conn) == {f"bad{i}": 2 for i in range(100)}
+    assert quarantined_updates(conn) == {f"bad{i}": 2 for i in range(100)}
     assert values(conn) == {}
 
 
 @pytest.mark.parametrize("error", ["undefined table", "an error like those of data"])
-def test_a_common_cause_among_keys_that_overflow(conn: psycopg.Connection, dsn: str, error: str) -> None:
+def test_error_for_all_keys_quarantines_only_overflowing_ones(conn: psycopg.Connection, dsn: str, error: str) -> None:
     make_queue(conn, buckets=2, delete_when=None, quarantine_after=1)
     conn.execute("create table seen (word text, n integer)")
     conn.execute("select pgcombine.add_observer('wc', 'note', 'insert into seen select word, 1 / 1 from changes')")
@@ -116,7 +116,7 @@ def test_a_common_cause_among_keys_that_overflow(conn: psycopg.Connection, dsn: 
     add(conn, list(good_keys(100).items()) + overflowing(10))
     with pytest.raises(PassError):
         drain(dsn, "wc")
-    assert set(held(conn)) <= {f"bad{i}" for i in range(10)}
+    assert set(quarantined_updates(conn)) <= {f"bad{i}" for i in range(10)}
     assert values(conn) == {}
     if error == "undefined table":
         conn.execute("alter table gone rename to seen")
@@ -124,10 +124,10 @@ def test_a_common_cause_among_keys_that_overflow(conn: psycopg.Connection, dsn: 
         conn.execute("alter table seen drop constraint c")
     drain(dsn, "wc")
     assert values(conn) == good_keys(100)
-    assert held(conn) == {f"bad{i}": 2 for i in range(10)}
+    assert quarantined_updates(conn) == {f"bad{i}": 2 for i in range(10)}
 
 
-def test_a_combiner_that_is_gone(conn: psycopg.Connection, dsn: str) -> None:
+def test_broken_combiner_quarantines_no_key(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("create function plus(a bigint, b bigint) returns bigint immutable language sql return a + b")
     make_queue(conn, buckets=2, value=["n bigint public.plus"], quarantine_after=1)
     add(conn, good_keys(100))
@@ -140,13 +140,13 @@ def test_a_combiner_that_is_gone(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute(body.format("return 1 / (a - a);").encode())
     with pytest.raises(PassError):
         drain(dsn, "wc")
-    assert held(conn) == {}
+    assert quarantined_updates(conn) == {}
     conn.execute(body.format("return a + b;").encode())
     drain(dsn, "wc")
     assert values(conn) == dict.fromkeys(good_keys(100), 2)
 
 
-def test_errors_that_come_at_commit(conn: psycopg.Connection, dsn: str) -> None:
+def test_keys_that_fail_at_the_commit_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     conn.execute("create table word (word text primary key)")
     conn.execute("create table seen (word text references word deferrable initially deferred)")
@@ -155,11 +155,11 @@ def test_errors_that_come_at_commit(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(10)})
     drain(dsn, "wc")
     assert values(conn) == good_keys(100)
-    assert held(conn) == {f"bad{i}": 1 for i in range(10)}
+    assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(10)}
 
 
-def test_errors_that_come_at_commit_of_a_python_observer(conn: psycopg.Connection, dsn: str) -> None:
-    """The changes of a try that is rolled back so late don't count."""
+def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
+    """The total of changes leaves out tries that fail at the commit."""
     make_queue(conn, buckets=1, quarantine_after=1)
     conn.execute("create table word (word text primary key)")
     conn.execute("create table seen (word text references word deferrable initially deferred)")
@@ -174,11 +174,11 @@ def test_errors_that_come_at_commit_of_a_python_observer(conn: psycopg.Connectio
     add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(10)})
     assert drain(dsn, queue).changes == 100
     assert values(conn) == good_keys(100)
-    assert held(conn) == {f"bad{i}": 1 for i in range(10)}
+    assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(10)}
 
 
-def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
-    """Each call makes progress, however short it is, and what one has done the next one finds done."""
+def test_each_call_of_bisect_makes_progress(conn: psycopg.Connection) -> None:
+    """A call of bisect without time still combines or quarantines something. The next call continues from there."""
     make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
     add(conn, list(good_keys(200).items()) + overflowing(10))
     steps: list[tuple[Any, ...]] = []
@@ -190,11 +190,11 @@ def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
     assert len(steps) > 10
     assert sum(updates for updates, _, _ in steps) == 200
     assert values(conn) == good_keys(200)
-    assert held(conn) == {f"bad{i}": 2 for i in range(10)}
+    assert quarantined_updates(conn) == {f"bad{i}": 2 for i in range(10)}
 
 
-def test_updates_that_come_between_the_steps(conn: psycopg.Connection) -> None:
-    """What a step has combined isn't combined again, whatever is enqueued later; the same passes take both."""
+def test_updates_between_calls_of_bisect_count_once(conn: psycopg.Connection) -> None:
+    """Updates that are enqueued between calls of bisect are counted exactly once."""
     make_queue(conn, buckets=1, delete_when=None)
     audit(conn)
     add(conn, list(good_keys(200).items()) + overflowing(10))
@@ -206,12 +206,12 @@ def test_updates_that_come_between_the_steps(conn: psycopg.Connection) -> None:
     combine_all(conn)
     assert rounds == 6
     assert values(conn) == dict.fromkeys(good_keys(200), rounds)
-    assert held(conn) == {f"bad{i}": 2 + 5 * (i == 1) for i in range(10)}
+    assert quarantined_updates(conn) == {f"bad{i}": 2 + 5 * (i == 1) for i in range(10)}
     assert follow(audited(conn)) == values(conn)
 
 
-def test_keys_of_one_hash(conn: psycopg.Connection, dsn: str) -> None:
-    """The hash function of a type may be as poor as this one: its keys are told apart."""
+def test_keys_of_one_hash_are_told_apart(conn: psycopg.Connection, dsn: str) -> None:
+    """Bisect finds the failing keys even if the type's hash function returns one hash for all keys."""
     conn.execute(
         """
         create type flat;
@@ -241,11 +241,11 @@ def test_keys_of_one_hash(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("insert into pgcombine.wc_updates select i::text::flat, %s from generate_series(1, 3) i", (HUGE,))
     drain(dsn, "wc")
     assert one(conn, "select array_agg(x::text::int order by x) from pgcombine.wc_values") == list(range(4, 51))
-    held = conn.execute("select key ->> 'x', updates from pgcombine.quarantine order by 1").fetchall()
-    assert held == [("1", 2), ("2", 2), ("3", 2)]
+    quarantined_updates = conn.execute("select key ->> 'x', updates from pgcombine.quarantine order by 1").fetchall()
+    assert quarantined_updates == [("1", 2), ("2", 2), ("3", 2)]
 
 
-def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
+def test_search_continues_after_a_kill(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
     audit(conn)
     conn.execute(
@@ -255,7 +255,7 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, list(good_keys(200).items()) + overflowing(20))
     while one(conn, "select count(*) from pgcombine.quarantine") < 5:
         conn.execute("select pgcombine_internal.bisect('wc', 0, 1, time_limit => '0 s')")
-    before = held(conn)
+    before = quarantined_updates(conn)
     done = values(conn)
     add(conn, {"stop": 1})
     with psycopg.connect(dsn, autocommit=True) as other:
@@ -265,17 +265,17 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
             ((pid,),) = eventually(lambda: conn.execute(waiting).fetchall())
             conn.execute("select pg_terminate_backend(%s)", (pid,))
             eventually(lambda: not conn.execute("select from pg_stat_activity where pid = %s", (pid,)).fetchall())
-            assert held(conn) == before
+            assert quarantined_updates(conn) == before
             assert values(conn) == done
             assert one(conn, "select pgcombine.backlog('wc')") == 201 + 40 - len(done) - 2 * len(before)
             other.execute("select pg_advisory_unlock(4711)")
             eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
     assert values(conn) == good_keys(200) | {"stop": 1}
-    assert held(conn) == {f"bad{i}": 2 for i in range(20)}
+    assert quarantined_updates(conn) == {f"bad{i}": 2 for i in range(20)}
     assert follow(audited(conn)) == values(conn)
 
 
-BEYOND = {  # errors that a single key can cause by what it takes to combine it
+BEYOND = {  # SQLSTATEs of exceeded limits that one key can cause, and statements that raise them
     "53200": "raise out_of_memory",
     "53400": "raise configuration_limit_exceeded",
     "54000": "perform repeat('x', 1 << 30)",
@@ -286,8 +286,10 @@ BEYOND = {  # errors that a single key can cause by what it takes to combine it
 
 @pytest.mark.parametrize("python", [False, True])
 @pytest.mark.parametrize("sqlstate", BEYOND)
-def test_keys_beyond_what_the_server_can_do(conn: psycopg.Connection, dsn: str, sqlstate: str, python: bool) -> None:
-    """They don't block the others for ever: each is at fault once it fails alone."""
+def test_keys_that_exceed_a_limit_are_quarantined(
+    conn: psycopg.Connection, dsn: str, sqlstate: str, python: bool
+) -> None:
+    """A key that exceeds a limit of the server even if it is combined alone is quarantined."""
     make_queue(conn, buckets=1, quarantine_after=1)
     refuse(conn, "bad%", BEYOND[sqlstate])
     functions = CombineQueue("wc", key="word text", value="n bigint sum", delete_when="n = 0", buckets=1)
@@ -296,24 +298,24 @@ def test_keys_beyond_what_the_server_can_do(conn: psycopg.Connection, dsn: str, 
     add(conn, good_keys(50) | {"bad1": 1, "bad2": 1})
     drain(dsn, functions)
     assert values(conn) == good_keys(50)
-    assert held(conn) == {"bad1": 1, "bad2": 1}
+    assert quarantined_updates(conn) == {"bad1": 1, "bad2": 1}
     assert {entry["sqlstate"] for entry in quarantine.ls(conn)} == {sqlstate}
 
 
-def test_a_lack_of_locks_is_no_keys_fault(conn: psycopg.Connection, dsn: str) -> None:
-    """Its SQLSTATE is that of a lack of memory."""
+def test_lack_of_locks_quarantines_no_key(conn: psycopg.Connection, dsn: str) -> None:
+    """A lack of locks has the SQLSTATE of a lack of memory, but quarantines no key."""
     make_queue(conn, buckets=1, quarantine_after=1)
     hint = "using errcode = '53200', hint = 'You might need to increase max_locks_per_transaction.'"
     refuse(conn, "%", f"raise 'out of shared memory' {hint}")
     add(conn, {"a": 1})
     with pytest.raises(PassError):
         drain(dsn, "wc")
-    assert held(conn) == {}
+    assert quarantined_updates(conn) == {}
 
 
 @pytest.mark.parametrize("error", ["raise out_of_memory", "perform few_ok(n)", "raise internal_error"])
-def test_memory_for_values_is_their_keys_fault(conn: psycopg.Connection, dsn: str, error: str) -> None:
-    """Even if no other key shows that the server has some."""
+def test_lack_of_memory_for_a_value_quarantines_its_key(conn: psycopg.Connection, dsn: str, error: str) -> None:
+    """An error of memory that arises from a key's values quarantines the key, even if no other key succeeds."""
     conn.execute(
         sql.SQL(
             "create function few_ok(n bigint) returns boolean language plpgsql as $$ begin "
@@ -323,11 +325,11 @@ def test_memory_for_values_is_their_keys_fault(conn: psycopg.Connection, dsn: st
     make_queue(conn, value=["n few sum"], buckets=2, delete_when=None, quarantine_after=1)
     add(conn, [(f"bad{i}", 60) for i in (1, 2, 3, 1, 2, 3)])
     drain(dsn, "wc")
-    assert held(conn) == {"bad1": 2, "bad2": 2, "bad3": 2}
+    assert quarantined_updates(conn) == {"bad1": 2, "bad2": 2, "bad3": 2}
 
 
-def picky() -> CombineQueue:
-    """Words that an observer in Python refuses if they are bad."""
+def queue_that_refuses_bad_words() -> CombineQueue:
+    """A queue with a Python observer that raises for words that begin with "bad"."""
     queue = CombineQueue("wc", key="word text", value="n bigint sum", buckets=1, quarantine_after=1)
 
     @queue.on_change
@@ -339,24 +341,24 @@ def picky() -> CombineQueue:
     return queue
 
 
-def test_an_observer_in_python_that_raises(conn: psycopg.Connection, dsn: str) -> None:
-    queue = picky()
+def test_keys_that_a_python_observer_refuses_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
+    queue = queue_that_refuses_bad_words()
     queue.create(conn)
     add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(8)})
     drain(dsn, queue)
     assert values(conn) == good_keys(100)
-    assert held(conn) == {f"bad{i}": 1 for i in range(8)}
+    assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(8)}
 
 
-def test_a_search_in_python_a_step_at_a_time(
+def test_search_with_python_observers_continues_after_each_step(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step is written down, a hash range at a time: later steps neither repeat nor miss updates.
+    """Each step of the search commits one hash range, so later steps neither repeat nor miss updates.
 
-    A step that meets only bad keys in its hash range makes no progress.
+    A step whose hash range has only failing keys makes no progress, so the test repeats it.
     """
     monkeypatch.setattr(quarantine, "_TIME_LIMIT_SECONDS", 0.0)
-    queue = picky()
+    queue = queue_that_refuses_bad_words()
     queue.create(conn)
     add(conn, {f"bad{i}": 1 for i in range(8)})
     taken: list[Pass] = []
@@ -377,4 +379,4 @@ def test_a_search_in_python_a_step_at_a_time(
     add(conn, good_keys(100))
     drain(dsn, queue)
     assert values(conn) == dict.fromkeys(good_keys(100), 6)
-    assert held(conn) == {f"bad{i}": 1 + 5 * (i == 1) for i in range(8)}
+    assert quarantined_updates(conn) == {f"bad{i}": 1 + 5 * (i == 1) for i in range(8)}

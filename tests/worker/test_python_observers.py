@@ -1,4 +1,4 @@
-"""Observers in Python: declared in the database, run by workers that were given them, in the pass's transaction."""
+"""Python observers: the database lists their names, and a worker that has their functions runs them in its passes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def word_count(name: str = "wc", **options: int) -> CombineQueue:
 
 
 def copying(queue: CombineQueue, conn: Connection) -> None:
-    """An observer that keeps its own copy, and finds in it the old value that it is told."""
+    """Add an observer that keeps a copy of the values and checks that each change's old value is in the copy."""
     conn.execute("create table copy (word text primary key, n bigint)")
     conn.execute("create table told (id bigserial, word text, old bigint, new bigint)")
 
@@ -49,7 +49,7 @@ def copying(queue: CombineQueue, conn: Connection) -> None:
             tx.execute("insert into told (word, old, new) values (%s, %s, %s)", (key, old, new))
 
 
-def test_continuity_seen_by_an_observer_with_its_own_copy(conn: Connection, dsn: str) -> None:
+def test_old_values_match_an_observers_copy(conn: Connection, dsn: str) -> None:
     queue = word_count(buckets=3)
     copying(queue, conn)
     queue.create(conn)
@@ -60,14 +60,14 @@ def test_continuity_seen_by_an_observer_with_its_own_copy(conn: Connection, dsn:
             add(conn, updates)
             for word, n in updates.items():
                 expected[word] = expected.get(word, 0) + n
-        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="drained")
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="no update is pending")
     expected = {word: n for word, n in expected.items() if n}
     assert values(conn) == expected
     assert dict(conn.execute("select word, n from copy").fetchall()) == expected
     assert follow(Told(*row) for row in conn.execute("select word, old, new from told order by id")) == expected
 
 
-def test_changes_stream_with_other_statements_in_between(conn: Connection, dsn: str) -> None:
+def test_observer_may_run_statements_while_it_reads_changes(conn: Connection, dsn: str) -> None:
     queue = word_count(buckets=1)
     seen: list[list[Change]] = []
 
@@ -75,14 +75,16 @@ def test_changes_stream_with_other_statements_in_between(conn: Connection, dsn: 
     def first(tx: Connection, changes: ChangeStream) -> None:
         half = iter(changes)
         kept = [next(half) for _ in range(1500)]
-        assert tx.execute("select count(*) from pgcombine.wc_values").fetchone() == (3500,)  # the pass's own
+        assert tx.execute("select count(*) from pgcombine.wc_values").fetchone() == (
+            3500,
+        )  # the observer sees what the pass has written
         kept += half
         seen.append(kept)
         assert len(changes) == 3500
 
     @queue.on_change
     def second(tx: Connection, changes: ChangeStream) -> None:
-        pairs = list(zip(changes, changes, strict=True))  # two iterations at once
+        pairs = list(zip(changes, changes, strict=True))  # two iterators at the same time
         assert [a for a, _ in pairs] == [b for _, b in pairs]
         seen.append([a for a, _ in pairs])
 
@@ -99,10 +101,10 @@ def test_changes_stream_with_other_statements_in_between(conn: Connection, dsn: 
     add(conn, [("w3", 1), ("w3", -1)])
     seen.clear()
     drain(dsn, queue)
-    assert seen == []  # nothing changed
+    assert seen == []  # the observer isn't called without changes
 
 
-def test_keys_and_values_of_several_columns_beside_an_sql_observer(conn: Connection, dsn: str) -> None:
+def test_changes_of_several_columns_are_tuples(conn: Connection, dsn: str) -> None:
     queue = CombineQueue("wide", key=["x int", '"The %" date'], value=["n bigint sum", "top numeric max"], buckets=2)
     told: list[Change] = []
     queue.on_change(lambda tx, changes: told.extend(changes), name="tell")
@@ -116,7 +118,7 @@ def test_keys_and_values_of_several_columns_beside_an_sql_observer(conn: Connect
     assert conn.execute("select * from audit").fetchall() == [(1, 2)]
 
 
-def test_an_observer_feeds_another_queue_and_one_without_it_is_refused(conn: Connection, dsn: str) -> None:
+def test_passes_without_the_observers_function_are_refused(conn: Connection, dsn: str) -> None:
     lengths = CombineQueue(
         "lengths", key=["length int"], value=["words bigint sum"], delete_when="words = 0", buckets=2
     )
@@ -146,7 +148,7 @@ def test_an_observer_feeds_another_queue_and_one_without_it_is_refused(conn: Con
     assert values(conn, "lengths") == {1: 2, 2: 2, 3: 1}
 
 
-def test_a_worker_of_all_queues_leaves_alone_what_it_cant_run(conn: Connection, dsn: str) -> None:
+def test_worker_skips_queues_whose_observers_it_lacks(conn: Connection, dsn: str) -> None:
     make_queue(conn)
     other = word_count("other")
     other.on_change(lambda tx, changes: None, name="nothing")
@@ -156,7 +158,7 @@ def test_a_worker_of_all_queues_leaves_alone_what_it_cant_run(conn: Connection, 
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1})
         assert one(conn, "select pgcombine.backlog('other')") == 1
-        assert one(conn, "select count(*) from pgcombine.failure") == 0  # the key doesn't fail
+        assert one(conn, "select count(*) from pgcombine.failure") == 0  # a skipped queue is no failure
         conn.execute("select pgcombine.drop_observer('other', 'nothing')")
     drain(dsn, "other")
     assert values(conn, "other") == {"a": 1}
@@ -179,7 +181,7 @@ def test_a_raising_observer_loses_nothing_and_a_key_is_quarantined(conn: Connect
     with pytest.raises(PassError, match='observer "check" raised ValueError: I won\'t have it'):
         drain(dsn, queue)
     assert values(conn) == {}
-    assert one(conn, "select count(*) from copy") == 0  # what another observer wrote is rolled back
+    assert one(conn, "select count(*) from copy") == 0  # the other observer's writes were rolled back
     drain(dsn, queue)
     assert values(conn) == words
     (entry,) = quarantine.ls(conn)
@@ -265,7 +267,7 @@ def test_an_observer_cant_end_the_transaction(conn: Connection, dsn: str) -> Non
 
 
 def test_an_observer_cant_hide_what_it_did_to_the_transaction(conn: Connection, dsn: str) -> None:
-    """Committing a transaction in which something failed rolls it back, silently: the pass would seem to be done."""
+    """COMMIT after a failed statement rolls back without an error. The pass must not seem to have succeeded."""
 
     def swallow(tx: Connection, changes: ChangeStream) -> None:
         with contextlib.suppress(psycopg.Error):
@@ -327,7 +329,7 @@ def test_functions_that_would_never_run_are_refused() -> None:
         queue.on_change(portions)
 
 
-def test_a_queue_missing_in_an_observer_isnt_taken_for_the_queue(conn: Connection, dsn: str) -> None:
+def test_missing_queue_in_an_observer_fails_the_pass(conn: Connection, dsn: str) -> None:
     queue = word_count(buckets=1)
     queue.on_change(lambda tx, changes: tx.execute("select pgcombine.enqueue('nowhere', '[]')"), name="feed")
     queue.create(conn)
@@ -336,11 +338,11 @@ def test_a_queue_missing_in_an_observer_isnt_taken_for_the_queue(conn: Connectio
         drain(dsn, queue)
 
 
-def test_declaration(conn: Connection, dsn: str) -> None:
+def test_drain_declares_observers(conn: Connection, dsn: str) -> None:
     make_queue(conn)
     queue = word_count()
     queue.on_change(lambda tx, changes: None, name="late")
-    drain(dsn, queue)  # a program that has it declares it
+    drain(dsn, queue)  # declares the observers of the queue in the database
     declared = "select observer, language from pgcombine.observer order by position"
     assert conn.execute(declared).fetchall() == [("late", "python")]
     for arguments in ("'wc', 'x', 'select 1', language => 'python'", "'wc', 'x', language => 'perl'", "'wc', 'x'"):
@@ -371,7 +373,7 @@ nothing = 5
 @pytest.mark.parametrize(
     "attribute", ["app", *(pytest.param(name, marks=pytest.mark.slow) for name in ("wc", "queues"))]
 )
-def test_worker_with_an_application(conn: Connection, dsn: str, tmp_path: Path, attribute: str) -> None:
+def test_worker_loads_observers_of_an_application(conn: Connection, dsn: str, tmp_path: Path, attribute: str) -> None:
     make_queue(conn)
     conn.execute("create table copy (word text, n bigint)")
     (tmp_path / "shop.py").write_text(textwrap.dedent(APP))
@@ -390,7 +392,7 @@ def test_worker_with_an_application(conn: Connection, dsn: str, tmp_path: Path, 
 
 @embedded_only
 @pytest.mark.parametrize("name", ["shop", "shop:nowhere", "nowhere:app", "shop:nothing", "broken:app"])
-def test_an_application_that_is_none(dsn: str, tmp_path: Path, name: str) -> None:
+def test_invalid_application_is_refused(dsn: str, tmp_path: Path, name: str) -> None:
     (tmp_path / "shop.py").write_text(textwrap.dedent(APP))
     (tmp_path / "broken.py").write_text("1 / 0")
     done = run_cli("worker", "--app", name, "--dsn", dsn, cwd=tmp_path)
@@ -416,4 +418,4 @@ def test_changes_take_little_memory(conn: Connection, dsn: str) -> None:
     queue.create(conn)
     conn.execute("insert into pgcombine.wc_updates select repeat('x', 200) || i, 1 from generate_series(1, 150000) i")
     assert drain(dsn, queue).changes == 150000
-    assert most < 20 << 20  # of some 50 MB
+    assert most < 20 << 20  # all changes take about 50 MB

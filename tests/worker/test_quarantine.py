@@ -1,4 +1,4 @@
-"""A key that keeps failing is quarantined, and the bucket's other keys go on."""
+"""A key that fails again and again is quarantined, and passes combine the other keys of its bucket."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pgcombine.worker.drain import drain
 HUGE = 2**63 - 1
 
 
-def held(conn: psycopg.Connection) -> dict[str, int]:
-    """Quarantined words, and how many updates are held of each, counted where they are held: one snapshot."""
+def quarantined_updates(conn: psycopg.Connection) -> dict[str, int]:
+    """The number of quarantined updates of each word. The view and the table must agree on it."""
     found = conn.execute(
         """
         select coalesce(q.key ->> 'word', h.word), q.updates, h.updates
@@ -37,7 +37,7 @@ def held(conn: psycopg.Connection) -> dict[str, int]:
 
 
 def fail_on(conn: psycopg.Connection, pattern: str) -> None:
-    """An observer that raises for the words that match; ``forgive`` makes it content."""
+    """Add an observer that raises for words that match ``pattern``, until ``forgive`` is called."""
     conn.execute(
         """
         create table forbidden (pattern text);
@@ -63,19 +63,19 @@ def fail(dsn: str, times: int) -> None:
             drain(dsn, "wc")
 
 
-def test_one_poison_key_among_a_thousand(conn: psycopg.Connection, dsn: str) -> None:
+def test_failing_key_among_a_thousand_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, delete_when=None, quarantine_after=3)
     audit(conn)
     words = {f"w{i}": 1 for i in range(1000)}
     add(conn, words)
     add(conn, [("bad", HUGE), ("bad", 1)])
     fail(dsn, 2)
-    assert (values(conn), held(conn)) == ({}, {})
+    assert (values(conn), quarantined_updates(conn)) == ({}, {})
     assert one(conn, "select attempts from pgcombine.failure") == 2
 
-    drain(dsn, "wc")  # the third attempt: now the key is looked for
+    drain(dsn, "wc")  # the third failure starts the search for the failing key
     assert values(conn) == words
-    assert held(conn) == {"bad": 2}
+    assert quarantined_updates(conn) == {"bad": 2}
     assert one(conn, "select pgcombine.backlog('wc')") == 0
     assert one(conn, "select count(*) from pgcombine.failure") == 0
     (entry,) = quarantine.ls(conn)
@@ -89,35 +89,35 @@ def test_one_poison_key_among_a_thousand(conn: psycopg.Connection, dsn: str) -> 
         "since": None,
     }
 
-    add(conn, {"bad": -10, "w1": 1})  # held, too, or the key would be reported half-combined
+    add(conn, {"bad": -10, "w1": 1})  # a new update of a quarantined key is quarantined, too
     assert "bad" not in current(conn)
     drain(dsn, "wc")
-    assert held(conn) == {"bad": 3}
+    assert quarantined_updates(conn) == {"bad": 3}
     assert values(conn) == words | {"w1": 2}
 
     assert quarantine.retry(conn, "wc", {"word": "bad"}) == 3
-    assert held(conn) == {}
+    assert quarantined_updates(conn) == {}
     assert current(conn)["bad"] == HUGE - 9
     drain(dsn, "wc")
     assert values(conn) == words | {"w1": 2, "bad": HUGE - 9}
     assert follow(audited(conn)) == values(conn)
 
 
-def test_workers_isolate_a_key_while_others_are_enqueued(conn: psycopg.Connection, dsn: str) -> None:
+def test_workers_quarantine_a_key_during_enqueues(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2, quarantine_after=2)
     fail_on(conn, "bad")
     add(conn, {"bad": 7})
     with workers(dsn, count=2, poll=0.05):
         for i in range(100):
             add(conn, {f"w{i % 20}": 1, "bad": 1})
-        eventually(lambda: held(conn).get("bad") == 101, what="all updates of the key are held")
+        eventually(lambda: quarantined_updates(conn).get("bad") == 101, what="all updates of the key are quarantined")
         eventually(lambda: sum(values(conn).values()) == 100, what="the others are combined")
         forgive(conn)
         assert quarantine.retry(conn, "wc") == 101
         eventually(lambda: values(conn).get("bad") == 107)
 
 
-def test_attempts_are_shared_and_backed_off(conn: psycopg.Connection, dsn: str) -> None:
+def test_failures_are_shared_and_retried_after_growing_waits(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, quarantine_after=10)
     add(conn, [("bad", HUGE), ("bad", 1)])
     fail(dsn, 3)
@@ -154,7 +154,7 @@ def test_an_observer_that_fails_for_all_keys_quarantines_none(conn: psycopg.Conn
     words = {f"w{i}": 1 for i in range(200)}
     add(conn, words)
     fail(dsn, 3)
-    assert held(conn) == {}
+    assert quarantined_updates(conn) == {}
     assert current(conn) == words
     assert one(conn, "select count(*) from pgcombine.failure") == 2
     forgive(conn)
@@ -162,21 +162,21 @@ def test_an_observer_that_fails_for_all_keys_quarantines_none(conn: psycopg.Conn
     assert values(conn) == words
 
 
-def test_of_keys_that_fail_on_their_own_one_at_most_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    """Nothing passes beside them, so that nothing proves that it is the key."""
+def test_at_most_one_key_that_fails_alone_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
+    """Without another key that succeeds, nothing proves that the key itself causes the error."""
     make_queue(conn, buckets=2, quarantine_after=1)
     fail_on(conn, "%")
     first, second = word_in(conn, 0), word_in(conn, 1)
     add(conn, {first: 1})
     drain(dsn, "wc")
-    assert held(conn) == {first: 1}
+    assert quarantined_updates(conn) == {first: 1}
     add(conn, {second: 1})
     fail(dsn, 2)
-    assert held(conn) == {first: 1}
+    assert quarantined_updates(conn) == {first: 1}
     assert one(conn, "select pgcombine.backlog('wc')") == 1
 
 
-def test_a_state_of_the_server_is_no_keys_fault(conn: psycopg.Connection, dsn: str) -> None:
+def test_cancelled_statement_quarantines_no_key(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     conn.execute(
         "create function cancelled(word text) returns void language plpgsql as $$ begin "
@@ -185,12 +185,12 @@ def test_a_state_of_the_server_is_no_keys_fault(conn: psycopg.Connection, dsn: s
     conn.execute("select pgcombine.add_observer('wc', 'slow', 'select cancelled(word) from changes')")
     add(conn, {"bad": 1, "good": 1})
     fail(dsn, 3)
-    assert held(conn) == {}
+    assert quarantined_updates(conn) == {}
     assert current(conn) == {"bad": 1, "good": 1}
 
 
 @pytest.mark.slow
-def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str) -> None:
+def test_many_failing_keys_are_quarantined_in_bounded_passes(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, pass_limit=100, quarantine_after=1)
     fail_on(conn, "bad%")
     good = {f"w{i}": 1 for i in range(900)}
@@ -199,15 +199,15 @@ def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str)
     add(conn, bad)
     drain(dsn, "wc")
     assert values(conn) == good
-    assert set(held(conn)) == set(bad)
+    assert set(quarantined_updates(conn)) == set(bad)
     forgive(conn)
     quarantine.retry(conn, "wc")
     drain(dsn, "wc")
     assert values(conn) == good | dict.fromkeys(bad, 2)
 
 
-def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
-    """A pass may take the keys of a slice alone; then one over the other slice, and all is combined."""
+def test_pass_over_a_hash_range_may_succeed(conn: psycopg.Connection) -> None:
+    """A pass over a hash range without the failing key succeeds. After the quarantine, all other keys are combined."""
     make_queue(conn, buckets=1)
     fail_on(conn, "bad")
     words = {f"w{i}": 1 for i in range(20)}
@@ -223,13 +223,13 @@ def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
     assert failed == 1
     assert 0 < len(values(conn)) < 20
     hold(conn, word="bad")
-    assert held(conn) == {"bad": 1}
+    assert quarantined_updates(conn) == {"bad": 1}
     assert values(conn) == words
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
-def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """A session that looked before the key was quarantined must not combine what came after."""
+def test_old_snapshot_combines_no_quarantined_key(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
+    """A session whose snapshot is from before the quarantine must not combine later updates of the key."""
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     with psycopg.connect(dsn, autocommit=True) as old:
@@ -246,7 +246,7 @@ def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, ds
             old.execute("commit")
     combine_all(conn)
     assert values(conn) == {"good": 1}
-    assert held(conn) == {"bad": 2}
+    assert quarantined_updates(conn) == {"bad": 2}
 
 
 def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connection, dsn: str) -> None:
@@ -261,10 +261,10 @@ def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connec
         with pytest.raises(pg.SerializationFailure):
             old.execute("select pgcombine.retry_quarantined('wc')")
         old.execute("rollback")
-    assert held(conn) == {"bad": 2}
+    assert quarantined_updates(conn) == {"bad": 2}
 
 
-def test_several_key_columns(conn: psycopg.Connection, dsn: str) -> None:
+def test_key_of_several_columns_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, key=["x int", "d date"], buckets=1, delete_when=None, quarantine_after=1)
     conn.execute("insert into pgcombine.wc_updates select i, '2026-01-01', 1 from generate_series(1, 9) i")
     conn.execute("insert into pgcombine.wc_updates values (5, '2026-01-01', %s)", (HUGE,))
@@ -283,7 +283,7 @@ def test_several_key_columns(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select n from pgcombine.wc_values where x = 5") == 3
 
 
-def test_a_queue_with_held_updates_isnt_dropped(conn: psycopg.Connection) -> None:
+def test_queue_with_quarantined_updates_is_not_dropped(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     hold(conn, word="bad")
@@ -295,7 +295,7 @@ def test_a_queue_with_held_updates_isnt_dropped(conn: psycopg.Connection) -> Non
 
 
 @embedded_only
-def test_command_line(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_commands_show_and_release_quarantined_keys(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
     add(conn, [("bad", HUGE), ("bad", 1), ("worse", HUGE), ("worse", 2), ("good", 1)])
     assert run_cli("worker", "--drain", "--dsn", dsn).returncode == 0

@@ -1,4 +1,4 @@
-"""Servers that take no writes: a worker waits for them, as it waits for one that recovers, and says why."""
+"""A worker on a server that takes no writes waits until the server takes them, and logs the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 @pytest.fixture
 def standby(tmp_path: Path, filled: Filled) -> Iterator[str]:
-    """The URI of a hot standby with a queue and a pending update, made of a primary's files; the primary is gone."""
+    """The URI of a hot standby with a queue and a pending update. It is a copy of a primary, which has stopped."""
     homes = filled(tmp_path / "primary"), tmp_path / "standby"
     primary, standby = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:
@@ -35,14 +35,14 @@ def standby(tmp_path: Path, filled: Filled) -> Iterator[str]:
         shutil.copytree(*homes, ignore=shutil.ignore_patterns("run", "*.lock", "port"))
         (homes[1] / "postgres" / "data" / "standby.signal").touch()
         standby.start()
-        yield standby.superuser_dsn()  # who may promote it
+        yield standby.superuser_dsn()  # a superuser may promote the standby
     finally:
         for server in (primary, standby):
             server.stop("immediate")
 
 
 @pytest.mark.slow
-def test_a_standby_is_waited_for(standby: str) -> None:
+def test_worker_waits_for_the_promotion_of_a_standby(standby: str) -> None:
     refused = run_cli("drain", "wc", "--dsn", standby)
     assert refused.returncode == 1
     assert "the server is a standby and takes no writes (promote it" in refused.stderr
@@ -60,7 +60,7 @@ def test_a_standby_is_waited_for(standby: str) -> None:
         assert one(conn, "select pg_promote()")
         eventually(lambda: values(conn) == {"a": 1}, what="the update is combined")
         add(conn, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 2}, what="so is the next one")
+        eventually(lambda: values(conn) == {"a": 2}, what="the next update is combined")
         for process in (worker, choosing):
             process.send_signal(signal.SIGTERM)
             output = process.communicate(timeout=30)[0]
@@ -69,8 +69,8 @@ def test_a_standby_is_waited_for(standby: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_standby_tells(standby: str) -> None:
-    """Functions with their owner's rights run UNLISTEN (see caller), which a standby takes."""
+def test_views_work_on_a_standby(standby: str) -> None:
+    """Views and functions that only read work on a standby, although ``caller`` runs UNLISTEN in them."""
     with psycopg.connect(standby, autocommit=True) as conn:
         assert one(conn, "select pg_is_in_recovery() and pgcombine.backlog('wc') = 1")
         assert one(conn, "select n from pgcombine.wc_current") == 1
@@ -85,8 +85,8 @@ def test_what_a_standby_tells(standby: str) -> None:
         ("role", "set for the role"),
     ],
 )
-def test_a_default_that_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
-    """It is found when a worker starts, and when it comes while the worker works; the worker goes on when it ends."""
+def test_worker_waits_while_a_setting_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
+    """The worker waits while the setting is on, at its start and later, and combines when the setting is off."""
     make_queue(conn)
     role = f"reader_{conn.info.backend_pid}"
     name = {"database": conn.info.dbname, "role": role}[whom]
@@ -108,7 +108,7 @@ def test_a_default_that_forbids_writes(dsn: str, conn: psycopg.Connection, whom:
             assert where in line
             allow(True)
             add(conn, {"a": 1})
-            eventually(lambda: values(conn) == {"a": 1}, what="combined")
+            eventually(lambda: values(conn) == {"a": 1}, what="the updates are combined")
             allow(False)
             conn.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
@@ -120,15 +120,15 @@ def test_a_default_that_forbids_writes(dsn: str, conn: psycopg.Connection, whom:
             assert where in line
             allow(True)
             add(conn, {"a": 1})
-            eventually(lambda: values(conn) == {"a": 2}, what="combined")
+            eventually(lambda: values(conn) == {"a": 2}, what="the updates are combined")
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(timeout=30) == 0
     finally:
         conn.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
 
 
-def test_a_session_that_may_write_no_more(dsn: str, conn: psycopg.Connection) -> None:
-    """As when the server's configuration was changed and read again: that isn't the fault of a pass."""
+def test_read_only_session_records_no_failure(dsn: str, conn: psycopg.Connection) -> None:
+    """A session that becomes read-only, as after a reload of the configuration, records no failure of a bucket."""
     make_queue(conn)
     add(conn, {"a": 1})
     (bucket,) = conn.execute("select bucket from pgcombine_internal.busy()").fetchone() or (None,)

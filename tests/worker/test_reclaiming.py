@@ -1,4 +1,7 @@
-"""Segments of the log whose updates are combined are truncated, once nobody needs them."""
+"""``reclaim`` truncates segments of the log whose updates are all combined and that no snapshot needs.
+
+A segment takes the updates of a round, a range of transaction ids.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from support.wait import eventually
 from pgcombine.worker.drain import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
-MANY = 200_000  # more than a segment of the current round may hold while passes go on
-SEVERAL = 5000  # more than a segment may keep
+MANY = 200_000  # updates; a segment with so many is reclaimed before its round ends
+SEVERAL = 5000  # updates; reclaim deletes so many, but keeps a few
 
 ROUND = 128
 RING = 4  # segments
@@ -24,14 +27,14 @@ RING = 4  # segments
 
 @pytest.fixture
 def short(conn: psycopg.Connection) -> psycopg.Connection:
-    """A connection to a database whose queues have short rounds."""
+    """A connection to a database whose queues have rounds of 128 transaction ids."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 7")
     return conn
 
 
 @pytest.fixture
 def queue(short: psycopg.Connection) -> psycopg.Connection:
-    """A connection to a database with the queue wc: one bucket, short rounds, 10 updates combined."""
+    """A connection to a database with the queue wc, which has one bucket, short rounds and 10 combined updates."""
     conn = short
     make_queue(conn, buckets=1)
     next_round(conn)
@@ -41,17 +44,17 @@ def queue(short: psycopg.Connection) -> psycopg.Connection:
 
 
 def next_round(conn: psycopg.Connection) -> None:
-    """Give out transaction ids until a round of them ends."""
+    """Use up transaction ids until the round ends."""
     conn.execute(f"do $$ begin while txid_current() % {ROUND} <> {ROUND - 1} loop commit; end loop; end $$")
 
 
 def sizes(conn: psycopg.Connection) -> int:
-    """How many bytes the segments have."""
+    """The size of all segments in bytes."""
     return one(conn, "select sum(pg_relation_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf")
 
 
 def consume(conn: psycopg.Connection) -> None:
-    """Let the round be over, and a pass have a mark beyond it."""
+    """End the round, and run a pass whose mark is in the next round."""
     next_round(conn)
     add(conn, {"w0": 1})
     combine_all(conn)
@@ -62,7 +65,7 @@ def reclaim(conn: psycopg.Connection) -> None:
 
 
 def reclaim_all(conn: psycopg.Connection) -> None:
-    """Each of the segments, when its round is over: what is left is one update of the current round."""
+    """Reclaim each segment after its round. One update of the current round is left."""
     for _ in range(RING):
         consume(conn)
         reclaim(conn)
@@ -74,7 +77,7 @@ def rows(conn: psycopg.Connection) -> int:
 
 
 def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
-    """As if the schema's owner, too, couldn't see who holds snapshots."""
+    """Give the function that lists snapshots to the worker's role, which doesn't see those of other sessions."""
     (name,) = worker.execute("select current_user").fetchone() or ()
     conn.execute(
         sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
@@ -82,7 +85,7 @@ def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
     conn.execute(sql.SQL("grant usage, create on schema pgcombine to {}").format(sql.Identifier(name)))
 
 
-def test_a_round_that_is_over_goes_when_it_is_combined(queue: psycopg.Connection) -> None:
+def test_segment_is_truncated_after_its_round_is_combined(queue: psycopg.Connection) -> None:
     reclaim(queue)
     assert rows(queue) == 10
     consume(queue)
@@ -93,7 +96,7 @@ def test_a_round_that_is_over_goes_when_it_is_combined(queue: psycopg.Connection
     assert current(queue)["w0"] == values(queue)["w0"] + 1
 
 
-def test_what_is_pending_stays(queue: psycopg.Connection) -> None:
+def test_pending_updates_stay(queue: psycopg.Connection) -> None:
     add(queue, {"new": 1})
     for _ in range(RING):
         next_round(queue)
@@ -103,11 +106,11 @@ def test_what_is_pending_stays(queue: psycopg.Connection) -> None:
     assert values(queue)["new"] == 1
 
 
-def test_an_old_snapshot_keeps_what_it_sees(queue: psycopg.Connection, dsn: str) -> None:
+def test_old_snapshot_keeps_segments(queue: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         add(queue, {"w0": 5, "late": 1})
-        reader.execute("select 1")  # it has a snapshot, and no lock of a table
+        reader.execute("select 1")  # the reader has a snapshot, but no lock on a table
         expected = current(queue)
         for n in range(1, 6):
             consume(queue)
@@ -119,7 +122,7 @@ def test_an_old_snapshot_keeps_what_it_sees(queue: psycopg.Connection, dsn: str)
     assert current(queue) == values(queue) == expected | {"w0": expected["w0"] + 5}
 
 
-def test_a_younger_snapshot_holds_up_nothing(queue: psycopg.Connection, dsn: str) -> None:
+def test_younger_snapshot_keeps_no_segment(queue: psycopg.Connection, dsn: str) -> None:
     consume(queue)
     with psycopg.connect(dsn) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -130,8 +133,8 @@ def test_a_younger_snapshot_holds_up_nothing(queue: psycopg.Connection, dsn: str
         assert current(reader) == expected
 
 
-def test_who_writes_is_not_waited_for(queue: psycopg.Connection, dsn: str) -> None:
-    """Neither does anybody wait for the table behind this."""
+def test_reclaim_does_not_wait_for_writers(queue: psycopg.Connection, dsn: str) -> None:
+    """reclaim skips a segment that an open transaction has written, instead of waiting for its lock."""
     with psycopg.connect(dsn) as writer:
         add(writer, {"w0": 1})
         consume(queue)
@@ -144,7 +147,7 @@ def test_who_writes_is_not_waited_for(queue: psycopg.Connection, dsn: str) -> No
     assert values(queue)["w0"] == 1 + 1 + 1 + RING
 
 
-def test_a_table_that_is_read_is_left(queue: psycopg.Connection, dsn: str) -> None:
+def test_reclaim_skips_a_table_in_use(queue: psycopg.Connection, dsn: str) -> None:
     consume(queue)
     with psycopg.connect(dsn) as reader:
         assert reader.execute("select count(*) from pgcombine.wc_updates").fetchone() == (11,)
@@ -167,15 +170,15 @@ def test_a_prepared_transaction_keeps_its_updates(queue: psycopg.Connection, dsn
     assert values(queue)["w0"] == 1 + 1 + 3 + RING
 
 
-def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection, dsn: str) -> None:
+def test_large_segment_is_truncated_before_its_round_ends(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2, buckets_per_partition=2)
     conn.execute(SOME, (MANY,))
     reclaim(conn)
-    assert rows(conn) == MANY, "pending"
+    assert rows(conn) == MANY, "reclaim removed pending updates"
     combine_all(conn)
     add(conn, {"last": 1})
     reclaim(conn)
-    assert rows(conn) == MANY + 1, "the last one is pending"
+    assert rows(conn) == MANY + 1, "reclaim removed a pending update"
     combine_all(conn)
     with psycopg.connect(dsn) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -183,14 +186,14 @@ def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection,
         conn.execute("insert into pgcombine.wc_updates values ('after', 1)")
         combine_all(conn)
         reclaim(conn)
-        assert rows(conn) == MANY + 2, "there is an older snapshot"
+        assert rows(conn) == MANY + 2, "reclaim removed updates that a snapshot needs"
     reclaim(conn)
     assert (rows(conn), sizes(conn)) == (0, 0)
     assert sum(values(conn).values()) == MANY + 2
 
 
-def test_an_idle_bucket_is_emptied_too(short: psycopg.Connection) -> None:
-    """Its round ends by what others do, and no pass comes to look beyond it."""
+def test_segment_of_an_idle_bucket_is_truncated(short: psycopg.Connection) -> None:
+    """Other transactions end the round of an idle bucket. reclaim truncates its segment without a further pass."""
     make_queue(short, buckets=1)
     short.execute(SOME, (MANY,))
     combine_all(short)
@@ -200,7 +203,7 @@ def test_an_idle_bucket_is_emptied_too(short: psycopg.Connection) -> None:
     assert rows(short) == 0
 
 
-def test_slices(short: psycopg.Connection) -> None:
+def test_passes_over_hash_ranges_lose_no_update(short: psycopg.Connection) -> None:
     conn = short
     make_queue(conn, buckets=1, pass_limit=20)
     total = 0
@@ -216,13 +219,13 @@ def test_slices(short: psycopg.Connection) -> None:
     assert len(values(conn)) == total + 1
 
 
-def test_not_in_a_transaction(queue: psycopg.Connection) -> None:
+def test_reclaim_is_refused_in_a_transaction(queue: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error, match="can't run in a transaction"), queue.transaction():
         reclaim(queue)
 
 
 class TestRoles:
-    """Workers that are no superusers."""
+    """Reclaiming by roles that aren't superusers."""
 
     @pytest.fixture
     def worker(self, queue: psycopg.Connection, dsn: str) -> Iterator[psycopg.Connection]:
@@ -235,7 +238,9 @@ class TestRoles:
         finally:
             queue.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(name)))
 
-    def test_the_owner_sees_who_holds_snapshots(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
+    def test_worker_truncates_if_the_owner_sees_snapshots(
+        self, queue: psycopg.Connection, worker: psycopg.Connection
+    ) -> None:
         consume(queue)
         reclaim(worker)
         assert rows(queue) == 1
@@ -243,7 +248,7 @@ class TestRoles:
     def test_nothing_is_truncated_where_snapshots_are_hidden(
         self, queue: psycopg.Connection, worker: psycopg.Connection, dsn: str
     ) -> None:
-        """What is combined is deleted instead, and stays visible to whoever has an older snapshot."""
+        """reclaim deletes combined rows instead. A session with an older snapshot still sees them."""
         hide(queue, worker)
         queue.execute(SOME, (SEVERAL,))
         combine_all(queue)
@@ -256,16 +261,16 @@ class TestRoles:
             assert one(worker, "select pgcombine_internal.oldest_snapshot()") is None
             size = sizes(queue)
             reclaim(worker)
-            assert (rows(queue), sizes(queue)) == (1, size), "the one that is pending"
+            assert (rows(queue), sizes(queue)) == (1, size), "the table must keep its size and the pending update"
             assert current(reader) == expected
         combine_all(queue)
         assert current(queue) == values(queue) == expected | {"new": 1}
 
     @pytest.mark.parametrize("buckets", [{"buckets": 4}, {"buckets": 4, "buckets_per_partition": 4}, {"buckets": 1}])
-    def test_what_is_deleted_is_combined(
+    def test_only_combined_updates_are_deleted(
         self, short: psycopg.Connection, worker: psycopg.Connection, buckets: dict[str, int]
     ) -> None:
-        """Passes over some buckets and slices between: what others wait for stays."""
+        """Between passes over single buckets or hash ranges, reclaim deletes only combined updates."""
         hide(short, worker)
         make_queue(short, "other", **buckets, pass_limit=2000)
         short.execute(
@@ -280,12 +285,12 @@ class TestRoles:
             worker.execute("call pgcombine.reclaim('other')")
             assert sum(current(short, "other").values()) == last
         combine_all(short, "other")
-        for _ in range(3):  # a call deletes a portion
+        for _ in range(3):  # each call deletes a limited number of rows
             worker.execute("call pgcombine.reclaim('other')")
         assert one(short, "select count(*) from pgcombine.other_updates") == 0
         assert sum(values(short, "other").values()) == last
 
-    def test_without_the_right(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
+    def test_reclaim_needs_the_right_to_work(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
         make_queue(queue, "other")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             worker.execute("call pgcombine.reclaim('other')")
@@ -293,7 +298,7 @@ class TestRoles:
 
 
 def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
-    """The state of the bucket stays: all since a pass over all keys."""
+    """The journal keeps each bucket's rows since the last pass over all keys, because marks are read from them."""
     for n in range(5):
         add(queue, {"w0": n})
         combine_all(queue)
@@ -318,8 +323,8 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
     assert len(one(queue, kept)) == 1
 
 
-def test_the_journal_of_many_slices_is_trimmed(queue: psycopg.Connection) -> None:
-    """A call considers ten thousand rows; a longer run of passes over slices must not hide the pass after them."""
+def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -> None:
+    """A call reads at most ten thousand rows. Further calls find the pass after a longer run of hash ranges."""
     add(queue, {"w0": 1})
     combine_all(queue)
     first = one(queue, "select max(pass) from pgcombine.pass")
@@ -338,13 +343,13 @@ def test_the_journal_of_many_slices_is_trimmed(queue: psycopg.Connection) -> Non
     assert one(queue, "select pgcombine.backlog('wc')") == 0
 
 
-def test_a_worker_does_it(conn: psycopg.Connection, dsn: str) -> None:
-    """It looks at a queue that it has passed over every second, and trims the journal."""
+def test_worker_reclaims_the_log(conn: psycopg.Connection, dsn: str) -> None:
+    """A worker reclaims the log within seconds after its passes."""
     make_queue(conn, buckets=1)
     conn.execute(SOME, (MANY,))
     with workers(dsn, "wc", poll=0.05):
-        eventually(lambda: sum(values(conn).values()) == MANY, what="combined")
-        eventually(lambda: sizes(conn) == 0, what="truncated")
+        eventually(lambda: sum(values(conn).values()) == MANY, what="the updates are combined")
+        eventually(lambda: sizes(conn) == 0, what="the log is truncated")
     assert rows(conn) == 0
 
 
@@ -366,19 +371,19 @@ def test_under_load_a_segment_holds_two_rounds_at_most(conn: psycopg.Connection,
 
 
 def test_single_updates_truncate_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    """A truncation changes the catalog."""
+    """Truncating changes the catalog, so a worker doesn't truncate segments with few updates."""
     make_queue(conn)
     files = "select array_agg(pg_relation_filenode(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     before = one(conn, files)
     with workers(dsn, "wc", poll=0.05):
         for number in range(5):
             add(conn, {"a": 1})
-            eventually(lambda: values(conn) == {"a": number + 1}, what="combined")  # noqa: B023
+            eventually(lambda: values(conn) == {"a": number + 1}, what="the updates are combined")  # noqa: B023
             time.sleep(0.6)
     assert one(conn, files) == before
 
 
-def test_a_drain_does_it(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_reclaims_the_log(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     conn.execute(SOME, (MANY,))
     drain(dsn, "wc", timeout=60)

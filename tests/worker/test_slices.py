@@ -1,4 +1,4 @@
-"""A pass that takes longer than the statement timeout: the next one takes half as many updates."""
+"""After a pass that the statement timeout cancels, the next pass takes at most half as many updates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = {f"w{i}": 1 for i in range(100)}
 
 
 def slow_when(conn: psycopg.Connection, condition: str) -> None:
-    """An observer that takes a minute where the condition, an aggregate over changes, holds."""
+    """Add an observer that takes a minute if ``condition``, an aggregate over the changes, is true."""
     conn.execute(
         "create function dawdle(slow boolean) returns void language plpgsql as $$ "
         "begin if slow then perform pg_sleep(60); end if; end $$"
@@ -28,18 +28,18 @@ def slow_when(conn: psycopg.Connection, condition: str) -> None:
 
 
 def cancelled(conn: psycopg.Connection) -> bool:
-    """Record that a pass was cancelled; whether the next one takes something else."""
+    """Record a cancelled pass, and return whether the next pass takes fewer updates."""
     return one(conn, "select smaller from pgcombine_internal.fail_pass('wc', 0, '57014', 'too slow')")
 
 
 def takes(conn: psycopg.Connection) -> tuple[int, bool]:
-    """How many updates the next pass takes, and whether it leaves some."""
+    """The number of updates that the next pass takes, and whether it leaves others pending."""
     with conn.transaction(force_rollback=True):
         updates, more = conn.execute("select updates, more from pgcombine.combine('wc', 0)").fetchall()[0]
     return updates, more
 
 
-def test_by_default_a_pass_is_limited(dsn: str) -> None:
+def test_worker_sets_a_statement_timeout(dsn: str) -> None:
     def limit(dsn: str, seconds: float | None) -> object:
         with open_connection(dsn, statement_timeout=seconds) as worker:
             return one(worker, "select current_setting('statement_timeout')")
@@ -54,20 +54,22 @@ def test_by_default_a_pass_is_limited(dsn: str) -> None:
         Worker(dsn, statement_timeout=-1)
 
 
-def test_a_worker_goes_on_with_fewer(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_worker_takes_fewer_updates_after_a_timeout(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
     with workers(dsn, "wc", poll=0.05, statement_timeout=0.4):
-        eventually(lambda: values(conn) == WORDS, timeout=120, what="all are combined")
+        eventually(lambda: values(conn) == WORDS, timeout=120, what="all updates are combined")
         add(conn, {"w1": 1})
-        eventually(lambda: values(conn) == WORDS | {"w1": 2}, what="later updates, too")
-        eventually(lambda: one(conn, "select count(*) from pgcombine.failure") == 0, what="the failure is forgotten")
+        eventually(lambda: values(conn) == WORDS | {"w1": 2}, what="a later update is combined")
+        eventually(lambda: one(conn, "select count(*) from pgcombine.failure") == 0, what="the failure is cleared")
     assert "canceling statement due to statement timeout" in caplog.text
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
 
 
-def test_drain_goes_on_with_fewer(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_takes_fewer_updates_after_a_timeout(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
@@ -78,8 +80,8 @@ def test_drain_goes_on_with_fewer(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("words", [pytest.param(100, marks=pytest.mark.slow), 6])
-def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Connection, dsn: str, words: int) -> None:
-    """It stays pending, and isn't quarantined: a timeout is no proof."""
+def test_slow_key_does_not_delay_others(conn: psycopg.Connection, dsn: str, words: int) -> None:
+    """The slow key stays pending. It isn't quarantined, because a timeout doesn't prove that the key causes it."""
     good = {f"w{i}": 1 for i in range(words)}
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "bool_or(word = 'slow')")
@@ -96,7 +98,7 @@ def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Co
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-def test_the_next_pass_takes_half_whoever_runs_it(conn: psycopg.Connection) -> None:
+def test_next_pass_takes_half_as_many_updates(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, WORDS)
     for most in (50, 25, 12, 6):
@@ -105,7 +107,7 @@ def test_the_next_pass_takes_half_whoever_runs_it(conn: psycopg.Connection) -> N
         assert 0 < updates <= most
         assert more
     conn.execute("select * from pgcombine.combine('wc', 0)")
-    assert one(conn, "select pass_limit from pgcombine.failure") == 12  # each that succeeds doubles it
+    assert one(conn, "select pass_limit from pgcombine.failure") == 12  # a successful pass doubles the limit
     taken = combine_all(conn)
     assert len(taken) < 20
     assert [more for *_, more in taken] == [True] * (len(taken) - 1) + [False]
@@ -113,20 +115,20 @@ def test_the_next_pass_takes_half_whoever_runs_it(conn: psycopg.Connection) -> N
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-def test_the_limit_grows_up_to_that_of_the_queue(conn: psycopg.Connection) -> None:
+def test_limit_grows_to_that_of_the_queue(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, pass_limit=40)
     add(conn, WORDS)
     assert cancelled(conn)
     assert one(conn, "select pass_limit from pgcombine.failure") == 20
     conn.execute("select * from pgcombine.combine('wc', 0)")
     failure = "select pass_limit, attempts from pgcombine.failure"
-    assert conn.execute(failure).fetchall() == [(None, 1)]  # forgotten when a pass has taken all
+    assert conn.execute(failure).fetchall() == [(None, 1)]  # the failure is cleared after a pass that takes all updates
     combine_all(conn)
     assert conn.execute(failure).fetchall() == []
     assert values(conn) == WORDS
 
 
-def test_a_slice_that_fails_comes_again_after_the_others(conn: psycopg.Connection) -> None:
+def test_failing_hash_range_is_retried_after_the_others(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, {f"w{i}": 1 for i in range(4)})
     while one(conn, "select coalesce(min(pass_limit), 2) from pgcombine.failure") > 1:
@@ -140,7 +142,7 @@ def test_a_slice_that_fails_comes_again_after_the_others(conn: psycopg.Connectio
     assert len(seen) == 4
 
 
-def test_where_nothing_passes_it_isnt_the_size(conn: psycopg.Connection) -> None:
+def test_limit_does_not_fall_below_one_update(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, WORDS)
     times = 1
@@ -153,11 +155,11 @@ def test_where_nothing_passes_it_isnt_the_size(conn: psycopg.Connection) -> None
 
 
 @pytest.mark.slow
-def test_a_poison_key_among_what_takes_too_long(conn: psycopg.Connection, dsn: str) -> None:
+def test_failing_key_is_quarantined_although_passes_time_out(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
     add(conn, [("bad", 2**63 - 1), ("bad", 1)])
     with workers(dsn, "wc", poll=0.05, statement_timeout=1):
-        eventually(lambda: values(conn) == WORDS, timeout=120, what="all but one are combined")
+        eventually(lambda: values(conn) == WORDS, timeout=120, what="all keys but one are combined")
         eventually(lambda: one(conn, "select count(*) from pgcombine.quarantine") == 1)

@@ -1,4 +1,4 @@
-"""The worker as its users run it: a process beside sessions that know nothing of it."""
+"""The worker: its command and its class, beside sessions that enqueue."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def listening(dsn: str, *channels: str) -> Iterator[psycopg.Connection]:
 
 
 def heard(listener: psycopg.Connection, sender: psycopg.Connection) -> list[str]:
-    """Channels notified before now. Notifications come in the order of commits, so the last says that all came."""
+    """The channels that were notified until now.
+
+    Notifications come in the order of commits, so all have come before that of ``the_end``.
+    """
     listener.execute("listen the_end")
     sender.execute("notify the_end")
     channels: list[str] = []
@@ -61,13 +64,13 @@ def heard(listener: psycopg.Connection, sender: psycopg.Connection) -> list[str]
 
 
 def ended(process: Process, *, timeout: float = 30) -> tuple[int, str]:
-    """Exit status and output of a process that is about to end."""
+    """Wait for a process to end, and return its exit status and output."""
     out, _ = process.communicate(timeout=timeout)
     return process.returncode, out
 
 
-def test_an_insert_from_any_session_arrives_by_notification(conn: psycopg.Connection, dsn: str) -> None:
-    """The worker polls once an hour: only what wakes it can make it work."""
+def test_insert_of_any_session_wakes_the_worker(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker polls once an hour, so only a notification can wake it."""
     make_queue(conn)
     with start_cli("worker", "wc", "--poll", 3600, "--dsn", dsn) as process:
         for n in (1, 2, 3):
@@ -91,18 +94,18 @@ def test_polling_worker_needs_no_notifications(conn: psycopg.Connection, dsn: st
     with workers(dsn, "wc", poll=0.05):
         for n in range(1, 4):
             add(conn, {"a": 1})
-            eventually(lambda n=n: values(conn) == {"a": n}, what="combined")
+            eventually(lambda n=n: values(conn) == {"a": n}, what="the updates are combined")
 
 
-def test_worker_works_on_a_queue_made_while_it_runs(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_combines_a_queue_created_while_it_runs(conn: psycopg.Connection, dsn: str) -> None:
     with workers(dsn, poll=0.2):
         make_queue(conn)
         add(conn, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 1}, what="the new queue is worked")
+        eventually(lambda: values(conn) == {"a": 1}, what="the new queue is combined")
 
 
 def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connection, dsn: str) -> None:
-    """The notification names the buckets that an enqueue has touched, where it knows them."""
+    """pgcombine.enqueue notifies the buckets of its updates. An INSERT notifies the queue."""
     make_queue(conn, buckets=3)
     make_queue(conn, "other", buckets=1)
     words = [word_in(conn, bucket) for bucket in range(3)]
@@ -114,35 +117,37 @@ def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connect
     ):
         add(writer, {words[0]: 1})
         enqueue(writer, {"word": words[1], "n": 1})
-        assert heard(listener, writer) == [], "no worker is there"
+        assert heard(listener, writer) == [], "no worker listens"
         with workers(dsn, "wc", poll=3600) as worker:
             eventually(lambda: worker_listens(conn), what="the worker listens")
             assert sorted(values(conn)) == sorted(words[:2])
 
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
             enqueue(writer, [{"word": words[2], "n": 1}, {"word": words[0], "n": 1}])
-            assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "it listened: the buckets touched"
+            assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "enqueue must notify its buckets"
             waiting = (
                 "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
                 " and datname = current_database() and wait_event_type = 'Lock'"
             )
-            eventually(lambda: conn.execute(waiting).fetchone(), what="it waits")
+            eventually(lambda: conn.execute(waiting).fetchone(), what="the pass waits for the lock")
             enqueue(writer, {"word": words[1], "n": 1})
             add(writer, {words[1]: 1})
             add(writer, {"x": 1}, "other")
-            assert heard(listener, writer) == [], "it works"
+            assert heard(listener, writer) == [], "the worker is in a pass and doesn't listen"
             blocker.rollback()
 
             eventually(lambda: worker_listens(conn), what="the worker listens again")
-            assert [values(conn)[word] for word in words] == [2, 3, 1], "what came while it worked isn't left"
+            assert [values(conn)[word] for word in words] == [2, 3, 1], (
+                "the updates that came during the pass are missing"
+            )
             add(writer, dict.fromkeys(words, 1))
-            assert heard(listener, writer) == ["pgcombine.wc"], "an insert can't know its buckets"
-            eventually(lambda: worker.totals.updates == 9, what="all are combined")
+            assert heard(listener, writer) == ["pgcombine.wc"], "an insert must notify the queue"
+            eventually(lambda: worker.totals.updates == 9, what="all updates are combined")
     assert [values(conn)[word] for word in words] == [3, 4, 2]
 
 
 def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn: str) -> None:
-    """The worker's own session holds the idle locks of the idle queues, so its enqueues notify nobody."""
+    """The enqueues of an observer notify nobody, because the worker's own session holds the idle locks."""
     names = ["wc", "other", *(f"idle{n}" for n in range(12))]
     for name in names:
         make_queue(conn, name, buckets=2)
@@ -159,7 +164,7 @@ def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn
 
 
 def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: str) -> None:
-    """The worker doesn't sleep, so it doesn't wait for notifications."""
+    """A worker that is busy with one queue finds updates of other queues by polling."""
     for name in ("wc", "idle", "other"):
         make_queue(conn, name)
     stop = threading.Event()
@@ -186,11 +191,11 @@ def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: st
             finally:
                 stop.set()
             total = written.result()
-        eventually(lambda: values(conn, "wc") == {"a": total}, what="all are combined")
+        eventually(lambda: values(conn, "wc") == {"a": total}, what="all updates are combined")
 
 
 def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connection, dsn: str) -> None:
-    """Otherwise each commit to the queue would notify for nothing."""
+    """If the worker kept the lock, each commit to the paused queue would notify the worker without need."""
     make_queue(conn)
     make_queue(conn, "other")
     with workers(dsn, poll=3600):
@@ -203,7 +208,7 @@ def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connectio
 
 
 def test_worker_naps_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
-    """The transaction shares the idle lock and won't notify, so the worker must not sleep for an hour."""
+    """An open transaction shares the idle lock and doesn't notify, so the worker polls again soon."""
     make_queue(conn)
     with (
         psycopg.connect(dsn) as writer,
@@ -221,12 +226,15 @@ def test_worker_naps_while_a_transaction_with_updates_is_open(conn: psycopg.Conn
             eventually(lambda: not worker_listens(conn), what="the worker is awake")
             add(writer, {"a": 1})
             blocker.commit()
-            eventually(lambda n=n: worker.totals.updates == n, what="the first is combined")
+            eventually(lambda n=n: worker.totals.updates == n, what="the first update is combined")
             polls = {one(conn, last_poll)}
-            eventually(lambda polls=polls: len(polls) > 5 or polls.add(one(conn, last_poll)), what="it naps and polls")
+            eventually(
+                lambda polls=polls: len(polls) > 5 or polls.add(one(conn, last_poll)),
+                what="the worker polls again and again",
+            )
             assert not worker_listens(conn)
             writer.commit()
-            eventually(lambda n=n: worker.totals.updates == n + 1, what="so is the second")
+            eventually(lambda n=n: worker.totals.updates == n + 1, what="the second update is combined")
     assert values(conn) == {"a": 10}
 
 
@@ -245,7 +253,7 @@ def sum_of(futures: list[Any]) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: str) -> None:
+def test_sigterm_during_a_load_loses_nothing(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=4)
     with ExitStack() as stack:
         start = partial(start_cli, "worker", "wc", "--json", "--concurrency", 2, "--dsn", dsn)
@@ -256,13 +264,13 @@ def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: s
         )
         eventually(lambda: one(conn, started, "pgcombine worker %") == 8, what="all loops have started")
         with in_background(partial(load, dsn, 150, 1), partial(load, dsn, 150, 2)) as futures:
-            eventually(lambda: len(values(conn)) > 10, what="they are at work")
+            eventually(lambda: len(values(conn)) > 10, what="the workers combine")
             processes[0].send_signal(signal.SIGTERM)
             out, err = processes[0].communicate(timeout=30)
             assert processes[0].returncode == 0, err
             assert "Traceback" not in err
         expected = sum_of(futures) | {"first": 1}
-        eventually(lambda: values(conn) == expected, what="the other goes on")
+        eventually(lambda: values(conn) == expected, what="the other process combines the rest")
         processes[1].send_signal(signal.SIGINT)
         out_2, err = processes[1].communicate(timeout=30)
         assert processes[1].returncode == 0, err
@@ -287,7 +295,7 @@ def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: st
 
 
 @embedded_only
-def test_drain_by_the_command_line(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_commands_combine(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_queue(conn, "other")
     add(conn, {"a": 1, "b": 1})
@@ -304,7 +312,7 @@ def test_drain_by_the_command_line(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn, "other") == {"a": 1}
 
 
-def test_drain_tells_what_keeps_it(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_raises_with_the_reason(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival:
@@ -324,7 +332,7 @@ def test_drain_tells_what_keeps_it(conn: psycopg.Connection, dsn: str) -> None:
         drain(dsn, "cw")
 
 
-def test_a_failing_bucket_keeps_nobody_waiting_and_loses_nothing(
+def test_failing_bucket_does_not_delay_others(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_queue(conn, buckets=2)
@@ -345,10 +353,10 @@ def test_a_failing_bucket_keeps_nobody_waiting_and_loses_nothing(
 @pytest.mark.parametrize(
     ("options", "logged"), [("-c lock_timeout=50ms", "pass.locked"), ("-c statement_timeout=1s", "pass.failed")]
 )
-def test_a_pass_that_the_server_cancels_does_not_disconnect_the_worker(
+def test_timeout_does_not_disconnect_the_worker(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture, options: str, logged: str
 ) -> None:
-    """A timeout is an operational error to the driver, yet the connection lives: the bucket waits, others go on."""
+    """psycopg raises an OperationalError for a timeout, but the connection still works, so the worker keeps it."""
     make_queue(conn, buckets=2)
     locked, free = word_in(conn, 0), word_in(conn, 1)
     impatient = psycopg.conninfo.make_conninfo(dsn, options=options)
@@ -366,7 +374,7 @@ def test_a_pass_that_the_server_cancels_does_not_disconnect_the_worker(
 
 
 @pytest.mark.parametrize("mode", ["fast", pytest.param("immediate", marks=pytest.mark.slow)])
-def test_a_server_that_restarts(tmp_path: Path, filled: Filled, mode: Any) -> None:
+def test_worker_survives_a_restart_of_the_server(tmp_path: Path, filled: Filled, mode: Any) -> None:
     server = EmbeddedServer(filled(tmp_path / "home"), settings=SMALL)
     try:
         dsn = server.start()
@@ -392,7 +400,7 @@ def test_a_server_that_restarts(tmp_path: Path, filled: Filled, mode: Any) -> No
         server.stop("immediate")
 
 
-def test_a_connection_that_is_terminated_again_and_again(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_survives_terminated_connections(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     terminate = (
         "select count(pg_terminate_backend(pid)) from pg_stat_activity"
@@ -404,7 +412,7 @@ def test_a_connection_that_is_terminated_again_and_again(conn: psycopg.Connectio
             while not loaded.done():
                 one(conn, terminate)
         expected = loaded.result()
-        eventually(lambda: values(conn) == expected, what="all are combined")
+        eventually(lambda: values(conn) == expected, what="all updates are combined")
 
 
 @embedded_only
@@ -430,7 +438,7 @@ def test_drain_obeys_the_workers_timeouts(conn: psycopg.Connection, dsn: str) ->
 
 
 @embedded_only
-def test_a_worker_that_cannot_start(dsn: str, empty_dsn: str) -> None:
+def test_worker_command_that_cannot_start_prints_one_line(dsn: str, empty_dsn: str) -> None:
     cases = {
         ("worker", "wc", "--dsn", dsn): (1, 'there is no queue "wc" (select queue from'),
         ("worker", "--dsn", empty_dsn): (3, "run 'pgcombine db upgrade'"),
@@ -443,7 +451,7 @@ def test_a_worker_that_cannot_start(dsn: str, empty_dsn: str) -> None:
         assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def test_a_single_queue_and_a_single_column_by_themselves(conn: psycopg.Connection, dsn: str) -> None:
+def test_single_queue_and_column_need_no_list(conn: psycopg.Connection, dsn: str) -> None:
     queue = CombineQueue("single", key="word text", value="n bigint sum")
     queue.create(conn)
     for named in (queue, "single"):
@@ -457,7 +465,7 @@ def test_a_single_queue_and_a_single_column_by_themselves(conn: psycopg.Connecti
         Worker(dsn, "none").run()
 
 
-def test_a_worker_refuses_what_it_cannot_work_with(conn: psycopg.Connection, dsn: str, empty_dsn: str) -> None:
+def test_worker_with_wrong_arguments_raises(conn: psycopg.Connection, dsn: str, empty_dsn: str) -> None:
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(QueueNotFoundError, match="cw"):
@@ -474,7 +482,7 @@ def test_a_worker_refuses_what_it_cannot_work_with(conn: psycopg.Connection, dsn
 
 
 def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Connection, dsn: str) -> None:
-    """At its next connection; the error says what to do."""
+    """The worker checks the schema when it connects again, and raises."""
     make_queue(conn)
     worker = Worker(dsn, ["wc"], poll=0.05)
 
@@ -484,7 +492,7 @@ def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Co
 
     with in_background(run):
         add(conn, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 1}, what="at work")
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
         conn.execute("update pgcombine.repeatable set digest = 'another'")
         one(
             conn,

@@ -1,4 +1,4 @@
-"""Who works: the view pgcombine.worker, the command line's status, and its alarm when updates wait for too long."""
+"""The view pgcombine.worker and ``pgcombine status`` show workers. ``--max-lag`` fails if updates are too old."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ def test_view_shows_each_worker(conn: psycopg.Connection, dsn: str) -> None:
     began = datetime.now(UTC) - timedelta(seconds=1)
     with workers(dsn, "wc", "other", count=2) as named:
         (found,) = eventually(
-            lambda: [one for one in seen(conn) if len(one["pids"]) == 4 and one["since"]], what="it is there"
+            lambda: [one for one in seen(conn) if len(one["pids"]) == 4 and one["since"]], what="the worker is shown"
         )
         assert (found["worker"], found["role"], found["queues"]) == (named.name, conn.info.user, ["other", "wc"])
         assert began <= found["since"] <= datetime.now(UTC)
-        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it listens")
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="the worker listens")
         with workers(dsn) as unnamed:
-            eventually(lambda: len(seen(conn)) == 2 and all(one["since"] for one in seen(conn)), what="both")
+            eventually(
+                lambda: len(seen(conn)) == 2 and all(one["since"] for one in seen(conn)), what="both workers are shown"
+            )
             assert {one["worker"]: one["queues"] for one in seen(conn)}[unnamed.name] is None
-        eventually(lambda: len(seen(conn)) == 1, what="the other has gone")
+        eventually(lambda: len(seen(conn)) == 1, what="the second worker is no longer shown")
         conn.execute("select pgcombine.drop_queue('other')")
         assert [one["queues"] for one in seen(conn)] == [["wc"]]
-    eventually(lambda: seen(conn) == [], what="nobody is there")
+    eventually(lambda: seen(conn) == [], what="no worker is shown")
 
 
 def test_view_shows_what_each_worker_does(conn: psycopg.Connection, dsn: str) -> None:
@@ -54,19 +56,19 @@ def test_view_shows_what_each_worker_does(conn: psycopg.Connection, dsn: str) ->
         add(conn, {"a": 1})
         eventually(lambda: [one["state"] for one in seen(conn)] == ["waiting"], what="the pass waits for the lock")
         blocker.rollback()
-        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it is done")
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="the pass has ended")
 
 
 def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None:
-    """Also a role that may see nothing of other roles' sessions in pg_stat_activity but their names."""
+    """A role without rights sees the workers, although pg_stat_activity hides the state of their sessions from it."""
     make_queue(conn)
     role = sql.Identifier(f"nobody_{conn.info.backend_pid}")
     conn.execute(sql.SQL("create role {}").format(role))
     try:
         with workers(dsn, "wc") as worker:
-            eventually(lambda: worker_listens(conn), what="it listens")
+            eventually(lambda: worker_listens(conn), what="the worker listens")
             conn.execute(sql.SQL("set role {}").format(role))
-            # its upkeep works now and then
+            # the worker's maintenance may run at this moment, so wait until it is idle
             found = eventually(lambda: next((one for one in seen(conn) if one["state"] == "idle"), None), what="idle")
             conn.execute("reset role")
         assert (found["worker"], found["queues"]) == (worker.name, ["wc"])
@@ -76,7 +78,7 @@ def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None
 
 
 def test_worker_names_differ() -> None:
-    """Of one process, too; the server cuts application_name after 63 bytes."""
+    """Workers of one process have different names, and PostgreSQL doesn't cut them: it keeps 63 bytes."""
     names = [Worker("dbname=none").name for _ in range(3)]
     assert len(set(names)) == 3
     assert all(len(f"pgcombine worker {name}") <= 63 for name in names)
@@ -87,7 +89,7 @@ def test_status_shows_workers(conn: psycopg.Connection, dsn: str) -> None:
     assert "no worker is connected" in run_cli("status", "--dsn", dsn).stdout
     assert json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"] == []
     with workers(dsn, "wc") as worker:
-        eventually(lambda: worker_listens(conn), what="it listens")
+        eventually(lambda: worker_listens(conn), what="the worker listens")
         shown = run_cli("status", "--dsn", dsn).stdout
         (found,) = json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"]
     assert re.search(rf"^{re.escape(worker.name)} .* \d\d:\d\d:\d\d\S+ +wc +idle", shown, re.MULTILINE), shown
@@ -124,39 +126,39 @@ def test_status_warns_of_updates_that_wait_too_long(conn: psycopg.Connection, ds
     conn.execute("select pgcombine.resume('wc'), pgcombine.resume('other')")
     combine_all(conn)
     combine_all(conn, "other")
-    eventually(lambda: run("--max-lag", 0)[0] == 0, what="a new look")
+    eventually(lambda: run("--max-lag", 0)[0] == 0, what="the lag is measured again")
     assert run("--max-lag", -1)[0] == 2
 
 
 def test_quarantined_updates_do_not_count_as_waiting(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     add(conn, [("bad", HUGE), ("bad", HUGE), ("good", 1)])
-    held_since = time.monotonic()
+    quarantined_since = time.monotonic()
     drain(dsn, "wc")
     assert values(conn) == {"good": 1}
     assert one(conn, "select updates from pgcombine.quarantine") == 2
-    eventually(lambda: time.monotonic() > held_since + 0.2)
+    eventually(lambda: time.monotonic() > quarantined_since + 0.2)
     done = run_cli("status", "--max-lag", 0.1, "--dsn", dsn)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_idle_loops_cost_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    """Of several loops' sessions only one looks for work, closes gates and listens, and no other ever did."""
+def test_one_session_of_an_idle_worker_polls(conn: psycopg.Connection, dsn: str) -> None:
+    """Only one of a worker's sessions polls, takes idle locks and listens. Its other sessions stay idle."""
     for number in range(4):
         make_queue(conn, f"q{number}")
     with workers(dsn, count=4, poll=0.05) as worker:
-        eventually(lambda: [len(one["pids"]) for one in seen(conn)] == [6], what="all are there")
-        looks: dict[int, set[object]] = {}
+        eventually(lambda: [len(one["pids"]) for one in seen(conn)] == [6], what="all sessions are connected")
+        polls_by_pid: dict[int, set[object]] = {}
 
-        def look() -> bool:
+        def count_polls() -> bool:
             found = conn.execute(
                 "select pid, query_start from pg_stat_activity where application_name = %s"
                 " and query ~* '([.]due|take_idle_lock|advisory_unlock|listen|where notify)'",
                 (f"pgcombine worker {worker.name}",),
             )
             for pid, at in found:
-                looks.setdefault(pid, set()).add(at)
-            return max(map(len, looks.values()), default=0) >= 30
+                polls_by_pid.setdefault(pid, set()).add(at)
+            return max(map(len, polls_by_pid.values()), default=0) >= 30
 
-        eventually(look, what="thirty looks")
-        assert len(looks) == 1
+        eventually(count_polls, what="the session has polled thirty times")
+        assert len(polls_by_pid) == 1
