@@ -163,14 +163,14 @@ begin
                         when 'count' then 'count({x}){filter}'
                         when 'min' then 'min({x}){filter}'
                         when 'max' then 'max({x}){filter}'
-                        when 'sum' then 'coalesce(sum({x}) filter (where {finite}), 0)'
-                        when 'squares' then 'coalesce(sum(({x})::numeric * ({x})) filter (where {finite}), 0)'
+                        when 'sum' then 'coalesce(sum({x}){finite}, 0)'
+                        when 'squares' then 'coalesce(sum(({x})::numeric * ({x})){finite}, 0)'
                         else 'nullif(count(*) filter (where {special}), 0)' end,
                         jsonb_build_object('x', _argument, 'filter', ' filter (where ' || _where || ')',
-                            'finite', concat_ws(' and ', '(' || _where || ')',
+                            'finite', ' filter (where ' || nullif(concat_ws(' and ', '(' || _where || ')',
                                 case when 'nans' = any (_kinds)
                                     then format('(%s) not in (''NaN'', ''Infinity'', ''-Infinity'')', _argument)
-                                    else 'true' end),
+                                    end), '') || ')',
                             'special', concat_ws(' and ', '(' || _where || ')', format(case _kind
                                 when 'nulls' then '(%s) is null'
                                 when 'nans' then '(%s) = ''NaN'''
