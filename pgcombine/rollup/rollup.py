@@ -82,11 +82,11 @@ class Rollup:
         more = True
         while more:
             with translated(queue=self.name), _read_committed(connection), connection.transaction():
-                (more,) = one(connection, "select pgcombine_internal.backfill_slice(%s)", (self.name,))
+                (more,) = one(connection, "select pgcombine_internal.backfill_slice(%s)", self.name)
                 done, slices = one(
                     connection,
                     "select done, case when done > 0 then slices else 0 end from pgcombine.rollup where queue = %s",
-                    (self.name,),
+                    self.name,
                 )
             yield int(done), int(slices)
 
