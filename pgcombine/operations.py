@@ -18,11 +18,11 @@ Autogenerate drops tables that the models don't have. These two functions keep p
 
     context.configure(
         ...,
-        include_name=pgcombine.operations.include_name,      # with include_schemas=True: don't even look
+        include_name=pgcombine.operations.include_name,      # needed with include_schemas=True
         include_object=pgcombine.operations.include_object,
     )
 
-If you have such functions of your own, call these from them.
+If you already use your own functions there, call pgcombine's functions in them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ from pgcombine.database.steps import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 
-SCHEMAS = frozenset(
-    {"pgcombine", "pgcombine_internal", "phrasecount"}
-)  # the last: where the example application was run
+SCHEMAS = frozenset({"pgcombine", "pgcombine_internal", "phrasecount"})  # phrasecount is the example application's
 
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 
@@ -105,8 +103,8 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values.
 
-        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, or the queue is attached
-        or exported.
+        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, while a table is attached
+        to the queue, or while the queue has an export.
         """
         operations.invoke(cls(queue, force=force))
 
@@ -121,7 +119,7 @@ class DropCombineQueue(MigrateOperation):
 @Operations.implementation_for(CreateCombineQueue)
 @Operations.implementation_for(DropCombineQueue)
 def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueue) -> None:
-    """Run or print the call as it is. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
+    """Run the call, or print it offline. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
     context = operations.get_context()
     if context.as_sql:
         context.impl.static_output(operation.call + context.impl.command_terminator)
@@ -150,7 +148,7 @@ def include_name(name: str | None, type_: str, parent_names: Any) -> bool:
 def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
     """For ``context.configure(include_object=…)``. Returns False for pgcombine's tables and for their parts.
 
-    That includes tables of pgcombine that your models map for reading.
+    The result is also False for tables of pgcombine that your models map for reading.
     """
     table = object_ if type_ == "table" else getattr(object_, "table", None)
     return getattr(table, "schema", None) not in SCHEMAS

@@ -43,7 +43,7 @@ class CombineQueue:
 
     ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
     ``["n bigint sum"]``). A single definition may be a string. The other arguments are the options of
-    ``pgcombine.create_queue``. All but the name are needed for :meth:`create` only.
+    ``pgcombine.create_queue``. Only :meth:`create` needs arguments other than the name.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class CombineQueue:
     def create(self, *, if_not_exists: bool = False) -> Steps[None]:
         """Create the queue and declare its observers.
 
-        With ``if_not_exists`` a queue with the same definition may exist already. ``buckets``,
+        With ``if_not_exists``, nothing is raised if a queue with the same definition exists already. ``buckets``,
         ``buckets_per_partition``, ``tablespaces`` and ``pass_limit`` aren't compared. Raises QueueExistsError,
         InvalidDefinitionError (its message names the fault), or TooManyLocksError.
         """
@@ -151,8 +151,8 @@ class CombineQueue:
     def drop(self, *, force: bool = False) -> Steps[None]:
         """Drop the queue with its values.
 
-        ``force`` also drops what other parts of pgcombine have made for the queue. Without ``force``, the call raises
-        QueueNotEmptyError if there is such a thing, or if updates are pending or quarantined. It also raises
+        With ``force``, the call also drops pending and quarantined updates, and what other parts of pgcombine have made
+        for the queue. Without ``force``, it raises QueueNotEmptyError if there is any of these, and
         InvalidDefinitionError if the connection's isolation level isn't read committed.
 
         Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case
@@ -176,8 +176,8 @@ class CombineQueue:
         """Return the current value of each key that has one. All values come from one snapshot.
 
         A current value is the combined value together with the pending updates. No value contains quarantined updates.
-        A key is a scalar, or a tuple if the queue has several key columns. A value likewise. In the keys of the result
-        an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
+        A key is a scalar, or a tuple if the queue has several key columns. The same holds for a value. In the keys of
+        the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
         columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
@@ -189,9 +189,9 @@ class CombineQueue:
     def values(self, connection: Any) -> Any:
         """Iterate all keys with their combined values, without pending updates.
 
-        They come from one snapshot, in no particular order. Keys and values are as in :meth:`get`. The iterator is
-        asynchronous on an asynchronous connection. It reads in portions, so read it to the end, or close it, before the
-        transaction ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
+        The values come from one snapshot, in no particular order. Keys and values are as in :meth:`get`. The iterator
+        is asynchronous on an asynchronous connection. It reads in portions, so read it to the end, or close it, before
+        the transaction ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
@@ -227,7 +227,7 @@ class CombineQueue:
 
     @_in_transaction(latest=True)
     def initialize(self, rows: Iterable[Row], *, force: bool = False) -> Steps[int]:
-        """Write values into the queue directly, past updates and observers. Returns the number of values written.
+        """Write values into the queue without updates, and without calling observers. Returns the number of values.
 
         Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
         left out. Without ``force``, raises QueueNotEmptyError if the queue has values or pending updates. Raises
@@ -275,7 +275,7 @@ class CombineQueue:
     def verify(self, *, recount: bool = False) -> Steps[list[str]]:
         """Read the whole queue, and return the problems found, one sentence each.
 
-        With ``recount`` the values are compared with the attached tables, too, and each key that differs is a problem.
+        With ``recount``, the values are also compared with the attached tables, and each key that differs is a problem.
         A key differs after a change that no trigger saw, or after updates from elsewhere. Raises InvalidDefinitionError
         if no table is attached and ``recount`` is given.
         """

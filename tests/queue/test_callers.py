@@ -92,7 +92,7 @@ def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Opened) -> No
     with opened(dsn) as caller:
         for bad, message in [
             ({"wrod": "fluo"}, 'no column "wrod"'),
-            ({}, "it is empty; its columns: word, n"),
+            ({}, "is empty, so it has no key; columns: word, n"),
             (("fluo",), "has 1 columns, not 2"),
             ((None, 1), "null value"),
             (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
