@@ -231,7 +231,7 @@ def test_printed_values_are_valid_input_for_postgresql(cli: Cli, conn: psycopg.C
 
 def test_help_shows_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    for command, default in ((("worker",), "for ever. Default: 10."), (("export", "create"), "Default: NAME.")):
+    for command, default in ((("worker",), "no limit. Default: 10."), (("export", "create"), "Default: NAME.")):
         with pytest.raises(SystemExit):
             app([*command, "--help"])
         assert default in " ".join(capsys.readouterr().out.split())

@@ -28,7 +28,7 @@ def test_form_pauses_and_resumes_a_queue(
         assert (answer.status_code, answer.headers["location"]) == (303, "/queues/wc?done=paused")
         assert paused(conn)
         page = read(client.get(answer.headers["location"]))
-        assert "✓ Paused: nothing goes on until it is resumed." in page.text
+        assert "✓ Paused until it is resumed." in page.text
         assert "/queues/wc/resume" in [form["action"] for form in page.all("form")]
         assert post(client, "/queues/wc/resume", key).headers["location"] == "/queues/wc?done=resumed"
         assert not paused(conn)
