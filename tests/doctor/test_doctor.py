@@ -277,7 +277,7 @@ def test_doctor_checks_rights(conn: psycopg.Connection, dsn: str, roles: Roles) 
     conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
     assert {one.level for one in findings(database.rights, own, rights=[right.value for right in Right])} == {Level.ok}
     conn.execute(sql.SQL("revoke delete on pgcombine.wc_values_b0001 from {}").format(sql.Identifier(role)))
-    found(database.rights, "warning", own, "part of the right work only on wc")
+    found(database.rights, "warning", own, "only a part of the right work on wc")
     conn.execute(sql.SQL("select pgcombine.revoke_right('work', {}, 'other')").format(sql.Literal(role)))
     found(database.rights, "error", own, "lacks the right work on other", rights=["work"], queues=["other"])
 
@@ -398,7 +398,7 @@ def test_doctor_reports_locked_tables(conn: psycopg.Connection, dsn: str) -> Non
     with psycopg.connect(dsn) as other:
         other.execute("lock table pgcombine.wc_updates_s0 in access exclusive mode")
         other.execute("lock table pgcombine.wc_updates_s1 in access exclusive mode")
-        found(queues.locked, "warning", dsn, "has locked its tables")
+        found(queues.locked, "warning", dsn, "has locked the queue's tables")
 
 
 def test_doctor_checks_workers(conn: psycopg.Connection, dsn: str) -> None:

@@ -282,7 +282,7 @@ def test_lacking_rights_become_a_sentence(busy: None, conn: psycopg.Connection, 
     conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
     with served(as_role(dsn, role), actions=True) as client:
         page = read(client.get("/queues/wc"))
-        assert "1 key quarantined. Only a role that may operate the queue sees which" in page.text
+        assert "1 key quarantined. Only a role with the right to operate the queue sees the keys" in page.text
         assert page.all("form") == []
         assert "fluo 4" in read(client.get("/queues/wc/keys")).text
         exports = read(client.get("/exports")).text
