@@ -345,7 +345,7 @@ def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, words)
     conn.execute("delete from pgcombine.sample")
     found(queues.workers, "warning", dsn, "updates are pending")
-    found(queues.backlog, "warning", dsn, "4 updates are pending of the 4")
+    found(queues.backlog, "warning", dsn, "4 updates are pending; at 4, enqueues fail")
     an_hour_ago(conn)
     stalled = found(queues.lag, "error", dsn, "stalled: about 4")
     assert stalled.value == pytest.approx(3600, abs=60)
@@ -538,7 +538,7 @@ def test_doctor_checks_the_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tm
     for places in ("_spark_jars", "_cache"):
         monkeypatch.setattr(f"pgcombine.spark.jdbc_driver.{places}", lambda: tmp_path / "empty")
     monkeypatch.setattr("pgcombine.spark.jdbc_driver._DEBIAN", tmp_path / "none.jar")
-    found(machine.jdbc_driver, "info", dsn, "there is none")
+    found(machine.jdbc_driver, "info", dsn, "no driver is here")
     monkeypatch.setattr("pgcombine.spark.java._candidates", lambda: [("PATH's", tmp_path / "java")])
     found(machine.java, "warning", dsn, "Spark needs Java 17")
 
