@@ -1,4 +1,4 @@
-"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
+"""``pgcombine queue create|create-tier|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
 
 from __future__ import annotations
 
@@ -104,6 +104,38 @@ def create(
             expire_silently=expire_silently,
             expire_every=None if expire_every is None else timedelta(seconds=expire_every),
         ).create(connection, if_not_exists=if_not_exists)
+    report_state("queue", name, "created", as_json)
+
+
+@queue.command()
+def create_tier(
+    name: QueueName,
+    source: Annotated[str, typer.Option("--source", help="Queue that feeds the tier.")],
+    key: Annotated[
+        list[str], typer.Option("--key", help="Expression over key columns of the source, with a name; repeat.")
+    ],
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
+    expire_when: Annotated[
+        str | None,
+        typer.Option(
+            "--expire-when", help="Condition on key and value columns; keys for which it is true are removed."
+        ),
+    ] = None,
+    existing: Annotated[bool, typer.Option(help="Whether the values that the source has now come in, too.")] = True,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Accept the same tier of the source if it exists.")
+    ] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make a queue with a coarser key that another queue feeds; its values are those of the source.
+
+    Example: pgcombine queue create-tier day --source hour --key 'hour::date as day' --key page
+    """
+    with open_database(dsn) as connection:
+        CombineQueue(name, key=key, buckets=buckets, expire_when=expire_when).create_tier(
+            connection, source, existing=existing, if_not_exists=if_not_exists
+        )
     report_state("queue", name, "created", as_json)
 
 

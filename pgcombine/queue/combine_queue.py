@@ -34,6 +34,12 @@ _OPTIONS = (
     *("tablespaces", "max_backlog", "expire_when", "expire_silently", "expire_every"),
 )
 
+_OF_SOURCE = {
+    "value": "it has the value columns of its source",
+    "delete_when": "it has the delete_when of its source",
+    "max_backlog": "a full tier would let passes over its source fail",
+}
+
 F = TypeVar("F", bound=Observer)
 A = TypeVar("A", bound=ArrivalObserver)
 
@@ -43,7 +49,7 @@ class CombineQueue:
 
     ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
     ``["n bigint sum"]``). A single definition may be a string. The other arguments are the options of
-    ``pgcombine.create_queue``. Only :meth:`create` needs arguments other than the name.
+    ``pgcombine.create_queue``. Only :meth:`create` and :meth:`create_tier` need arguments other than the name.
     """
 
     def __init__(
@@ -89,12 +95,34 @@ class CombineQueue:
         ``buckets_per_partition``, ``tablespaces`` and ``pass_limit`` aren't compared. Raises QueueExistsError,
         InvalidDefinitionError (its message names the fault), or TooManyLocksError.
         """
-        options = {name: getattr(self, name) for name in _OPTIONS}
-        given = {name: option for name, option in options.items() if option is not None} | {
-            "if_not_exists": if_not_exists
-        }
+        yield self._created_by("pgcombine.create_queue", _OPTIONS, if_not_exists=if_not_exists)
+        yield from self._declare()
+
+    @_in_transaction(latest=True)
+    def create_tier(self, source: str, *, existing: bool = True, if_not_exists: bool = False) -> Steps[None]:
+        """Create the queue as a tier that the queue ``source`` feeds, and declare its observers.
+
+        ``key`` has expressions over the key columns of the source (``["date_trunc('day', hour) as day", "page"]``);
+        ``pgcombine.create_tier`` describes them. Value columns and ``delete_when`` are those of the source, and a tier
+        has no ``max_backlog``. With ``existing`` the values that the source has now are enqueued. With
+        ``if_not_exists`` the same tier of the source may exist already. Raises ConfigError if one of these three is
+        given, and otherwise as :meth:`create`.
+        """
+        given = [name for name in _OF_SOURCE if getattr(self, name)]
+        if given:
+            raise ConfigError(f'queue "{self.name}" can\'t be a tier with {given[0]}: {_OF_SOURCE[given[0]]}')
+        options = [name for name in _OPTIONS if name not in _OF_SOURCE]
+        yield self._created_by(
+            "pgcombine.create_tier", options, source=source, existing=existing, if_not_exists=if_not_exists
+        )
+        yield from self._declare()
+
+    def _created_by(self, function: str, options: Iterable[str], **arguments: object) -> Statement:
+        given = {name: option for name in options if (option := getattr(self, name)) is not None} | arguments
         named = ", ".join(f"{name} => %s" for name in given)
-        yield Statement(f"select pgcombine.create_queue(%s, {named})", (self.name, *given.values()))
+        return Statement(f"select {function}(%s, {named})", (self.name, *given.values()))
+
+    def _declare(self) -> Steps[None]:
         found = yield Statement("select observer from pgcombine.observer where queue = %s", (self.name,))
         declared = {name for (name,) in found}
         for name in (name for name in self.observers if name not in declared):

@@ -10,6 +10,13 @@ insert into pgcombine.hook (event, query) values
                    pgcombine_internal.attached_function(a.id), a.id)
         from pgcombine.attachment a left join pg_class c on c.oid = a.source
         where a.queue = $1 order by a.id$$),
+    ('close', $$ -- see create_tier
+        select null, null, format('select pgcombine.drop_observer(%L, %L)', o.queue, o.observer)
+        from pgcombine.observer o where o.observer = 'tier ' || $1
+        union all
+        select format('queue "%s" feeds the tier "%s"', o.queue, substr(o.observer, 6)),
+               'drop the tier first, or pass force => true', 'select'
+        from pgcombine.observer o where o.queue = $1 and starts_with(o.observer, 'tier ')$$),
     ('regenerate', 'select pgcombine_internal.regenerate_attached($1)'),
     -- regenerate has warned
     ('generated', 'select pgcombine_internal.attached_function(a.id) from pgcombine.attachment a'),

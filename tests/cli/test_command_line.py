@@ -114,7 +114,12 @@ def test_commands_print_json_from_create_to_drop(cli: Cli, conn: psycopg.Connect
     assert cli.json("get", "wc", "a", "absent", "b") == [{"word": "a", "n": 3}, {"word": "b", "n": 5}] or (
         sorted(row["word"] for row in cli.json("get", "wc", "a", "absent", "b")) == ["a", "b"]
     )
+    tier = ("queue", "create-tier", "first", "--source", "wc", "--key", "left(word, 1) as first", "--no-existing")
+    for _ in range(2):
+        assert cli.json(*tier, "--if-not-exists") == {"queue": "first", "state": "created"}
     assert cli.json("drain", "wc")["updates"] == 3
+    assert cli.json("drain", "first")["updates"] == 3
+    assert cli.json("queue", "drop", "first", "--yes")["state"] == "dropped"
     assert cli.json("top", "wc", "--by", "n", "-n", 2) == [{"word": "b", "n": 5}, {"word": "c", "n": 4}]
     assert cli.json("top", "wc", "--limit", 1) == [{"word": "b", "n": 5}]
     assert sorted(row["n"] for row in cli.json("values", "wc")) == [3, 4, 5]

@@ -12,7 +12,13 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 
-from pgcombine.errors import BacklogFullError, InvalidDefinitionError
+from pgcombine.errors import (
+    BacklogFullError,
+    ConfigError,
+    InvalidDefinitionError,
+    QueueExistsError,
+    QueueNotFoundError,
+)
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -236,3 +242,24 @@ def test_command_sets_all_options(conn: psycopg.Connection, dsn: str) -> None:
     assert shown["expire_when"] == "(w <= 'a'::text)"
     assert [shown[name] for name in ("expire_silently", "expire_every")] == [True, "00:01:00"]
     assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"
+
+
+def test_a_tier_takes_values_and_deletion_from_its_source(conn: psycopg.Connection, dsn: str) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0")
+    wc.create(conn)
+    wc.enqueue(conn, [("aa", 1), ("ab", 2)])
+    drain(dsn, wc)
+    first = CombineQueue("first", key=["left(word, 1) as first"], buckets=2, expire_when="n > 100")
+    for _ in range(2):
+        first.create_tier(conn, "wc", if_not_exists=True)
+    wc.enqueue(conn, [("aa", 4), ("b", 1), ("c", 200)])
+    drain(dsn, wc)
+    drain(dsn, first)
+    assert dict(first.values(conn)) == {"a": 7, "b": 1}
+    with pytest.raises(QueueExistsError, match='queue "first" exists'):
+        first.create_tier(conn, "wc")
+    with pytest.raises(QueueNotFoundError):
+        CombineQueue("second", key=["left(word, 1) as first"]).create_tier(conn, "nowhere")
+    for option in ({"value": ["n bigint sum"]}, {"delete_when": "n = 0"}, {"max_backlog": 7}):
+        with pytest.raises(ConfigError, match=f'queue "second" can\'t be a tier with {next(iter(option))}'):
+            CombineQueue("second", key=["left(word, 1) as first"], **option).create_tier(conn, "wc")
