@@ -51,15 +51,24 @@ def enqueue(
     name: QueueName,
     file: File,
     form: Form = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Name of the input: enqueued before under it, it counts no more.")
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Enqueue the updates of a file in one transaction.
 
-    Example: pgcombine enqueue wc updates.csv
+    Example: pgcombine enqueue wc updates.csv --token updates.csv
     """
-    count = _load(name, file, form, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
+
+    def load(queue: CombineQueue, connection: Connection, rows: Iterable[dict[str, Any]]) -> int:
+        return run(connection, content.enqueue(queue.name, rows, token), queue=queue.name)
+
+    count = _load(name, file, form, dsn, "enqueue", load)
     line = f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}"
+    if token and not count:
+        line = f'nothing enqueued: queue "{name}" has the token "{token}", or {_called(file)} has no updates'
     report({"queue": name, "updates": count}, line, as_json)
 
 

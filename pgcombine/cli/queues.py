@@ -77,6 +77,10 @@ def create(
         float | None,
         typer.Option("--expire-every", callback=seconds, help="Seconds between two searches for expired keys (600)."),
     ] = None,
+    token_retention: Annotated[
+        float | None,
+        typer.Option("--token-retention", callback=seconds, help="Seconds for which tokens are kept (14 days)."),
+    ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept a queue that exists with the same definition.")
     ] = False,
@@ -103,6 +107,7 @@ def create(
             expire_when=expire_when,
             expire_silently=expire_silently,
             expire_every=None if expire_every is None else timedelta(seconds=expire_every),
+            token_retention=None if token_retention is None else timedelta(seconds=token_retention),
         ).create(connection, if_not_exists=if_not_exists)
     report_state("queue", name, "created", as_json)
 

@@ -31,7 +31,7 @@ from pgcombine.queue.wait import wait
 
 _OPTIONS = (
     *("key", "value", "delete_when", "buckets", "notify", "pass_limit", "quarantine_after", "buckets_per_partition"),
-    *("tablespaces", "max_backlog", "expire_when", "expire_silently", "expire_every"),
+    *("tablespaces", "max_backlog", "expire_when", "expire_silently", "expire_every", "token_retention"),
 )
 
 _OF_SOURCE = {
@@ -69,6 +69,7 @@ class CombineQueue:
         expire_when: str | None = None,
         expire_silently: bool = False,
         expire_every: timedelta | None = None,
+        token_retention: timedelta | None = None,
     ) -> None:
         self.name = name
         self.key = [key] if isinstance(key, str) else list(key)
@@ -82,6 +83,7 @@ class CombineQueue:
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
         self.expire_when, self.expire_silently, self.expire_every = expire_when, expire_silently, expire_every
+        self.token_retention = token_retention
         self.observers: dict[str, Observer | OfArrivals] = {}
 
     def __repr__(self) -> str:
@@ -189,15 +191,24 @@ class CombineQueue:
         yield Statement("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
     @_in_transaction()
-    def enqueue(self, rows: Iterable[Row]) -> Steps[int]:
+    def enqueue(self, rows: Iterable[Row], *, token: str | None = None) -> Steps[int]:
         """Append updates by COPY in the connection's transaction. Returns the number of updates.
 
         A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
         mapping lacks takes its default. SQLAlchemy with another driver than psycopg enqueues JSON by
-        ``pgcombine.enqueue``. Raises InvalidUpdateError for a row that doesn't fit the queue's columns, and
-        QueueNotFoundError.
+        ``pgcombine.enqueue``.
+
+        A ``token`` names the input, as in ``pgcombine.enqueue_once``: the id of an event or of a message. If a call
+        with the same token was committed before, this call appends nothing and returns 0. With a token the call reads
+        all rows before it appends the first one.
+
+        Raises InvalidUpdateError for a row that doesn't fit the queue's columns, or a token that is empty or too long,
+        and QueueNotFoundError.
         """
-        return (yield from content.enqueue(self.name, rows))
+        if token is not None:
+            # An error in a row must come before the token: the caller's transaction could go on, and commit the token.
+            rows = yield from content.checked(self.name, rows)
+        return (yield from content.enqueue(self.name, rows, token))
 
     @_in_transaction()
     def get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:

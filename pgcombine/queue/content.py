@@ -82,9 +82,23 @@ def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
     return (int(told[1]), told[2] or "") if told else (None, context)
 
 
-def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
-    """Append updates. Returns the number of updates."""
+def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
+    """Read all rows, and raise an error if one has other columns than the queue."""
     columns = [name for name, *_ in (yield from roles(queue))]
+    found = list(rows)
+    for _, group in groups(found, columns, queue):
+        for _ in group:
+            pass
+    return found
+
+
+def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[int]:
+    """Append updates, unless the queue has the token. Returns the number of updates."""
+    columns = [name for name, *_ in (yield from roles(queue))]
+    if token is not None:
+        ((new,),) = yield Statement("select pgcombine_internal.take_token(%s, %s)", (queue, token))
+        if not new:
+            return 0
     count = 0
     for names, group in groups(rows, columns, queue):
         counted = Counted(group)

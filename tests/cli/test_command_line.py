@@ -258,6 +258,20 @@ def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, 
     assert len(rows(conn, "wc_values")) == 2
 
 
+def test_file_with_a_token_counts_once(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn, delete_when=None)
+    file = tmp_path / "updates.jsonl"
+    bad = tmp_path / "bad.jsonl"
+    file.write_text(FILES["updates.jsonl"], encoding="utf-8")
+    bad.write_text('{"word": "a"}\n{"word": "b", "m": 1}\n')
+    assert cli("enqueue", "wc", bad, "--token", "day 1").status == 1
+    assert cli("enqueue", "wc", file, "--token", "day 1").out == "enqueued: 3 updates\n"
+    assert cli.json("enqueue", "wc", file, "--token", "day 1") == {"queue": "wc", "updates": 0}
+    assert 'queue "wc" has the token "day 1"' in cli("enqueue", "wc", file, "--token", "day 1").out
+    assert cli.json("enqueue", "wc", file, "--token", "day 2") == {"queue": "wc", "updates": 3}
+    assert current(conn)["fluo"] == 10
+
+
 def test_files_with_a_byte_order_mark_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     for name, content in FILES.items():

@@ -126,6 +126,7 @@ OPTIONS: dict[str, Any] = {
     "expire_when": "n <= 0",
     "expire_silently": True,
     "expire_every": timedelta(hours=1),
+    "token_retention": timedelta(days=3),
 }
 
 
@@ -139,7 +140,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.create_queue('sql', array['w text'], array['n int sum'])")
     chosen = (
         "buckets, notify, pass_limit, quarantine_after, partitions, tablespaces, max_backlog, "
-        "expire_when, expire_silently, expire_every"
+        "expire_when, expire_silently, expire_every, token_retention"
     )
     made = {
         name: row
@@ -147,7 +148,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
     }
     assert made["wc"] == [
         *("(n = 0)", 6, False, 777, 9, 2, ["pg_default"], 1000),
-        *("(n <= 0)", True, timedelta(hours=1)),
+        *("(n <= 0)", True, timedelta(hours=1), timedelta(days=3)),
     ]
     assert made["python"] == made["sql"]
     with pytest.raises(InvalidDefinitionError, match="invalid pass limit: 0"):
