@@ -217,7 +217,10 @@ def environment() -> dict[str, str]:
 
 
 def failure(log: str) -> str | None:
-    """Return the first line of a log that says why PostgreSQL failed, without its time, or None if no line does."""
+    """Return the first line of the highest severity in a log of PostgreSQL: why it failed. None: there is no such line.
+
+    The text before the severity is cut off.
+    """
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
         for line in log.splitlines():
             if mark in line:

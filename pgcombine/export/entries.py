@@ -1,10 +1,10 @@
 """Entries of export queues, and the interface of an exporter.
 
-An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order of the commits.
-Entries are delivered at least once. If a process dies after a delivery and before the commit, the same entries are
-delivered again, possibly together with others. Within a batch, a key's entries follow one another in ascending order. A
-receiver that stores the highest sequence number of each key, and ignores entries up to that number, applies every entry
-effectively once.
+An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order in which the changes
+commit. Entries are delivered at least once: if a process dies after a delivery and before it has committed the record
+of that delivery, the same entries are delivered again, possibly together with others. ``Exporter.deliver`` gets a key's
+entries in ascending order. A receiver that stores the highest sequence number of each key, and ignores entries up to
+that number, applies every entry effectively once.
 """
 
 from __future__ import annotations

@@ -77,7 +77,10 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 
 
 def address(dsn: str) -> str:
-    """Return the parts of a caller's connection string that are registered at other servers, without a password."""
+    """Return the address of a server in the form that other servers register.
+
+    It has the host, port, database, user and service of ``dsn``, but no password.
+    """
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
     if "host" not in kept and "hostaddr" in parts:

@@ -149,7 +149,7 @@ class Dispatcher:
 
     @property
     def updates(self) -> int:
-        """The number of updates that passes since the last dispatch took."""
+        """The number of updates taken by passes since the last dispatch."""
         return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
