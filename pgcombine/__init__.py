@@ -23,9 +23,9 @@ else:
             value = [*sorted(name for name in names if not name.startswith("_")), "__version__"]
         elif not util.find_spec(f"pgcombine.{name}") and name in __getattr__("__all__"):
             value = getattr(import_module("pgcombine.facade"), name)
-        else:  # also for a module of the package: the import system asks before it imports one
+        else:  # The import system asks for a submodule here, too, before it imports the submodule.
             raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
-        globals()[name] = value  # the next look-up finds the name without this function
+        globals()[name] = value  # so that the next look-up doesn't call this function
         return value
 
     def __dir__():

@@ -51,7 +51,10 @@ def given_dsn(dsn: str | None = None) -> str | None:
 
 
 def _refuse_misspelt() -> None:
-    """Names that resemble none are left alone: Kubernetes makes such variables for a service named pgcombine."""
+    """Raise ConfigError for a variable whose name resembles one of VARIABLES, but differs from all of them.
+
+    Other names with the prefix are allowed: Kubernetes sets such variables for a service named pgcombine.
+    """
     for name in os.environ:
         prefix, _, rest = name.upper().partition("PGCOMBINE_")
         if prefix or name in VARIABLES:
@@ -85,13 +88,13 @@ def libpq_dsn(dsn: str) -> str:
     Raises ConfigError if ``dsn`` isn't a libpq connection string, or if SQLAlchemy has hidden the password in it.
     """
     chosen, is_url = _SQLALCHEMY.subn(r"\1://", dsn)
-    if is_url:  # SQLAlchemy writes a space in names as a space, and as + after the ?
+    if is_url:  # SQLAlchemy doesn't encode a space before the question mark, and writes + for it after the mark
         names, mark, options = chosen.partition("?")
         chosen = names.replace(" ", "%20") + mark + options.replace("+", "%20")
     try:
         parts = conninfo_to_dict(chosen)
     except (psycopg.ProgrammingError, UnicodeError) as error:
-        raise _unreadable(_QUOTED.sub("…", str(error).strip())) from None  # its message quotes the DSN
+        raise _unreadable(_QUOTED.sub("…", str(error).strip())) from None  # the error's message quotes the DSN
     if _misread(chosen, parts):
         raise _unreadable("check the password: write %40 for @, %3A for : and %2F for / in it")
     if parts.get("password") == "***":

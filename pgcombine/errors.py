@@ -5,11 +5,11 @@ can act on the base classes alone:
 
 ==================== ===============================================================================================
 ConfigError          The programmer or the operator must change something: an argument, a setting, a right, the schema.
-OperationalError     The server is away or not ready, a lock or a time-out: the same call may succeed later.
+OperationalError     The server is away or not ready, a lock isn't free, or the time is up: try again later.
 QueueError           The definition or the use of a queue is wrong.
 PassError            A combiner or an observer failed.
-ExportError          The definition, the use or the destination of an export.
-ReplicationError     The servers that hold the same queue.
+ExportError          The definition, the use or the destination of an export is wrong.
+ReplicationError     Something is wrong with one of the servers that hold the same queue, or between them.
 ==================== ===============================================================================================
 
 Some classes have two bases: ``except OperationalError`` also catches a destination that is down.
@@ -23,7 +23,7 @@ from uuid import UUID
 
 
 def pip_install(extra: str) -> str:
-    """Return the command that installs an extra. It works wherever pgcombine came from, also from a checkout."""
+    """Return the command that installs an extra. The command also works if pgcombine was installed from a checkout."""
     return f"pip install 'pgcombine[{extra}]'"
 
 
@@ -81,7 +81,7 @@ class TooManyLocksError(ConfigError):
 
 
 class OperationalError(PgCombineError):
-    """The server is away or not ready, or a lock or the time was missing. The same call may succeed later."""
+    """The server is away or not ready, a lock isn't free, or the time is up. The same call may succeed later."""
 
 
 class ConnectError(OperationalError):
@@ -146,8 +146,7 @@ class NotQuarantinedError(QueueError):
 class LoadError(QueueError):
     """A load from Spark can't be completed.
 
-    None of its rows was applied, so run it again with the same run id. Only with ``mode=token`` the queue may have
-    some.
+    No row of the load was applied, except perhaps with ``mode=token``. Run the load again with the same run id.
     """
 
 
@@ -162,7 +161,7 @@ class ObserversMissingError(PassError):
 
 
 class ExportError(PgCombineError):
-    """The definition, the use or the destination of an export."""
+    """The definition, the use or the destination of an export is wrong."""
 
 
 class ExportNotFoundError(ExportError):
@@ -233,7 +232,7 @@ class TokenConflictError(ReplicationError):
 
 
 class TokenExpiredError(ReplicationError):
-    """The token is too old to know whether it was used, or its time is in the future."""
+    """The token is so old that a server may have forgotten it, or the token's time is in the future."""
 
 
 class WrongServerError(ReplicationError):
@@ -304,7 +303,7 @@ def from_sqlstate(
 ) -> PgCombineError | None:
     """Do the same as :func:`translate` for the parts of an error of any driver."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
-    # a right of pgcombine, not one of a table
+    # The hint shows that the role lacks a right of pgcombine. Otherwise a table's privilege is missing.
     if sqlstate == "42501" and hint and "pgcombine.grant_right(" in hint:
         kind = NotGrantedError
     return None if kind is None else kind(message, queue=queue, bucket=bucket, sqlstate=sqlstate, hint=hint)
@@ -318,7 +317,7 @@ def first_line(error: BaseException) -> str:
 
 @contextmanager
 def operational() -> Iterator[None]:
-    """Raise OperationalError in place of the driver's, in a call that has opened its connections itself."""
+    """Raise pgcombine's OperationalError in place of the driver's. It is for calls that open their own connections."""
     try:
         yield
     except psycopg.OperationalError as error:

@@ -1,4 +1,7 @@
-"""The public names: the one list of them. A type checker sees it, and ``pgcombine`` imports it at the first use."""
+"""The list of the public names.
+
+Type checkers read this module. The package ``pgcombine`` imports it when a program first uses a public name.
+"""
 
 from pgcombine.errors import PgCombineError as PgCombineError
 from pgcombine.export.entries import Entry as Entry

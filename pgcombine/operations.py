@@ -1,13 +1,15 @@
 """Combine queues in your Alembic migrations, and filters that keep autogenerate away from pgcombine's tables.
 
-Import the module in the migrations' ``env.py``. Then ``op`` has two more operations::
+Import the module in the migrations' ``env.py``. Then ``op`` has three more operations::
 
     import pgcombine.operations
 
     def upgrade() -> None:
         op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
+        op.create_tier("letters", source="wc", key=["left(word, 1) as letter"])
 
     def downgrade() -> None:
+        op.drop_combine_queue("letters", force=True)
         op.drop_combine_queue("wc", force=True)
 
 They run in the migration's transaction. Offline (``alembic upgrade --sql``) they print the calls. The database must
@@ -18,17 +20,17 @@ Autogenerate drops tables that the models don't have. These two functions keep p
 
     context.configure(
         ...,
-        include_name=pgcombine.operations.include_name,      # with include_schemas=True: don't even look
+        include_name=pgcombine.operations.include_name,      # needed with include_schemas=True
         include_object=pgcombine.operations.include_object,
     )
 
-If you have such functions of your own, call these from them.
+If you already use your own functions there, call pgcombine's functions in them.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -40,11 +42,10 @@ from pgcombine.database.steps import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 
-SCHEMAS = frozenset(
-    {"pgcombine", "pgcombine_internal", "phrasecount"}
-)  # the last: where the example application was run
+SCHEMAS = frozenset({"pgcombine", "pgcombine_internal", "phrasecount"})  # phrasecount is the example application's
 
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
+_TIER_OPTIONS = (_OPTIONS - {"value", "delete_when", "max_backlog"}) | {"source", "existing"}
 
 Option = str | int | bool | timedelta | None | Sequence[str]
 
@@ -88,9 +89,41 @@ class CreateCombineQueue(MigrateOperation):
     @property
     def call(self) -> str:
         """The SQL statement of this operation."""
-        arguments = {"key": self.key, "value": self.value, **self.options}
-        named = [f"{_name(name)} => {_literal(value)}" for name, value in arguments.items() if value is not None]
-        return f"select {self.function}({', '.join([_literal(self.queue), *named])})"
+        return _call(self.function, self.queue, {"key": self.key, "value": self.value, **self.options}, _OPTIONS)
+
+
+@Operations.register_operation("create_tier")
+class CreateTier(MigrateOperation):
+    """``op.create_tier(queue, source=…, key=[…], buckets=…)``."""
+
+    def __init__(self, queue: str, source: str, key: Sequence[str], options: dict[str, Option]) -> None:
+        self.queue = queue
+        self.source = source
+        self.key = list(key)
+        self.options = options
+
+    @classmethod
+    def create_tier(
+        cls, operations: Operations, queue: str, *, source: str, key: Sequence[str], **options: Option
+    ) -> None:
+        """Create a queue that another queue feeds, as ``pgcombine.create_tier`` does.
+
+        ``key`` has expressions over the key columns of ``source`` (``["date_trunc('day', hour) as day"]``). ``options``
+        are further options of that function. Raises as ``op.create_combine_queue`` does, and QueueNotFoundError.
+        """
+        operations.invoke(cls(queue, source, key, options))
+
+    def reverse(self) -> DropCombineQueue:
+        """Return the operation that undoes this one. It drops pending updates, too."""
+        return DropCombineQueue(self.queue, force=True)
+
+    function = "pgcombine.create_tier"
+
+    @property
+    def call(self) -> str:
+        """The SQL statement of this operation."""
+        arguments = {"source": self.source, "key": self.key, **self.options}
+        return _call(self.function, self.queue, arguments, _TIER_OPTIONS)
 
 
 @Operations.register_operation("drop_combine_queue")
@@ -119,9 +152,10 @@ class DropCombineQueue(MigrateOperation):
 
 
 @Operations.implementation_for(CreateCombineQueue)
+@Operations.implementation_for(CreateTier)
 @Operations.implementation_for(DropCombineQueue)
-def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueue) -> None:
-    """Run or print the call as it is. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
+def _run(operations: Operations, operation: CreateCombineQueue | CreateTier | DropCombineQueue) -> None:
+    """Run the call, or print it offline. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
     context = operations.get_context()
     if context.as_sql:
         context.impl.static_output(operation.call + context.impl.command_terminator)
@@ -150,16 +184,18 @@ def include_name(name: str | None, type_: str, parent_names: Any) -> bool:
 def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
     """For ``context.configure(include_object=…)``. Returns False for pgcombine's tables and for their parts.
 
-    That includes tables of pgcombine that your models map for reading.
+    The result is also False for tables of pgcombine that your models map for reading.
     """
     table = object_ if type_ == "table" else getattr(object_, "table", None)
     return getattr(table, "schema", None) not in SCHEMAS
 
 
-def _name(option: str) -> str:
-    if option not in _OPTIONS:
-        raise ConfigError(f"{option!r} is no option of a queue; its options: {', '.join(sorted(_OPTIONS))}")
-    return option
+def _call(function: str, queue: str, arguments: Mapping[str, Option], known: frozenset[str]) -> str:
+    for option in arguments:
+        if option not in known:
+            raise ConfigError(f"{option!r} is no option of {function}; its options: {', '.join(sorted(known))}")
+    named = [f"{name} => {_literal(value)}" for name, value in arguments.items() if value is not None]
+    return f"select {function}({', '.join([_literal(queue), *named])})"
 
 
 def _literal(value: Option) -> str:

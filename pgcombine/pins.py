@@ -1,6 +1,7 @@
-"""The versions of what pgcombine names and doesn't install by pip: a jar, and container images.
+"""The versions of a jar and of container images.
 
-``pyproject.toml`` has the Python packages. What else names one of these is compared by ``tests/test_pins.py``.
+``pyproject.toml`` has the versions of Python packages. Other files repeat some of the versions here, and
+``tests/test_pins.py`` checks that they are equal.
 """
 
 JDBC_DRIVER = "42.7.13"  # org.postgresql:postgresql

@@ -4,7 +4,7 @@ An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functio
 and regenerates each queue's objects. It executes the statements that :mod:`pgcombine.database.script` also writes to a
 file. It is one transaction under a lock: it happens wholly or not at all, also when several programs start it at once.
 It tries for a minute, or for ``lock_timeout``, to get the locks, and then raises SchemaError with the sessions that
-hold them. Between two tries it holds none, so that writers go on. :func:`check` refuses a schema that isn't this
+hold them. Between two tries it holds no locks, so that writers go on. :func:`check` refuses a schema that isn't this
 program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says which command to
 run.
 """
@@ -32,13 +32,13 @@ from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect, one, warning
 from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError, translated
 
-# Alembic takes a third of a second to import, so the functions that need it import it
+# To import Alembic takes a third of a second, so only the functions that need it import it.
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
 WATCH_SECONDS = 5.0  # between a daemon's checks of the schema
-_PAUSE_SECONDS = 1.0  # between two tries
+_PAUSE_SECONDS = 1.0  # between two tries to get the locks
 
 
 def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
@@ -68,7 +68,7 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
 
 
 def upgrade_sql(start: str | None = None) -> str:
-    """Return the upgrade as one SQL file for psql, from revision ``start``, or for a new database if it is None.
+    """Return the upgrade as one SQL file for psql, from revision ``start``, or for a new database if ``start`` is None.
 
     No connection is made. Raises SchemaError if there is no such revision.
     """
@@ -103,7 +103,7 @@ def check_connection(connection: Connection) -> str:
 
 
 class VersionWatch:
-    """Ends a daemon when another program has upgraded the schema. Its threads may share it."""
+    """Checks the schema at intervals, to end a daemon after an upgrade by another program. Threads may share it."""
 
     def __init__(self, every: float = WATCH_SECONDS) -> None:
         self._every = every
@@ -130,8 +130,8 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
         raise SchemaError(f"there is no revision '{revision}' to go back to")
 
     def run(connection: Connection) -> str:
-        # Only the tables are checked, since an older schema can be left, too. Only a newer program knows how to leave a
-        # newer schema.
+        # Only the revision is checked: this program can downgrade an older schema, too, whose functions differ. A newer
+        # schema is refused, since only a newer program has its revisions.
         current = _current(connection)
         if current is None:
             raise SchemaMissingError("there is no pgcombine schema to downgrade")
@@ -160,7 +160,7 @@ def head() -> str:
 def _in_one_transaction(
     dsn: str, run: Callable[[Connection], str], *, create: bool, warn: Callable[[str], None] | None = None
 ) -> str:
-    """Return what ``run`` returns in a transaction that has the locks. It is tried again while one isn't free."""
+    """Call ``run`` in a transaction that has the locks, and return its result. Tries again while a lock isn't free."""
     told: list[str | None] = []
     began = time.monotonic()
     while True:
@@ -203,11 +203,11 @@ def _lock(connection: Connection, create: bool) -> None:
 
 
 def _refuse_foreign(connection: Connection) -> None:
-    """Refuse a schema that isn't owned by the current role, or in which an object isn't.
+    """Raise SchemaError if the schema, or an object in it, isn't owned by the current role or a superuser.
 
-    The owner of a schema can replace everything in it by code that others then run. So a member of the owning role is
-    refused, too: the member doesn't have to trust the other members. A superuser's objects are accepted, since a
-    superuser can do all this anyway.
+    The owner of an object can replace the object by code that its users then run. If the current role is only a member
+    of the owning role, it would have to trust all other members, so this is refused, too. Objects of superusers are
+    accepted, since superusers can do everything anyway.
     """
     foreign = connection.execute(sqlfiles.query("foreign_objects").encode()).fetchone()
     if foreign is not None:
@@ -244,7 +244,7 @@ def _refuse_newer(revision: str, database: str) -> None:
 
 def _refuse_pending(connection: Connection) -> None:
     queues = [queue for (queue,) in connection.execute(sqlfiles.query("queues"))]
-    # a downgrade leaves no functions to the older version, whose upgrade makes its own
+    # A downgrade drops all functions. The older version creates its functions when it upgrades.
     if queues and one(connection, "select to_regproc('pgcombine.backlog')") == (None,):
         raise QueueNotEmptyError(
             f'queue "{queues[0]}" may have pending updates, and the schema has no function that counts them: '

@@ -15,8 +15,9 @@ there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue
 
 The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. Its role must be allowed to create databases.
 Without both, an embedded server runs for the test session (the extra ``embedded``). Each database is a copy of a
-template that is migrated once, which takes some ten milliseconds. It is dropped at the end of its test, with the
-sessions that are still connected. Without a server the fixtures raise :class:`~pgcombine.errors.ConfigError`.
+template, which gets pgcombine's schema once. A copy takes some ten milliseconds. At the end of its test a database is
+dropped, and sessions that are still connected end. Without a server the fixtures raise
+:class:`~pgcombine.errors.ConfigError`.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Databases:
             self._drop(name)
 
     def _new_name(self, kind: str) -> str:
-        # the process id keeps apart the names of runs that share a server
+        # The process id is in the name because several test runs may share a server.
         return f"pgcombine_{kind}_{os.getpid()}_{next(self._numbers)}"
 
     def _dsn_of(self, name: str) -> str:

@@ -73,6 +73,7 @@ create table pgcombine.queue (
     quarantine_after integer not null default 5 check (quarantine_after > 0),
     max_backlog      bigint check (max_backlog > 0),
     computed         jsonb,
+    token_retention  interval not null default '14 days' check (token_retention > '0'),
     pass             jsonb not null default '{}',
     statements       text[] not null default '{}',
     created_at       timestamptz not null default now(),
@@ -273,6 +274,22 @@ create table pgcombine.sample (
 comment on table pgcombine.sample is
     'Stored figures of queues: estimates of pending updates, and sizes of tables. Finding them is slow.';
 comment on column pgcombine.sample.seconds is 'How many seconds it took to find these figures.';
+
+-- no foreign key to queue: its check would lock the queue's row in each call of enqueue_once
+create table pgcombine.token (
+    queue   text not null,
+    role    text not null default current_user,
+    token   text collate "C" not null,
+    updates bigint,
+    at      timestamptz not null default now(),
+    primary key (queue, role, token)
+);
+create index token_at on pgcombine.token (queue, at) where role = '';
+alter table pgcombine.token enable row level security;
+comment on table pgcombine.token is 'Input that a queue has, by name: the same token again changes nothing.';
+comment on column pgcombine.token.role is
+    'The role whose token it is: other roles may use the same one. Empty: all roles share the queue''s tokens.';
+comment on column pgcombine.token.updates is 'How many updates came with it; null: not counted.';
 
 create table pgcombine.granted_right (
     "right" text not null,
@@ -584,21 +601,14 @@ comment on table pgcombine.handoff_refused is
 
 -- Spark ---------------------------------------------------------------------------------------------------------------
 
-create table pgcombine.spark_run (
-    queue   text not null references pgcombine.queue on delete cascade,
-    run_id  text not null,
-    updates bigint not null,
-    at      timestamptz not null default now(),
-    stream  text generated always as (substring(run_id from '^stream:(.+):[0-9]{1,18}$')) stored,
-    batch   bigint generated always as (substring(run_id from '^stream:.+:([0-9]{1,18})$')::bigint) stored,
-    role    text not null default current_user,
-    primary key (queue, role, run_id)
-);
-create index spark_run_stream on pgcombine.spark_run (queue, role, stream, batch) where stream is not null;
-alter table pgcombine.spark_run enable row level security;
-comment on table pgcombine.spark_run is
-    'Runs whose updates are in the queue. A run with the same id and role changes nothing. A stream''s batch is a run.';
-comment on column pgcombine.spark_run.role is 'The role that ran it. Other roles may use the same id.';
+-- The id of a run is a token of the role that makes the load. The batches of a stream are runs.
+alter table pgcombine.token
+    add stream text generated always as (
+        case when role <> '' then substring(token from '^stream:(.+):[0-9]{1,18}$') end) stored,
+    add batch bigint generated always as (
+        case when role <> '' then substring(token from '^stream:.+:([0-9]{1,18})$')::bigint end) stored;
+create index token_stream on pgcombine.token (queue, role, stream, batch) where stream is not null;
+create index token_run_at on pgcombine.token (at) where role <> '';
 
 create table pgcombine.spark_load (
     load       uuid primary key,
@@ -753,6 +763,7 @@ begin
         ('{queue}', '{notify}', 'Whether enqueues wake workers by NOTIFY.'),
         ('{queue}', '{paused}', 'Whether no pass runs over the queue.'),
         ('{queue}', '{max_backlog}', 'About how many updates may be pending before enqueues fail; null: no limit.'),
+        ('{queue}', '{token_retention}', 'How long tokens of enqueue_once are kept.'),
         ('{queue}', '{pass}', 'Parts of the statement of a pass.'),
         ('{queue_column}', '{position}', 'Place of the column, from 0.'),
         ('{queue_column}', '{role}', 'key or value.'),
@@ -778,15 +789,16 @@ begin
         ('{spark_limit}', '{role}', 'Name of the role; empty: all others.'),
         ('{spark_limit}', '{loads}', 'Largest number of unfinished loads.'),
         ('{spark_load}', '{number}', 'Number of its stage.'),
-        ('{spark_load,spark_run}', '{run_id}', 'Name of the run.'),
+        ('{spark_load}', '{run_id}', 'Name of the run.'),
         ('{spark_load}', '{kind}', 'stage: updates. values: initial values.'),
         ('{spark_load}', '{started_at}', 'When the load began.'),
         ('{spark_load}', '{expected}', 'Number of rows that the attempts wrote.'),
-        ('{spark_run}', '{at}', 'When the run''s transaction began.'),
-        ('{spark_run}', '{stream}', 'Name of the stream; null: no stream.'),
-        ('{spark_run}', '{batch}', 'Number of the batch in the stream.'),
         ('{tick}', '{at}', 'Time of the snapshot from which next_id is.'),
         ('{tick}', '{next_id}', 'The next transaction id at that time.'),
+        ('{token}', '{token}', 'The token.'),
+        ('{token}', '{at}', 'When its transaction began.'),
+        ('{token}', '{stream}', 'Name of the stream of Spark; null: no stream.'),
+        ('{token}', '{batch}', 'Number of the batch in the stream.'),
         (null, '{queue}', 'Name of the queue.'),
         (null, '{export}', 'Name of the export.'),
         (null, '{bucket}', 'Number of the bucket, from 0.'),

@@ -28,9 +28,9 @@ _INTO = {"bare": "copy bare from stdin", "keyed": "copy delivered from stdin"}
 
 
 def export(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """A worker delivers one entry for each key.
+    """Measure a worker that delivers one entry for each key.
 
-    The baselines COPY the same rows into a bare table and into the same table.
+    The baselines COPY the same rows into a table without an index, and into the table of the export.
     """
     rates: dict[str, list[float]] = {"export": [], "bare": [], "keyed": []}
     with throwaway_database(scratch.dsn) as target:

@@ -26,7 +26,7 @@ FIGURES: dict[str, Figure] = {
     "snapshot": freshness.held_snapshot,
     "scale": load.scale,
 }
-LONG = ("snapshot", "scale")  # measured only if they are named
+LONG = ("snapshot", "scale")  # these take long, so they are measured only if the user names them
 
 
 def run(

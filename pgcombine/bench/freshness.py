@@ -1,7 +1,7 @@
 """Figures of freshness: the time from the commit of an update to the commit of its value, as a client measures it.
 
-A probe enqueues separate keys, one update in each transaction. An observer notifies when the pass commits. Freshness
-is the time from the probe's commit to the notification.
+A probe enqueues one update for a new key in a separate transaction. An observer sends a notification with the key when
+the pass commits. Freshness is the time from the probe's commit to the notification.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pgcombine.database.connect import Connection, connect
 
 _GAP = 0.02  # seconds between probes, on average
 _UPDATES = 20  # updates in a transaction of the load
-_OFFERED = 800.0  # the highest rate of transactions a second in the figure of a held snapshot
+_OFFERED = 800.0  # the highest load of the figure snapshot, in transactions per second
 
 
 def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Freshness on an idle queue, and beside a load of half the peak."""
+    """Measure freshness on an idle queue, and under a load of half the peak."""
     idle, busy = [], []
     for _ in range(settings.rounds):
         scratch.fresh()
@@ -41,7 +41,7 @@ def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def held_snapshot(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Throughput, freshness and processor time with a repeatable-read snapshot held, and without."""
+    """Measure throughput, freshness and processor time while a repeatable-read snapshot is held, and without one."""
     seconds = settings.hold_seconds
     rates: dict[bool, list[float]] = {False: [], True: []}
     delays: dict[bool, list[list[float]]] = {False: [], True: []}
@@ -84,7 +84,7 @@ def _observe(scratch: Scratch) -> None:
 
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
-    """Send probes for ``seconds``, and two at least. Returns their freshness in milliseconds."""
+    """Send probes for ``seconds``, but at least two. Returns their freshness in milliseconds."""
     delays: list[float] = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:
@@ -102,7 +102,7 @@ def _probe(scratch: Scratch, seconds: float) -> list[float]:
 
 
 def _peak(scratch: Scratch, settings: Settings) -> float:
-    """Return the transactions a second under full load. The time until their updates are combined counts."""
+    """Return the transactions per second under full load. The measured time ends when all updates are combined."""
     before = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
     started = time.monotonic()
     pgbench.finish(_start(scratch, settings, None, settings.seconds))

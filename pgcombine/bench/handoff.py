@@ -3,7 +3,7 @@
 Each figure is a ratio of two values from one run:
 
 - the rate of writes at level ONE, and the rate of plain enqueues by COPY, each in a transaction;
-- the bytes of a write of 500 updates that a server keeps until all have it, and the bytes of its hint;
+- the bytes that a server keeps for a write of 500 updates until all servers have it, and the bytes of the write's hint;
 - the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
 - the rate at which hints are replayed, and the rate of one COPY of the same updates;
 - the 99th percentile of a write's time at ONE during the replay, and while all servers are up.
@@ -62,7 +62,7 @@ class Figure:
 def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
     """Measure all figures.
 
-    A round takes ``seconds``, a write has ``updates``, and ``replayed`` updates are replayed.
+    A measurement takes ``seconds``, a write has ``updates`` updates, and hints with ``replayed`` updates are replayed.
     """
     rows = [(f"w{i % 1000}", 1) for i in range(updates)]
     with _servers() as servers:
@@ -210,7 +210,7 @@ def _servers() -> Iterator[dict[str, EmbeddedServer]]:
 
 @contextmanager
 def _frozen(server: EmbeddedServer) -> Iterator[None]:
-    """Stop the server by SIGSTOP for the block."""
+    """Halt the server's processes by SIGSTOP during the block."""
     processes = list(left_over(server.home / "postgres" / "data"))
     for process in processes:
         os.kill(process.pid, signal.SIGSTOP)

@@ -16,11 +16,11 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates in a transaction
 _COPY_BUCKETS = 16
-_BULK_BUCKETS = {"": None, ", 1 bucket": 1}
+_BULK_BUCKETS = {"": None, ", 1 bucket": 1}  # by the end of a figure's name; None: the settings' number
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """COPY into the queue and then one worker's passes.
+    """Measure COPY into the queue, and then the passes of one worker.
 
     The baselines are COPY into a bare table and GROUP BY + MERGE.
     """
@@ -56,7 +56,7 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """One worker's passes over one update for each of many keys: first new keys, then the same keys again.
+    """Measure one worker's passes over one update for each of many keys: first new keys, then the same keys again.
 
     The baseline is GROUP BY + MERGE.
     """
@@ -87,7 +87,7 @@ def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Enqueueing alone, while no worker combines. The baseline is upserts in sorted key order."""
+    """Measure enqueues while no worker combines. The baseline is upserts in sorted key order."""
     for updates in UPDATES:
         upsert: list[float] = []
         queue: list[float] = []
@@ -100,7 +100,7 @@ def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """All transactions change one key, and then do 5 ms of other work, with 32 clients."""
+    """Measure 32 clients whose transactions all change one key, and then do 5 ms of other work."""
     many = replace(settings, clients=32)
     queue, upsert = [], []
     for _ in range(settings.rounds):
@@ -111,7 +111,7 @@ def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """The rate from the first enqueue to the correct totals, with a worker, and the write-ahead log written."""
+    """Measure the rate from the first enqueue to the correct totals, with a worker, and the bytes of log."""
     for updates in UPDATES:
         rates: dict[str, list[float]] = {name: [] for name in ("upsert", "queue")}
         logs: dict[str, list[float]] = {name: [] for name in rates}
@@ -131,7 +131,7 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Other solutions for hot rows: upserts in random key order, which deadlock, and a counter in 16 slots."""
+    """Measure other solutions for hot rows: upserts in random key order, which deadlock, and a counter in 16 slots."""
     for updates in UPDATES[1:]:
         rates: dict[str, list[float]] = {"sorted": [], "random": [], "slots": []}
         deadlocks = []
@@ -153,7 +153,7 @@ def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """The cost of an update, by COPY and combine together, at 1e5, 1e6 and 1e7 updates."""
+    """Measure the cost of an update, for COPY and combine together, at 1e5, 1e6 and 1e7 updates."""
     costs: dict[int, list[float]] = {}
     for count in (100_000, 1_000_000, 10_000_000):
         rows = scratch.rows(count)
@@ -168,13 +168,13 @@ def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int) -> tuple[float, float]:
-    """Return updates a second until the totals are right, with a worker, and bytes of log for each update."""
+    """Return the updates per second until the totals are right, and the bytes of write-ahead log for each update."""
     with scratch.worker():
         began, started = scratch.wal_position(), time.monotonic()
         done = _load(scratch, script, settings, updates)
         count = updates * done.transactions
         scratch.wait_combined(count)
-        # without the start of pgbench, which belongs to neither side
+        # adds the time beyond pgbench's planned duration: its start, and the last passes
         seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
         return count / seconds, (scratch.wal_position() - began) / count
 

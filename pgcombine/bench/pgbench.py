@@ -1,6 +1,6 @@
-"""Load from PostgreSQL's ``pgbench``. It is beside the embedded programs, on the PATH, or in Debian's directory.
+"""Makes load with PostgreSQL's ``pgbench``, from the embedded server's programs, the PATH, or Debian's directory.
 
-Without pgbench, ConfigError is raised. If it fails, PgCombineError is raised.
+Without pgbench, ConfigError is raised. If pgbench fails, PgCombineError is raised.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start pgbench with a script. :func:`finish` waits for it.
 
-    It runs for ``seconds``, or until each client has made ``transactions``. ``rate`` bounds the transactions per
-    second. A client that prepares a statement keeps the other clients of its thread waiting. ``log`` is the beginning
-    of the names of log files, which :func:`committed` reads.
+    pgbench runs for ``seconds``, or until each client has made ``transactions``. ``rate`` limits the transactions per
+    second. The clients share ``threads``; while a client prepares a statement, the other clients of its thread wait.
+    With ``may_fail``, failed transactions aren't repeated. ``log`` is the beginning of the names of log files, which
+    :func:`committed` reads.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
@@ -79,8 +80,8 @@ def start(
         command += ["--max-tries", "1"]
     if log is not None:
         command += ["-l", "--log-prefix", str(log)]
-    # A generic plan is made once, as for a statement with arrays of keys as parameters. Otherwise the server would plan
-    # the look-up of a run of keys each time.
+    # A generic plan is made once for each client. Otherwise the server would plan the look-up of keys in bench.zipf in
+    # each transaction, which an application that passes its keys as parameters doesn't need.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
     address = conninfo_to_dict(dsn)
     if password := address.pop("password", None):

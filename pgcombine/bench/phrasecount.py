@@ -29,8 +29,8 @@ _SAMPLE_SECONDS = 0.1
 class Measured:
     """The figures of one program.
 
-    ``seconds`` is without the start of Spark (``session_seconds``) and without the search table (``search_seconds``),
-    which the batch job doesn't have.
+    ``seconds`` doesn't include the start of Spark (``session_seconds``) and the delivery into the search table
+    (``search_seconds``), which the batch job doesn't have.
     """
 
     documents: int
@@ -128,7 +128,7 @@ def _resident(root: Any) -> int:
 
 
 def _main(root: str, sink: str, exclude: frozenset[str]) -> None:
-    """The measured program: phrasecount without its command line."""
+    """Run the measured program: phrasecount without its command line."""
     from dataclasses import asdict
 
     from pgcombine.phrasecount.report import Report

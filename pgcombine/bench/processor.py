@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class ServerTime:
     """Measures the processor seconds of all the server's processes during the block, also of those that end in it.
 
-    The first process of a server keeps the sum of those that ended. ``readable`` is False and ``seconds`` 0 if the
-    processes can't be read: the server runs elsewhere, or psutil isn't installed.
+    The server's first process keeps the sum of its children that have ended. ``readable`` is False and ``seconds`` 0 if
+    the processes can't be read: the server runs elsewhere, or psutil isn't installed.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -55,7 +55,7 @@ def family_seconds(process: Process) -> float:
             total += times.user + times.system
         after = process.cpu_times()
         if (after.children_user, after.children_system) == (before.children_user, before.children_system):
-            return float(total)  # otherwise a child ended meanwhile, and may be in neither sum
+            return float(total)  # otherwise a child ended meanwhile, and may be missing in the total
 
 
 def _first_process(connection: Connection) -> Process | None:

@@ -1,8 +1,9 @@
 """The throw-away database of a benchmark: keys, baseline tables, a queue, and workers on it.
 
-The schema ``bench`` has four tables. ``zipf(i, word)`` is a shuffled sample of keys, from which scripts take runs of
-``k``. ``total(word, n)`` is the table that upserts contend for. ``slot`` has the same, spread over slots. ``bare`` is a
-table without an index. The queue ``bench`` has key word and value n. A wrong total raises PgCombineError.
+The schema ``bench`` has four tables. ``zipf(i, word)`` is a random sample of keys, from which scripts take consecutive
+rows. ``total(word, n)`` is the table that upserts contend for. ``slot(word, slot, n)`` has a row for each key and slot.
+``bare(word, n)`` has no index. The queue ``bench`` has the key ``word`` and the value ``n``. A wrong total raises
+PgCombineError.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Scratch:
             "delete_when => 'n = 0', buckets => %s)",
             (QUEUE, buckets or self.settings.buckets),
         )
-        connection.execute("checkpoint")  # so that no baseline pays for dirty pages of another one
+        connection.execute("checkpoint")  # so that a measurement doesn't write the dirty pages of the one before
 
     def rows(self, count: int) -> bytes:
         """Return ``count`` updates in COPY's text format."""
@@ -81,9 +82,9 @@ class Scratch:
         return "".join(f"{word}\t1\n" for word in itertools.islice(itertools.cycle(words), count)).encode()
 
     def different_rows(self, count: int) -> bytes:
-        """Return ``count`` updates of as many keys, in no order, in COPY's text format.
+        """Return one update for each of ``count`` keys, in random order, in COPY's text format.
 
-        They are the same in every run.
+        Every run gets the same updates in the same order.
         """
         keys = random.Random(20).sample(range(count), count)
         return "".join(f"word{key:024d}\t1\n" for key in keys).encode()
@@ -95,7 +96,7 @@ class Scratch:
         return int(row[0])
 
     def wait_combined(self, expected: int) -> None:
-        """Return when nothing is pending.
+        """Wait until no updates are pending.
 
         Raises PgCombineError if the values don't sum up to ``expected``.
         """
@@ -103,7 +104,7 @@ class Scratch:
         self.check(expected)
 
     def wait_idle(self) -> None:
-        """Return when no updates are pending. Raises PgCombineError if the worker has ended or takes minutes."""
+        """Wait until no updates are pending. Raises PgCombineError if the worker has ended or takes minutes."""
         deadline = time.monotonic() + _TIMEOUT
         while self.one("select exists (select from pgcombine_internal.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
@@ -170,7 +171,7 @@ def running(
 
 
 def zipf(count: int, keys: int, skew: float) -> Iterator[str]:
-    """Yield ``count`` keys by inversion: the k-th most frequent has weight 1/k^skew. They are the same in every run."""
+    """Yield ``count`` random keys, the same in every run. The k-th most frequent key has the weight 1/k^skew."""
     weights = list(itertools.accumulate(1 / k**skew for k in range(1, keys + 1)))
     source = random.Random(20)
     for _ in range(count):

@@ -1,6 +1,7 @@
-"""The compared transactions, as scripts for pgbench over a run of ``:k`` keys from ``bench.zipf``.
+"""The compared transactions, as scripts for pgbench.
 
-The functions return the statement for a ``source`` of words, which is the rest of a select from its ``from``.
+Most scripts change ``:k`` keys, which they take from consecutive rows of ``bench.zipf``. The functions return a
+statement. Its parameter ``source`` is the end of a select, from the keyword ``from`` on, whose rows are the words.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from pgcombine.bench.scratch import SAMPLE
 
 _RUN = f"\\set i random(0, {SAMPLE} - :k)\n"
 KEYS = "from bench.zipf where i >= :i and i < :i + :k::int"
-SLOTS = 16
+SLOTS = 16  # rows for each key in the slotted counter
 
 
 def enqueue(source: str) -> str:
@@ -18,7 +19,7 @@ def enqueue(source: str) -> str:
 
 
 def upsert(source: str, order: str) -> str:
-    """Upsert the total of each key, in an order."""
+    """Upsert the total of each key, in the order of the expression ``order``."""
     return (
         f"insert into bench.total as t (word, n) select word, count(*) {source} group by word order by {order} "
         "on conflict (word) do update set n = t.n + excluded.n;\n"
@@ -38,6 +39,7 @@ ENQUEUE = _RUN + enqueue(KEYS)
 SORTED_UPSERT = _RUN + upsert(KEYS, "word")
 RANDOM_UPSERT = _RUN + upsert(KEYS, "random()")
 SLOTTED_UPSERT = _RUN + upsert_slots(KEYS)
+# the other work of a transaction with a hot key
 _WORK = "select pg_sleep(0.005);\ncommit;\n"
 HOT_ENQUEUE = f"begin;\ninsert into pgcombine.bench_updates (word, n) values ('hot', 1);\n{_WORK}"
 HOT_UPSERT = (

@@ -16,9 +16,9 @@ class Settings:
     clients: int
     seconds: float
     rounds: int
-    buckets: int  # two for each processor core are plenty; more cost log and passes
-    rows: int  # of the figures that load by COPY
-    hold_seconds: float  # seconds for which the figure "snapshot" holds one
+    buckets: int  # two for each processor core are enough; more buckets cost write-ahead log and passes
+    rows: int  # updates of the figures copy and keys
+    hold_seconds: float  # seconds for which the figure snapshot holds a snapshot
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Result:
 def result(
     figure: str, unit: str, queue: Sequence[float], baseline_name: str = "", baseline: Sequence[float] = ()
 ) -> Result:
-    """Return the medians of the rounds. The ratio is the median of each round's ratio (queue / baseline)."""
+    """Return the medians of the rounds. The ratio is the median of the rounds' ratios (queue / baseline)."""
     ratios = [q / b for q, b in zip(queue, baseline, strict=True)] if baseline else []
     return Result(
         figure,

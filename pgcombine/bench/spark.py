@@ -1,4 +1,5 @@
-"""The cost of the sinks compared with Spark's plain JDBC writer into the same table. That writer isn't exactly-once.
+"""The cost of the sinks compared with Spark's plain JDBC writer into the same table. Unlike the sinks, that
+writer isn't exactly-once.
 
 Every sink writes the same frame into a new queue. The number of updates is checked each time, and a wrong number raises
 PgCombineError.
@@ -39,7 +40,8 @@ class Measured:
 def measure(dsn: str, *, rows: int = 1_000_000, keys: int = 100_000, rounds: int = 3, parts: int = 4) -> dict[str, Any]:
     """Return the figures of each sink by name: medians of ``rounds`` after a first round that isn't counted.
 
-    Ratios are to tuned JDBC. ``dsn`` is a database with pgcombine's schema. A queue is created in it and dropped.
+    A ratio is the sink's speed divided by that of plain JDBC with tuned settings. ``dsn`` is a database with
+    pgcombine's schema. The function creates a queue in it, and drops the queue.
     """
     target = Target.of(dsn)
     with borrowed_session("pgcombine bench") as spark, closing(connect(dsn)) as connection, explained():

@@ -1,9 +1,9 @@
 """The driver's memory while Spark writes.
 
 The tasks send the rows to the server, so the driver's memory doesn't grow with the number of rows. Each measured
-program is a separate process, with its tasks in another process (``local-cluster``). The memory is the highest sum of
-resident memory over the driver's processes (Python, Java and those that commit), sampled. A program that fails raises
-PgCombineError.
+program is a separate process, with its tasks in another process (``local-cluster``). The figure is the highest of
+the sampled sums of resident memory over the driver's processes (Python, Java, and the Python processes of Spark that
+commit). A program that fails raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from psutil import Process
 
 SINKS = ("write_jdbc", "pgcombine")
-TIMES = 10
+TIMES = 10  # each sink also writes this many times as many rows
 _SAMPLE_SECONDS = 0.05
 
 
@@ -31,8 +31,8 @@ def driver_memory(
 ) -> dict[str, dict[int, int]]:
     """Return the peak bytes by sink and number of rows: ``rows``, and ten times as many.
 
-    ``database`` opens the DSN of a new database with pgcombine's schema, for each program. Raises PgCombineError if a
-    program fails.
+    ``database`` is called for each program, and returns a context with the DSN of a new database that has pgcombine's
+    schema. Raises PgCombineError if a program fails.
     """
     found: dict[str, dict[int, int]] = {}
     for sink in SINKS:
@@ -84,7 +84,7 @@ def _resident(process: Process) -> int:
 
 
 def _main(sink: str, rows: int, keys: int) -> None:
-    """The measured program."""
+    """Run the measured program."""
     from pathlib import Path
 
     import pyspark

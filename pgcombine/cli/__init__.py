@@ -1,7 +1,14 @@
 """The command line ``pgcombine``.
 
-The exit status is 0 if the command succeeded, 1 if it failed (with one line on stderr), 2 for wrong usage, 3 if a
-command that runs on met a schema of another version, and 130 after Ctrl-C. With ``--json`` only the data are on stdout.
+The exit status of a command is
+
+- 0 if it succeeded, or if a signal ended a command that runs until it is stopped, such as ``worker``,
+- 1 if it failed; one line on stderr says why,
+- 2 for wrong usage,
+- 3 if a command that runs until it is stopped found a schema of another version,
+- 130 if Ctrl-C interrupted any other command.
+
+With ``--json`` a command prints only JSON to stdout.
 """
 
 from __future__ import annotations
@@ -12,18 +19,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-CTRL_C = 130  # a shell's status for a program that SIGINT ended
+CTRL_C = 130  # the status that a shell reports for a program that SIGINT ended
 
 
 def main() -> None:
     """Entry point of the console script."""
-    os.umask(0o077)  # files that a command writes, logs too, are private to the user
-    _on_ctrl_c(_end)  # an interrupted import, or an interrupted exit of Python, would print a traceback
+    os.umask(0o077)  # only the user can read the files that a command creates
+    _on_ctrl_c(_end)  # otherwise Ctrl-C during an import, or while Python exits, prints a traceback
     from pgcombine.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a phrase may have characters that the terminal can't show
+            stream.reconfigure(errors="backslashreplace")  # data may have characters that a terminal can't show
     try:
         _on_ctrl_c(signal.default_int_handler)
         app()
@@ -34,7 +41,7 @@ def main() -> None:
 
 
 def _on_ctrl_c(handler: Callable[..., Any]) -> None:
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # the program's parent may have switched it off
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a shell script makes its background jobs ignore Ctrl-C
         signal.signal(signal.SIGINT, handler)
 
 

@@ -1,6 +1,6 @@
 """The commands of ``pgcombine``, put together.
 
-A command's module is imported when the command is needed. So ``--help`` and shell completion are quick.
+A command's module is imported only when the command is used, so ``--help`` and shell completion are quick.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import typer
 
 from pgcombine.cli.options import Group, Watching, group
 
-# For each part of the help: the commands in their order, with their places (module:name) and summaries.
+# The sections of the help. Each command has its place (module:name, in the package pgcombine.cli) and its summary.
 PARTS = {
     "Daily": {
-        "status": ("status:status", "Backlog, lag, rates, workers; --watch goes on"),
-        "top": ("data:top", "The keys with the greatest values; --watch goes on"),
+        "status": ("status:status", "Backlog, lag, rates, workers; --watch repeats"),
+        "top": ("data:top", "The keys with the greatest values; --watch repeats"),
         "get": ("data:get", "The current values of keys"),
-        "worker": ("work:worker", "Combine updates until it is stopped"),
+        "worker": ("work:worker", "Combine updates until stopped"),
         "drain": ("work:drain", "Combine the updates of a queue, then end"),
         "wait": ("work:wait", "Wait until the present updates are combined"),
         "web": ("web:web", "The figures as web pages"),
@@ -37,7 +37,7 @@ PARTS = {
     },
     "Operate": {
         "db": ("database:db", "Make, upgrade and check the schema"),
-        "dsn": ("database:show_dsn", "Print the URI of the database, for psql"),
+        "dsn": ("database:show_dsn", "Print the database's connection string, for psql"),
         "server": ("server:server", "The embedded PostgreSQL server"),
         "spark": ("spark:spark", "Housekeeping for loads from Spark"),
         "docs": ("docs:docs", "The pages of the documentation"),
@@ -55,7 +55,7 @@ _WATCHING = ("status", "top")
 
 
 class Commands(MutableMapping[str, Any]):
-    """The commands by name. Each is imported at its first use."""
+    """The commands by name. A command's module is imported at the command's first use."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -85,7 +85,7 @@ class Commands(MutableMapping[str, Any]):
 
 
 class Top(Group):
-    """Lists the commands by part, without importing them. The list fits on a screen."""
+    """The command ``pgcombine``. Its help lists all commands by section, without importing their modules."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

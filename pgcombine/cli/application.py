@@ -1,4 +1,4 @@
-"""The user's application: its queues with their observers, named by ``module:attribute``.
+"""Imports the user's application, named by ``module:attribute``: its queues with their observers.
 
 The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one of these.
 Any other application raises :class:`ConfigError`.
@@ -17,12 +17,12 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 
 def load(name: str) -> list[CombineQueue]:
-    """Return the queues of the application ``module:attribute``. The current directory is on the search path, too."""
+    """Import ``module:attribute``, from the current directory if it is there, and return its queues."""
     return queues(attribute(name), name)
 
 
 def attribute(name: str) -> Any:
-    """Return the object that ``module:attribute`` names. The current directory is on the search path, too.
+    """Import the object ``module:attribute``. The current directory is on the search path, too.
 
     Raises ConfigError if the module can't be imported, or has no such attribute.
     """
@@ -43,7 +43,7 @@ def attribute(name: str) -> Any:
 
 
 def queues(app: Any, name: str = "app") -> list[CombineQueue]:
-    """Return the queues of an application. Raises ConfigError if it has none, other objects, or a queue twice."""
+    """Return the queues of an application. Raises ConfigError for no queues, other objects, or two of the same name."""
     app = getattr(app, "queues", app)
     found = [app] if isinstance(app, CombineQueue) else list(app) if isinstance(app, Iterable) else []
     if not found or not all(isinstance(queue, CombineQueue) for queue in found):

@@ -16,7 +16,7 @@ from pgcombine.worker.maintenance import reclaiming
 if TYPE_CHECKING:
     from pgcombine.bench.settings import Result
 
-# the keys of pgcombine.bench.figures.FIGURES, a module that is slow to import
+# a copy of the keys of pgcombine.bench.figures.FIGURES; importing that module here would make --help slow
 FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
 
 bench = group(
@@ -35,7 +35,7 @@ def queue(
     ] = None,
     keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = 300_000,
     skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of the keys' frequencies.")] = 1.2,
-    clients: Annotated[int, typer.Option("--clients", min=1, help="Clients at once.")] = 8,
+    clients: Annotated[int, typer.Option("--clients", min=1, help="Number of concurrent clients.")] = 8,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = 5.0,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
     buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = 4,
@@ -77,7 +77,7 @@ def queue(
     finally:
         with connect(resolve_dsn(dsn)) as connection:
             log = reclaiming(connection)
-        _print(vars(settings) | {"log": log}, results, as_json)  # after an error, too: the results so far
+        _print(vars(settings) | {"log": log}, results, as_json)  # after an error: the results until then
 
 
 def _print(settings: dict[str, object], results: list[Result], as_json: bool) -> None:
@@ -111,11 +111,11 @@ def phrasecount(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Run phrasecount twice, the second time on unchanged files, and a plain Spark batch job with the same counts.
+    """Measure phrasecount on new and on unchanged files, and a plain Spark batch job that counts the same phrases.
 
     Example: pgcombine bench phrasecount documents
     """
-    corpus = corpus_of(directory)  # raises if Spark is missing, before any module of it is imported
+    corpus = corpus_of(directory)  # raises ConfigError without PySpark, which the import below needs
     from pgcombine.bench.phrasecount import measure
 
     figures = measure(resolve_dsn(dsn), corpus, sink.value if sink else None)
@@ -143,8 +143,8 @@ def phrasecount(
     steps = ", ".join(f"{name} {seconds:.1f}" for name, seconds in figures["first"]["steps"].items())
     typer.echo(f"seconds of phrasecount: {steps}")
     typer.echo(
-        "seconds without starting Spark and keeping the search table; "
-        "peak memory of the program's processes without the server"
+        "seconds don't include starting Spark and updating the search table; "
+        "peak memory doesn't include the PostgreSQL server"
     )
 
 
@@ -155,7 +155,7 @@ def handoff(
     replayed: Annotated[int, typer.Option("--replayed", min=500, help="Updates that are replayed.")] = 500_000,
     as_json: Json = False,
 ) -> None:
-    """Measure replicated writes and the replay of hints on three embedded servers of their own.
+    """Measure replicated writes and the replay of hints on three temporary embedded servers.
 
     Example: pgcombine bench handoff --seconds 5
     """
@@ -176,14 +176,14 @@ def handoff(
 
 @bench.command()
 def spark(
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows a write.")] = 1_000_000,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows in each write.")] = 1_000_000,
     keys: Annotated[int, typer.Option("--keys", min=1, help="Distinct keys.")] = 100_000,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
-    memory: Annotated[bool, typer.Option("--memory", help="Only driver memory, also with 10 times the rows.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Measure only the driver's memory.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Write a frame by each sink for Spark, and by Spark's plain JDBC writer.
+    """Compare the speed of pgcombine's Spark sinks with Spark's plain JDBC writer.
 
     Example: pgcombine bench spark --rows 1000000 --keys 1000
     """
@@ -218,4 +218,4 @@ def spark(
             for name, one in figures["sinks"].items()
         ],
     )
-    typer.echo("ratio to plain JDBC, tuned")
+    typer.echo("ratio: to the rows/s of plain JDBC, tuned")

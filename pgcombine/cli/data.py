@@ -43,7 +43,7 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header 
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
-COUNTED = 10_000  # more pending updates than this aren't counted one by one
+COUNTED = 10_000  # up to this estimate, pending updates are counted exactly
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 
@@ -51,15 +51,24 @@ def enqueue(
     name: QueueName,
     file: File,
     form: Form = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Name of the input: enqueued before under it, it counts no more.")
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Enqueue the updates of a file: all of them, or on any error none.
+    """Enqueue the updates of a file in one transaction.
 
-    Example: pgcombine enqueue wc updates.csv
+    Example: pgcombine enqueue wc updates.csv --token updates.csv
     """
-    count = _load(name, file, form, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
+
+    def load(queue: CombineQueue, connection: Connection, rows: Iterable[dict[str, Any]]) -> int:
+        return run(connection, content.enqueue(queue.name, rows, token), queue=queue.name)
+
+    count = _load(name, file, form, dsn, "enqueue", load)
     line = f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}"
+    if token and not count:
+        line = f'nothing enqueued: queue "{name}" has the token "{token}", or {_called(file)} has no updates'
     report({"queue": name, "updates": count}, line, as_json)
 
 
@@ -73,7 +82,7 @@ def initialize(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Load the values of a file into a queue without calling its observers: all of them, or on any error none.
+    """Load the values of a file into a queue in one transaction, without calling its observers.
 
     Example: pgcombine initialize wc values.jsonl
     """
@@ -88,7 +97,7 @@ def get(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show current values. They contain pending updates, but no quarantined ones.
+    """Show the current values of keys. They contain pending updates, but no quarantined updates.
 
     Example: pgcombine get wc fluo spark
     """
@@ -103,7 +112,7 @@ def get(
             for key, value in found.items()
         ]
         _print([column.name for column in columns], rows, as_json)
-        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
+        with suppress(psycopg.errors.InsufficientPrivilege):  # a role may have the right to read only values
             note_quarantined(name, *run(connection, content.quarantined(name, wanted)))
 
 
@@ -111,7 +120,7 @@ def top(
     name: QueueName,
     by: Annotated[
         str | None,
-        typer.Option("--by", help="Value column to order by, the greatest first. Default: the only one."),
+        typer.Option("--by", help="Column to order by, the greatest first. Default: the only value column."),
     ] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many keys.")] = 10,
     every: Every = None,
@@ -138,12 +147,12 @@ def values(
         str | None, typer.Option("--format", help="table, csv or jsonl; default: by the file's ending, else table.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save them here instead of printing them.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the values in this file.")
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print or save all combined values of one snapshot, in no order; initialize reads a saved file.
+    """Print or save all combined values of one snapshot, unsorted; pgcombine initialize can load the file.
 
     Example: pgcombine values wc -o wc.jsonl
     """
@@ -202,8 +211,8 @@ def _called(file: str) -> str:
 
 
 def _note_what_lacks(connection: Connection, name: str) -> None:
-    """Print which updates no combined value contains."""
-    with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
+    """Print on stderr how many updates the combined values lack: pending and quarantined ones."""
+    with suppress(psycopg.errors.InsufficientPrivilege):  # a role may have the right to read only values
         for stat in dicts(connection, query("queue_stat"), (name,)):
             count = stat["pending"]
             if count <= COUNTED:

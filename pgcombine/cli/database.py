@@ -33,7 +33,7 @@ db = group("The schema that pgcombine keeps in a database.")
 def upgrade(
     as_sql: Annotated[
         bool,
-        typer.Option("--sql", help="Print one SQL file that does it, for psql; nothing is connected to or changed."),
+        typer.Option("--sql", help="Only print the SQL of the upgrade, for psql, without a connection."),
     ] = False,
     start: Annotated[
         str | None,
@@ -49,7 +49,9 @@ def upgrade(
     Example: pgcombine db upgrade --dsn postgresql://owner@db/app
     """
     if start is not None and not as_sql:
-        raise typer.BadParameter("only with --sql (without it the database says what it has)", param_hint="--from")
+        raise typer.BadParameter(
+            "only with --sql; otherwise the revision is read from the database", param_hint="--from"
+        )
     if as_sql:
         if as_json:
             raise typer.BadParameter("not with --sql, which prints SQL", param_hint="--json")
@@ -61,7 +63,7 @@ def upgrade(
         state = "current"
     except SchemaError:
         state = "upgraded"
-    # even if the schema is current, each queue's functions and views are made again
+    # an upgrade of a current schema makes each queue's functions and views again
     revision = schema.upgrade(database, warn=print_warning)
     if state == "current" and not as_json:
         typer.echo(f"already at revision {revision}")
@@ -81,7 +83,7 @@ def check(dsn: Dsn = None, as_json: Json = False) -> None:
 @db.command()
 def roles(
     prefix: Annotated[str, typer.Option(help="Prefix of the roles' names.")] = "pgcombine_",
-    make: Annotated[bool, typer.Option("--make", help="Create the roles; needs the right to do so.")] = False,
+    make: Annotated[bool, typer.Option("--make", help="Create the roles; needs the right to create roles.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -124,12 +126,12 @@ def downgrade(
         if revision == "base":
             confirm(f"all that pgcombine keeps in this database will be lost: {there}", yes=yes)
         else:
-            confirm(f"all data that revision {revision} has no place for will be lost, of {there}", yes=yes)
+            confirm(f"data that revision {revision} can't hold will be lost; the database has {there}", yes=yes)
     _report(schema.downgrade(database, revision, force=force), "downgraded", as_json)
 
 
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if it is chosen.
+    """Print the connection string of the chosen database, for psql. The embedded server is started if necessary.
 
     Example: psql "$(pgcombine dsn)"
     """
@@ -138,7 +140,7 @@ def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
 
 
 def _database(dsn: str | None) -> str:
-    """Choose the database like resolve_dsn, but leave its schema as it is."""
+    """Return the DSN as resolve_dsn does, but without making or upgrading an embedded server's schema."""
     given = config.given_dsn(dsn)
     return start_embedded() if given is None else given
 

@@ -1,4 +1,4 @@
-"""``pgcombine docs``: the pages that the package brings along."""
+"""``pgcombine docs``: the pages of the documentation in the package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGES = Path(pgcombine.__file__).parent / "docs"
 
 
 def docs(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A page, as the list names it.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A page of the list.")] = None,
 ) -> None:
     """List the pages of the documentation, or print one of them.
 

@@ -13,7 +13,7 @@ from pgcombine.errors import PgCombineError
 
 
 class Right(StrEnum):
-    """The rights of ``pgcombine.grant_right``."""
+    """The rights that ``pgcombine.grant_right`` grants."""
 
     enqueue = "enqueue"
     read = "read"
@@ -30,7 +30,7 @@ def doctor(
     names: Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="Queues; all if none is named.")] = None,
     role_for: Annotated[
         list[Right] | None,
-        typer.Option("--role-for", help="What the role of the connection is to do; repeat for several."),
+        typer.Option("--role-for", help="A right that the connection's role must have; repeat for several."),
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,

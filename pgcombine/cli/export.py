@@ -66,7 +66,7 @@ def create(
         int, typer.Option("--batch", min=1, callback=whole(32), help="Greatest number of entries in a delivery.")
     ] = 10_000,
     buckets: Annotated[
-        int, typer.Option("--buckets", min=1, callback=whole(32), help="Workers that can deliver at once.")
+        int, typer.Option("--buckets", min=1, callback=whole(32), help="Number of workers that can deliver at once.")
     ] = 4,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -96,7 +96,7 @@ def run(
     drain: Annotated[bool, typer.Option("--drain", help="End when no entry waits.")] = False,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", callback=seconds, help="With --drain: seconds until it gives up with exit status 1."),
+        typer.Option("--timeout", callback=seconds, help="With --drain: seconds until the command fails."),
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Buckets at once.")] = 1,
     poll: Annotated[
@@ -115,7 +115,7 @@ def run(
         typer.Option(
             "--app",
             metavar="MODULE:ATTRIBUTE",
-            help="A function of a list of entries, a class, or an installed exporter.",
+            help="The exporter: a function that takes a list of entries, a class, or an installed exporter's name.",
         ),
     ] = None,
     metrics_port: MetricsPort = None,
@@ -125,7 +125,7 @@ def run(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like.
+    """Deliver the entries of an export until SIGTERM or Ctrl-C; several processes can share the work.
 
     Example: pgcombine export run words --concurrency 2
     """
@@ -172,7 +172,7 @@ def pause(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver nothing until resumed; entries are kept.
+    """Stop the deliveries of an export; its entries wait until it is resumed.
 
     Example: pgcombine export pause words --reason 'the disk is being changed'
     """
@@ -183,7 +183,7 @@ def pause(
 
 @export.command()
 def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver again at once, even if the destination was down.
+    """Let the deliveries of a paused or failing export go on at once.
 
     Example: pgcombine export resume words
     """
@@ -201,7 +201,7 @@ def verify(
 ) -> None:
     """Compare the table of an export to postgres with the queue's values; exit status 1 if keys differ.
 
-    Passes and deliveries may go on. A change that waits to be delivered is no difference.
+    Workers can combine and deliver meanwhile. A change that still waits to be delivered isn't a difference.
 
     Example: pgcombine export verify words
     """
@@ -233,14 +233,14 @@ def verify(
 def resync(
     name: Name,
     every: Annotated[
-        bool, typer.Option("--all", help="Every key that has a value; nothing is read from the destination.")
+        bool, typer.Option("--all", help="Deliver every key that has a value, without reading the destination.")
     ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Deliver again the keys that verify finds; for exporters other than postgres, every key that has a value.
 
-    They wait as entries for the export's workers. If the command is interrupted, run it again.
+    The command enqueues the keys as entries, which the export's workers deliver. If it is interrupted, run it again.
 
     Example: pgcombine export resync words --all
     """
@@ -253,11 +253,11 @@ def resync(
 
 @export.command()
 def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Choose this server as the one, of several that have the export, which delivers it from now on.
+    """Make this server the only one that delivers the export, if several servers have it.
 
-    This begins an epoch: every key's value is delivered again, and the destination ignores what other servers, or
-    earlier epochs, deliver. On a single server, run it if the destination is ahead: the server was restored from an
-    older backup.
+    The command begins an epoch: every key's value is delivered again, and the destination ignores deliveries of other
+    servers and of earlier epochs. On a single server, run the command after a restore from an older backup, when the
+    destination has newer data than the server.
 
     Example: pgcombine export own words
     """

@@ -1,6 +1,6 @@
-"""Rows in files: csv and jsonl, read by line and written in portions.
+"""Reads rows from csv and jsonl files, and writes them in portions.
 
-A line that can't be read raises InvalidUpdateError with its number.
+For a line that can't be read, InvalidUpdateError names the line's number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 def form_of(file: str, form: str | None = None) -> str:
-    """Return csv or jsonl: the given form, else by the file's ending. Standard input is jsonl. Raises BadParameter."""
+    """Return the format, csv or jsonl: ``form`` if given, else by the file's ending. Standard input is jsonl."""
     if form is not None:
         if form not in ("csv", "jsonl"):
             raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
@@ -50,9 +50,9 @@ def form_of(file: str, form: str | None = None) -> str:
 
 
 class Lines:
-    """Finds the line of its file on which a row begins.
+    """Finds the line of a file on which a row begins.
 
-    Most rows are one line. So only rows after skipped lines are stored.
+    Most rows begin on the line after the previous row's line. Only the other rows are stored with their lines.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Lines:
         self._lines = array("Q")
 
     def follow(self, rows: Iterator[tuple[int, Row]]) -> Iterator[Row]:
-        """Yield the rows of (line, row), and store their lines."""
+        """Yield each row without its line, and store what :meth:`of` needs."""
         for line, row in rows:
             self._count += 1
             if not self._rows or line - self._lines[-1] != self._count - self._rows[-1]:
@@ -70,7 +70,7 @@ class Lines:
             yield row
 
     def of(self, row: int) -> int:
-        """Return the line of a row. The first row is 1."""
+        """Return the line of a row. The first row has the number 1."""
         at = bisect_right(self._rows, row) - 1
         return self._lines[at] + row - self._rows[at]
 
@@ -155,7 +155,7 @@ def _jsonl(lines: Iterator[str], documents: set[str]) -> Iterator[tuple[int, Row
 
 
 def with_progress(rows: Iterator[tuple[int, Row]], text: IO[str], file: str, what: str) -> Iterator[tuple[int, Row]]:
-    """Yield the rows, with a progress bar on stderr if that is a terminal and the size is known."""
+    """Yield the rows. Shows a progress bar if stderr is a terminal and the rows aren't from standard input."""
     console = Console(stderr=True)
     if not console.is_terminal or file == "-":
         yield from rows
@@ -173,17 +173,17 @@ def with_progress(rows: Iterator[tuple[int, Row]], text: IO[str], file: str, wha
 def write_rows(
     connection: Connection, query: sql.Composed, columns: Sequence[str], form: str, file: Path | None
 ) -> int:
-    """Write a query's rows as table, csv, jsonl or json (one array) to a file or stdout. Returns their number.
+    """Write a query's rows to a file or stdout: as table, csv, jsonl, or json (one array). Returns their number.
 
     The rows are read in portions. The file appears when it is complete. If writing fails, an existing file stays as it
     was. Raises OSError.
     """
     with _written(file) as out, connection.transaction():
-        if form == "csv":  # the server's own csv: it distinguishes null from an empty text
+        if form == "csv":  # PostgreSQL's csv distinguishes null from an empty text; Python's doesn't
             with connection.cursor().copy(
                 sql.SQL("copy ({}) to stdout with (format csv, header)").format(query)
             ) as copy:
-                count = -1  # the header doesn't count
+                count = -1  # the first line, the header, isn't a row
                 for count, line in enumerate(copy):  # noqa: B007
                     out.write(bytes(line).decode(connection.info.encoding))
             return count
@@ -213,7 +213,7 @@ def _written(file: Path | None) -> Iterator[IO[str]]:
     if file is None:
         yield sys.stdout
         sys.stdout.flush()
-    elif file.exists() and not file.is_file():  # a pipe, or a device
+    elif file.exists() and not file.is_file():  # a pipe or a device can't be replaced
         with file.open("w", encoding="utf-8", newline="") as out:
             yield out
     else:

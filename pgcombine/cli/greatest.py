@@ -1,4 +1,4 @@
-"""The keys with the greatest values, for ``pgcombine top``, once or repeatedly."""
+"""Finds the keys with the greatest values, for ``pgcombine top``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
 
 
 class Watched:
-    """The polls of ``top --watch``. Each shows how much each key's value changed per second since the last poll."""
+    """The polls of ``top --watch``. A poll shows how much each key's value changed per second since the last poll."""
 
     def __init__(self, name: str, by: str | None, limit: int) -> None:
         self._name, self._by, self._limit = name, by, limit
@@ -60,7 +60,7 @@ class Watched:
         self._at = 0.0
 
     def poll(self, connection: Connection) -> Shown:
-        """Return the keys and the queue's figures."""
+        """Return the keys with their values, and the queue's lag and rate, as ``--watch`` shows them."""
         found, rows, by = greatest(connection, self._name, self._by, self._limit)
         now = time.monotonic()
         names = [column.name for column in found]

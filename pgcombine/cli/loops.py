@@ -1,4 +1,4 @@
-"""The parts of commands that run until they are stopped: the log on stderr, and the end by a signal or an upgrade."""
+"""What commands that run until they are stopped share: the log on stderr, and how a signal or an upgrade ends them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
 from pgcombine.runtime.systemd import reported
 
-OTHER_SCHEMA = 3  # exit status: the schema isn't this program's, so a supervisor starts the program again
+OTHER_SCHEMA = 3  # exit status if the schema has another version; then a supervisor starts the program again
 
 
 class LogFormat(StrEnum):
@@ -36,7 +36,7 @@ LogFormatOption = Annotated[
 
 
 def log_to_stderr(form: LogFormat = LogFormat.text, *, verbose: bool = False) -> None:
-    """Log to stderr, one line for each event: from INFO on, or all if ``verbose``."""
+    """Log to stderr, one line for each event, from the level INFO on; from DEBUG on if ``verbose``."""
     handler = logging.StreamHandler(sys.stderr)
     text = PrintableFormatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == LogFormat.json else text)
@@ -58,10 +58,9 @@ def stopped_by_signal() -> threading.Event:
 
 @contextmanager
 def supervised(*heartbeats: Heartbeat) -> Iterator[None]:
-    """Run daemons in the block, and tell their supervisor about them.
+    """Report the daemons that run in the block to systemd: when they are ready, and that they make progress.
 
-    systemd hears whether they are ready and go on. If they find a schema of another version, the command ends with one
-    line and the status OTHER_SCHEMA.
+    If a daemon finds a schema of another version, the command ends with one line and the exit status OTHER_SCHEMA.
     """
     try:
         with reported(heartbeats):

@@ -13,7 +13,7 @@ from pgcombine.errors import ConfigError, PassError, pip_install
 from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.worker.totals import Pass
 
-if TYPE_CHECKING:  # it needs an extra
+if TYPE_CHECKING:  # the module needs the extra ``metrics``
     from pgcombine.metrics.server import ProcessMetrics
 
 LOOPBACK = "127.0.0.1"
@@ -24,13 +24,14 @@ MetricsPort = Annotated[
         "--metrics-port", min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port; 0: a free one."
     ),
 ]
-MetricsHost = Annotated[str, typer.Option("--metrics-host", help="The address to serve them on.")]
+MetricsHost = Annotated[str, typer.Option("--metrics-host", help="The address for --metrics-port.")]
 
 
 class Metrics:
-    """The metrics of this process. Without a port there are none, and nothing is imported.
+    """The metrics of this process.
 
-    Raises ConfigError if the extra isn't installed.
+    Without a port, no metrics are served, and prometheus-client isn't imported. With a port, the constructor raises
+    ConfigError if prometheus-client isn't installed.
     """
 
     def __init__(self, port: int | None, host: str) -> None:
@@ -50,7 +51,7 @@ class Metrics:
 
     @contextmanager
     def served(self, dsn: str, *heartbeats: Heartbeat) -> Iterator[None]:
-        """Serve until the end of the block. Raises ConfigError if that can't be done."""
+        """Serve the metrics until the end of the block. Raises ConfigError for an unknown host or a taken port."""
         if self._metrics is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""The parts that commands share: options, the choice of the database, output, and errors as one line."""
+"""What commands share: options, the choice of the database, output, and errors as one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WATCH_SECONDS = 2.0
 
 
 def seconds(value: float | None) -> float | None:
-    """An option's callback. It refuses a number of seconds that is negative or too large."""
+    """Refuse an option's number of seconds that is negative or too large. Returns the number."""
     if value is not None and not 0 <= value <= LONGEST_SECONDS:
         raise typer.BadParameter(f"give seconds from 0 to {LONGEST_SECONDS:.0f}, not {value:g}")
     return value
@@ -53,12 +53,12 @@ Every = Annotated[
         "--watch",
         metavar="[SECONDS]",
         callback=seconds,
-        help=f"Look again each SECONDS ({WATCH_SECONDS:g}), until Ctrl-C; with --json a line each.",
+        help=f"Repeat every SECONDS (default: {WATCH_SECONDS:g}) until Ctrl-C; with --json, one line each time.",
     ),
 ]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
-# types that Python shows in another form than PostgreSQL, or can't hold, such as infinite dates
+# Python prints values of these types in another form than PostgreSQL, or can't hold them (infinite dates)
 _TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 
@@ -71,7 +71,7 @@ class Group(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            if isinstance(error, BrokenPipeError):  # the reader of the output has ended, for example head
+            if isinstance(error, BrokenPipeError):  # the program that reads the output, such as head, has ended
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(1) from None
             message = _explained(error)
@@ -84,7 +84,7 @@ def _explained(error: Exception) -> str | None:
     """Return the message of an error that a user can do something about, else None."""
     try:
         from pgcombine.errors import PgCombineError, translate
-    except ImportError as missing:  # of the client library
+    except ImportError as missing:  # psycopg doesn't find libpq
         return str(missing)
     import psycopg
 
@@ -101,10 +101,10 @@ def _explained(error: Exception) -> str | None:
 
 
 class Watching(TyperCommand):
-    """A command whose option ``--watch`` may be without its number."""
+    """A command whose option ``--watch`` may stand without a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give ``--watch`` its default where no number follows."""
+        """Add the default number to a ``--watch`` that no number follows."""
         given: list[str] = []
         for place, word in enumerate(args):
             following = args[place + 1] if place + 1 < len(args) else ""
@@ -122,7 +122,7 @@ def _number(word: str) -> bool:
 
 
 def group(summary: str, *, no_args_is_help: bool = True) -> typer.Typer:
-    """Return a group of commands. Its help is plain text, which takes less time to write than tables."""
+    """Return a group of commands. Its help is plain text, since Typer's rich help is slow to import."""
     return typer.Typer(no_args_is_help=no_args_is_help, help=summary, add_completion=False, rich_markup_mode=None)
 
 
@@ -155,6 +155,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def described(found: Sequence[Contents]) -> str:
+    """Return what queues contain as text, such as ``3 values and 1 pending update``."""
 
     def total(field: str) -> int:
         return sum(getattr(one, field) for one in found)
@@ -192,7 +193,7 @@ def resolve_dsn(dsn: str | None) -> str:
         return given
     own = start_embedded()
     try:
-        when_ready(partial(schema.check, own), threading.Event())  # the server may crash and recover just now
+        when_ready(partial(schema.check, own), threading.Event())  # the server may be recovering from a crash
     except SchemaError:
         schema.upgrade(own)
     return own
@@ -234,7 +235,7 @@ def open_database(dsn: str | None, **options: Any) -> Connection:
     with closed_on_error(connection):
         schema.check_connection(connection)
         if not pooled(connection):
-            with suppress(psycopg.errors.InvalidParameterValue):  # a server that can't, for example on Windows
+            with suppress(psycopg.errors.InvalidParameterValue):  # not supported by some servers, such as on Windows
                 connection.execute("set client_connection_check_interval = '1s'")
     return connection
 
@@ -251,7 +252,7 @@ def print_warning(text: str) -> None:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a line. Its control characters are escaped, since it may contain texts from outside."""
+    """Print a line. Control characters are escaped, since the line may contain users' data."""
     typer.echo(printable(text), err=err)
 
 
@@ -301,9 +302,9 @@ def _text(cell: Any) -> str:
 
 
 def whole(bits: int) -> Callable[[Any], Any]:
-    """Return an option's callback.
+    """Return a callback for an option that is a number or a list of numbers.
 
-    It refuses numbers, also in a list, that don't fit the server's integer of ``bits`` bits.
+    The callback refuses numbers that don't fit PostgreSQL's integer of ``bits`` bits.
     """
 
     def check(value: Any) -> Any:
@@ -326,15 +327,15 @@ def as_text(connection: Connection) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, file: IO[str] | None = None
 ) -> None:
-    """Print rows as a table. It is plain if the output isn't a terminal."""
+    """Print rows as a table. Without a terminal, the table has no colours, and no cell is wrapped."""
     show_table(table_of(columns, rows, header=header), file=file)
 
 
 def show_table(table: Table, *, file: IO[str] | None = None) -> None:
-    """Print a table. It is plain if the output isn't a terminal."""
+    """Print a table. Without a terminal, the table has no colours, and no cell is wrapped."""
     from rich.console import Console
 
-    width = None if (file or sys.stdout).isatty() else 100_000  # a table that another program reads is never cut
+    width = None if (file or sys.stdout).isatty() else 100_000  # other programs need each row on one line
     Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)
 
 

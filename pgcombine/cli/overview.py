@@ -1,4 +1,4 @@
-"""The figures of ``pgcombine status``: looked up, and as tables and lines."""
+"""Reads the figures of ``pgcombine status``, and shows them as tables and lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
 
 
 def shown(found: Found, history: History) -> Shown:
-    """Return the result of a poll of ``--watch``."""
+    """Return the figures in the forms that ``--watch`` prints."""
     lines = [
         {
             "queue": q["queue"],
@@ -52,7 +52,7 @@ def shown(found: Found, history: History) -> Shown:
 
 
 def parts(found: Found, history: History | None = None) -> list[RenderableType]:
-    """Return the tables and lines that are shown. With ``history`` the queues have sparklines."""
+    """Return tables and lines for a terminal. With ``history`` the queues have sparklines."""
     result = _queues(found["queues"], history)
     if found["exports"]:
         columns = ["export", "pending", "lag", "quarantined", "destination", ""]
@@ -92,7 +92,7 @@ def _queues(found: list[dict[str, Any]], history: History | None) -> list[Render
             result.append(_line(f"{q['queue']}: {updates}, in no value and in no backlog ({listed})"))
         for bucket in q["failing_buckets"]:
             times = counted(bucket["attempts"], "time")
-            last = bucket["error"] or bucket["sqlstate"]  # a role that only monitors can't see errors
+            last = bucket["error"] or bucket["sqlstate"]  # a role that only monitors can't read error messages
             result.append(_line(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {last}"))
     return result
 
@@ -139,7 +139,7 @@ def _backlog(q: dict[str, Any]) -> str:
     if q["exact"]:
         return str(q["backlog"])
     if q["pending_at"] is None:
-        return "?"  # another session has locked its tables
+        return "?"  # another session has locked the queue's tables, so there is no estimate
     age = (datetime.now(UTC) - q["pending_at"]).total_seconds()
     return f"{q['backlog']} ({age:.0f} s ago)" if age > OLD_SECONDS and q["backlog"] else str(q["backlog"])
 

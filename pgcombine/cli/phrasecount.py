@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pgcombine.phrasecount.verify import Verification
 
 
-# the directories of packages that pip installs, and of compiled modules
+# directories in the standard library's directory that hold installed packages and compiled modules
 NOT_STANDARD_LIBRARY = frozenset({"site-packages", "dist-packages", "__pycache__"})
 
 
@@ -53,9 +53,9 @@ def phrasecount(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, metavar="N", help="Count only the first N files by path.")
     ] = None,
-    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, metavar="N", help="Larger files aren't counted.")] = 64
-    * 1024
-    * 1024,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", min=1, metavar="N", help="Don't count files with more than N bytes.")
+    ] = 64 * 1024 * 1024,
     top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="Print the N most frequent phrases.")] = 10,
     verify: Annotated[
         bool, typer.Option("--verify", help="Recount from scratch and compare all phrases; exit 1 if any differs.")
@@ -71,29 +71,33 @@ def phrasecount(
             min=0.01,
             metavar="SECONDS",
             callback=seconds,
-            help="With --follow: seconds between two polls at DIR.",
+            help="With --follow: seconds between two polls of DIR.",
         ),
     ] = 1.0,
     search: Annotated[
-        bool, typer.Option(help="Keep the table phrasecount.search equal to the counts, by the export phrases_search.")
+        bool, typer.Option(help="Keep the table phrasecount.search up to date, by the export phrases_search.")
     ] = True,
     search_dsn: Annotated[
         str | None,
         typer.Option(
             "--search-dsn",
             metavar="DSN",
-            help="PostgreSQL that keeps the search table from now on. Default: that of before, at first this one.",
+            help="PostgreSQL for the search table from now on. Default: unchanged, at first the database itself.",
         ),
     ] = None,
     find: Annotated[
         str | None,
-        typer.Option("--find", metavar="WORDS", help="Don't count; look up phrases that contain these words in a row."),
+        typer.Option(
+            "--find",
+            metavar="WORDS",
+            help="Don't count, but find phrases that contain these words one after the other.",
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that isn't counted.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Count phrases of four words over all files below DIR; a further run counts only what changed.
+    """Count phrases of four words over all files below DIR; later runs count only what changed.
 
     Example: pgcombine phrasecount documents --top 20
     """
@@ -173,7 +177,7 @@ def corpus_of(directory: Path | None) -> Corpus:
 
 
 def require_spark(what: str) -> None:
-    """Raise ConfigError if PySpark is missing, before any module of it is imported."""
+    """Raise ConfigError if PySpark is missing. Callers do this before they import modules that need PySpark."""
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigError(f"{what} runs on Spark, which is missing: {pip_install('spark')}")
 

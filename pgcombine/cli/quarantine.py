@@ -105,7 +105,7 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete the updates of quarantined keys; later updates are combined again.
+    """Delete the updates of quarantined keys; later updates of these keys are combined again.
 
     Example: pgcombine quarantine drop wc fluo --yes
     """
@@ -133,7 +133,7 @@ def _release(
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:
-    """Return the keys by column, as the user wrote them."""
+    """Return each key as a dict of its columns, with the text that the user gave for each."""
     columns = [column.name for column in figures.columns(connection, name) if column.role == "key"]
     if len(columns) == 1:
         return [{columns[0]: key} for key in keys]

@@ -1,4 +1,4 @@
-"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
+"""``pgcombine queue create|create-tier|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
 
 from __future__ import annotations
 
@@ -36,25 +36,29 @@ queue = group("Make, show and drop queues.")
 @queue.command()
 def create(
     name: QueueName,
-    key: Annotated[list[str], typer.Option("--key", help="Key column, 'word text'; repeat for several.")],
-    value: Annotated[list[str], typer.Option("--value", help="Value column, 'n bigint sum'; repeat for several.")],
+    key: Annotated[list[str], typer.Option("--key", help="Key column such as 'word text'; repeat for several.")],
+    value: Annotated[
+        list[str], typer.Option("--value", help="Value column such as 'n bigint sum'; repeat for several.")
+    ],
     delete_when: Annotated[
-        str | None, typer.Option("--delete-when", help="Condition that deletes a key, on its new values: 'n = 0'.")
+        str | None, typer.Option("--delete-when", help="Delete a key if this is true for its new values: 'n = 0'.")
     ] = None,
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
     per_partition: Annotated[
-        int, typer.Option("--buckets-per-partition", callback=whole(32), help="Buckets that share tables.")
+        int, typer.Option("--buckets-per-partition", callback=whole(32), help="Number of buckets that share tables.")
     ] = 1,
     tablespace: Annotated[
         list[str] | None, typer.Option("--tablespace", help="Tablespace of the tables; repeat to spread them.")
     ] = None,
     max_backlog: Annotated[
         int | None,
-        typer.Option("--max-backlog", callback=whole(64), help="Limit of pending updates (about); then enqueues fail."),
+        typer.Option(
+            "--max-backlog", callback=whole(64), help="Approximate limit of pending updates, above which enqueues fail."
+        ),
     ] = None,
     pass_limit: Annotated[
-        int | None, typer.Option("--pass-limit", callback=whole(32), help="Limit of a pass's updates (about).")
+        int | None, typer.Option("--pass-limit", callback=whole(32), help="Approximate limit of updates in a pass.")
     ] = None,
     quarantine_after: Annotated[
         int,
@@ -64,16 +68,18 @@ def create(
     ] = 5,
     expire_when: Annotated[
         str | None,
-        typer.Option(
-            "--expire-when", help="Condition on key and value columns; keys for which it is true are removed."
-        ),
+        typer.Option("--expire-when", help="Condition on key and value columns; keys for which it is true expire."),
     ] = None,
     expire_silently: Annotated[
-        bool, typer.Option("--expire-silently", help="Let observers and exports not see that.")
+        bool, typer.Option("--expire-silently", help="Don't tell observers and exports about expired keys.")
     ] = False,
     expire_every: Annotated[
         float | None,
-        typer.Option("--expire-every", callback=seconds, help="Seconds between two searches for such keys (600)."),
+        typer.Option("--expire-every", callback=seconds, help="Seconds between two searches for expired keys (600)."),
+    ] = None,
+    token_retention: Annotated[
+        float | None,
+        typer.Option("--token-retention", callback=seconds, help="Seconds for which tokens are kept (14 days)."),
     ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept a queue that exists with the same definition.")
@@ -101,7 +107,40 @@ def create(
             expire_when=expire_when,
             expire_silently=expire_silently,
             expire_every=None if expire_every is None else timedelta(seconds=expire_every),
+            token_retention=None if token_retention is None else timedelta(seconds=token_retention),
         ).create(connection, if_not_exists=if_not_exists)
+    report_state("queue", name, "created", as_json)
+
+
+@queue.command()
+def create_tier(
+    name: QueueName,
+    source: Annotated[str, typer.Option("--source", help="Queue that feeds the tier.")],
+    key: Annotated[
+        list[str], typer.Option("--key", help="Expression over key columns of the source, with a name; repeat.")
+    ],
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
+    expire_when: Annotated[
+        str | None,
+        typer.Option(
+            "--expire-when", help="Condition on key and value columns; keys for which it is true are removed."
+        ),
+    ] = None,
+    existing: Annotated[bool, typer.Option(help="Whether the values that the source has now come in, too.")] = True,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Accept the same tier of the source if it exists.")
+    ] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make a queue with a coarser key that another queue feeds; its values are those of the source.
+
+    Example: pgcombine queue create-tier day --source hour --key 'hour::date as day' --key page
+    """
+    with open_database(dsn) as connection:
+        CombineQueue(name, key=key, buckets=buckets, expire_when=expire_when).create_tier(
+            connection, source, existing=existing, if_not_exists=if_not_exists
+        )
     report_state("queue", name, "created", as_json)
 
 
@@ -160,19 +199,19 @@ def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 def drop(
     name: QueueName,
     force: Annotated[
-        bool, typer.Option("--force", help="Drop it even if updates are pending or it is exported; these are lost.")
+        bool, typer.Option("--force", help="Drop the queue even if it has pending updates or exports; they are lost.")
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Drop a queue with its values; if this is interrupted, run it again.
+    """Drop a queue with its values; if the command is interrupted, run it again.
 
     Example: pgcombine queue drop wc --yes
     """
     with open_database(dsn) as connection:
         lost = [] if yes else figures.contents(connection, name)
-        if lost:  # otherwise there is no such queue, or only a part of it is left
+        if lost:  # empty if the queue doesn't exist, or if an interrupted drop left only a part
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_large_queue(%s, %s)", (name, force))
     report_state("queue", name, "dropped", as_json)
@@ -187,7 +226,7 @@ def rebucket(
         typer.Option(
             "--buckets-per-partition",
             callback=whole(32),
-            help="Buckets that share tables; default: unchanged.",
+            help="Number of buckets that share tables. Default: unchanged.",
         ),
     ] = None,
     timeout: Annotated[

@@ -82,7 +82,7 @@ def retry(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Turn updates that a server refused into hints again. Each is a write of its own, for that server alone.
+    """Turn updates that a server refused into hints again. Each update becomes a separate write for that server alone.
 
     Example: pgcombine replicas quarantine retry b --all
     """
@@ -103,7 +103,7 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete updates that a server refused; it lacks them, so it needs repair.
+    """Delete updates that a server refused; the server then lacks them and needs repair.
 
     Example: pgcombine replicas quarantine drop b --all --reason 'the queue is gone' --yes
     """

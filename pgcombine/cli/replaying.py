@@ -1,4 +1,4 @@
-"""``pgcombine replicas run|replay|verify|repair|rebuild``: writes are delivered to other servers, and compared."""
+"""``pgcombine replicas run|replay|verify|repair|rebuild``: deliver writes to other servers, and compare them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def run(
     ] = replayer.POLL_SECONDS,
     min_age: Annotated[
         float,
-        typer.Option("--min-age", callback=seconds, help="Seconds that a hint is left to the caller that writes it."),
+        typer.Option(
+            "--min-age", callback=seconds, help="Age in seconds below which a hint is left to the client that wrote it."
+        ),
     ] = replayer.MIN_AGE_SECONDS,
     timeout: Annotated[
         float,
@@ -52,7 +54,7 @@ def run(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver this server's hints until SIGTERM or Ctrl-C; start as many as you like.
+    """Deliver this server's hints until SIGTERM or Ctrl-C; several processes can share the work.
 
     Example: pgcombine replicas run --log-format json
     """
@@ -71,7 +73,7 @@ def run(
 
 
 def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver the hints for a server, or for all, now; exit status 1 if some are left.
+    """Deliver all hints for a server, or for all servers, now; exit status 1 if some are left.
 
     Example: pgcombine replicas replay b
     """
@@ -97,7 +99,7 @@ def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
 
 
 def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare the writes of a server, or of all, with those here; exit status 1 if hints won't remove a difference.
+    """Compare the writes on other servers with those here; exit status 1 for differences that hints won't remove.
 
     Example: pgcombine replicas verify b
     """
@@ -119,10 +121,11 @@ def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
 
 
 def repair(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare all servers and give each what it lacks and another has; then none needs repair.
+    """Compare all servers, and give each server the writes that it lacks and another one has.
 
-    Run it after a server was lost and removed (replicas rm on each of the others), while writers go on. Exit status 1
-    means that a server didn't answer, or lacks writes whose text nobody keeps: rebuild it from one that has them.
+    Run the command after a server was lost and replicas rm removed it from each of the others. Writers can go on. Exit
+    status 1 means that a server didn't answer, or still lacks writes, since no server keeps their updates any more.
+    Rebuild such a server from one that has these writes.
 
     Example: pgcombine replicas repair
     """
@@ -145,28 +148,35 @@ def rebuild(
     name: ServerName,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="SERVER", help="Server to copy; repeat it if each holds only some keys."),
+        typer.Option(
+            "--from", metavar="SERVER", help="Server to copy; repeat for several. Default: this server and all others."
+        ),
     ] = None,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Copy even a source that needs repair, or while a server doesn't answer; lose what the sources lack.",
+            help="Go on if a source needs repair or a server doesn't answer; writes that the sources lack are lost.",
         ),
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", callback=seconds, help="Seconds to wait for hints that the source lacks.")
+        float,
+        typer.Option(
+            "--timeout",
+            callback=seconds,
+            help="Seconds to wait for hints that the sources lack, and for writes in progress.",
+        ),
     ] = rebuilding.TIMEOUT_SECONDS,
     yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make a server a copy of another one (of this one, if none is named), while writers go on; then it is complete.
+    """Replace the contents of a server by those of the other servers, while writers go on.
 
-    Use it for a server that is empty, was away for too long, lost commits, or needs repair for another reason. Its
-    queues' contents are replaced. Its observers aren't called. Exports that it owns deliver every value again. If the
-    command is killed, run it again. Exit status 1 means that the server must be rebuilt again: another server couldn't
-    be reached, or the server needs repair for a new reason.
+    Use the command for a server that is empty, was away for too long, lost commits, or needs repair for another reason.
+    The server's observers aren't called. Exports that the server owns deliver every value again. If the command is
+    killed, run it again. Exit status 1 means that the server must be rebuilt again: another server couldn't be
+    reached, or the server needs repair for a new reason.
 
     Example: pgcombine replicas rebuild b --from c --yes
     """

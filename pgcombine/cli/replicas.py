@@ -36,7 +36,7 @@ replicas = group("The other servers that hold the same queues, and the writes th
 
 
 class WhenFull(StrEnum):
-    """The action when the quota of a server's hints is reached."""
+    """What happens when the hints for a server reach their limit."""
 
     backpressure = "backpressure"
     require_repair = "require_repair"
@@ -45,18 +45,20 @@ class WhenFull(StrEnum):
 @replicas.command()
 def add(
     name: ServerName,
-    address: Annotated[str, typer.Argument(metavar="DSN", help="Its connection string, without a password.")],
+    address: Annotated[str, typer.Argument(metavar="DSN", help="The server's connection string, without a password.")],
     max_rows: Annotated[
-        int | None, typer.Option("--max-rows", callback=whole(64), help="Limit of updates that wait for it.")
+        int | None, typer.Option("--max-rows", callback=whole(64), help="Limit of updates that wait for the server.")
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", callback=whole(64), help="Limit of bytes that wait for it.")
+        int | None, typer.Option("--max-bytes", callback=whole(64), help="Limit of bytes that wait for the server.")
     ] = None,
     when_full: Annotated[
-        WhenFull | None, typer.Option("--when-full", help="At the limit: refuse writes, or write no hints for it.")
+        WhenFull | None,
+        typer.Option("--when-full", help="At the limit: refuse writes, or write no more hints for the server."),
     ] = None,
     new_identity: Annotated[
-        bool, typer.Option("--new-identity", help="Accept another server that has taken its place.")
+        bool,
+        typer.Option("--new-identity", help="Accept that another server has taken the place of the registered one."),
     ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -87,7 +89,7 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
     with open_database(dsn) as connection:
         found = operations.ls(connection)
         own = []
-        with suppress(InsufficientPrivilege):  # of a role that may deliver, but not read what this server refused
+        with suppress(InsufficientPrivilege):  # a role may be allowed to deliver, but not to read own_state
             own = operations.own_state(connection)
     if as_json:
         print_json(found)
@@ -105,10 +107,10 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
 
 @replicas.command()
 def rm(name: ServerName, yes: Yes = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Forget another server; refused while hints wait for it, or it answers and has hints for others.
+    """Forget another server. The command fails while hints wait for the server, or the server has hints for others.
 
-    Let no writer name it any more. If it doesn't answer, its hints are lost, and the other servers need repair: run
-    this on each of them, then replicas repair on one.
+    First remove the server from the settings of all writers. If the server doesn't answer, its hints are lost, and the
+    other servers need repair: run replicas rm on each of them, then replicas repair on one.
 
     Example: pgcombine replicas rm b --yes
     """
@@ -160,7 +162,7 @@ def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @replicas.command()
 def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let deliveries to a server go on, for whatever reason they stopped.
+    """Let deliveries to a server go on, regardless of why they stopped.
 
     Example: pgcombine replicas resume b
     """

@@ -26,7 +26,7 @@ server = group("The embedded PostgreSQL server of PGCOMBINE_HOME.")
 
 @server.command()
 def start(as_json: Json = False) -> None:
-    """Start the server unless it runs.
+    """Start the server unless it already runs.
 
     Example: pgcombine server start
     """
@@ -37,7 +37,7 @@ def start(as_json: Json = False) -> None:
 @server.command()
 def stop(
     mode: Annotated[
-        Mode, typer.Option(help="smart waits for clients, fast ends their transactions, immediate is a crash.")
+        Mode, typer.Option(help="smart waits for clients, fast ends their transactions, immediate stops like a crash.")
     ] = Mode.fast,
     as_json: Json = False,
 ) -> None:
@@ -51,7 +51,7 @@ def stop(
 
 @server.command()
 def status(as_json: Json = False) -> None:
-    """Show whether the server runs, where, and its disk use.
+    """Show whether and where the server runs, and how much disk space it uses.
 
     Example: pgcombine server status --json
     """

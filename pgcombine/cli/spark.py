@@ -29,7 +29,7 @@ def clean(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Remove the remains of dead loads, and old run ids. Workers do it, too.
+    """Remove what dead loads left behind, and old run ids; workers do this, too.
 
     Example: pgcombine spark clean --older-than 6
     """

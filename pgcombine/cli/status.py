@@ -26,7 +26,7 @@ def status(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show about how much is pending by queue, rates, exports, workers, and holders of old snapshots.
+    """Show each queue's approximate backlog and rates, exports, workers, and holders of old snapshots.
 
     Example: pgcombine status --watch 5
     """
@@ -46,7 +46,7 @@ def status(
     with open_database(dsn) as connection:
         found = read(connection, exact=exact, fresh=max_lag is not None)
         if max_lag is not None and figures.late(found["queues"], max_lag):
-            time.sleep(AGAIN)  # see Context.stats
+            time.sleep(AGAIN)  # a lag may be stale for a moment (pgcombine.doctor.findings.Context.stats)
             found = read(connection, exact=exact, fresh=True)
     if as_json:
         print_json(found)

@@ -1,8 +1,8 @@
 """``--watch``: poll the database, until Ctrl-C.
 
-On a terminal the results follow each other in one place, with :class:`History` as sparklines. Elsewhere each result is
-lines of text, or one line of JSON. A lost connection is reported and opened again. Ctrl-C and SIGTERM end the watch
-with exit status 0. If the first connection fails, the command fails as without ``--watch``.
+On a terminal each result replaces the previous one, and sparklines show the last results. Elsewhere each result is
+printed as lines of text, or as one line of JSON. A lost connection is reported and opened again. Ctrl-C and SIGTERM end
+the watch with exit status 0. If the first connection fails, the command fails as without ``--watch``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BARS, _PLAIN_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 
 @dataclass
 class Shown:
-    """The result of one poll: the data for JSON, parts for a terminal, and the same as fields of lines elsewhere."""
+    """The result of one poll: as data for JSON, as parts of a terminal's screen, and as fields of lines of text."""
 
     data: Mapping[str, Any]
     parts: Sequence[RenderableType]
@@ -61,7 +61,7 @@ def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *,
     """Call ``poll`` each ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the terminal is restored
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # as after Ctrl-C, the terminal is restored
         connection = open_database(dsn)
         try:
             with _screen(every, as_json) as screen:
@@ -79,7 +79,7 @@ def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *,
 
 
 class _Lines:
-    """The output that isn't a terminal."""
+    """Prints results to a file or a pipe."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -102,7 +102,7 @@ class _Lines:
 
 
 class _Screen:
-    """The output on a terminal. Without a connection it keeps the last figures, and says so."""
+    """Shows results on a terminal. While the connection is lost, the last result stays, with a line that says so."""
 
     def __init__(self, live: Live, every: float) -> None:
         self._live = live
@@ -111,7 +111,7 @@ class _Screen:
 
     def show(self, shown: Shown) -> None:
         self._parts = shown.parts
-        self._draw(Text(f"{_now()}, each {self._every:g} s; Ctrl-C ends it\n", style="dim"))
+        self._draw(Text(f"{_now()}, every {self._every:g} s; Ctrl-C ends it\n", style="dim"))
 
     def lost(self, reason: str) -> None:
         self._draw(Text(f"{_now()}: no figures: {reason}; trying again. These are old:\n", style="bold red"))

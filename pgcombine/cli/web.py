@@ -18,12 +18,14 @@ TOKEN = "PGCOMBINE_WEB_TOKEN"
 
 def web(
     host: Annotated[
-        str, typer.Option("--host", help="The address to serve on. Another one than this machine's own needs a token.")
+        str, typer.Option("--host", help="The address to serve on. An address other than loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0: a free one.")] = 8432,
     allow_actions: Annotated[
         bool,
-        typer.Option("--allow-actions", help="Let readers pause and resume, and retry and drop quarantined keys."),
+        typer.Option(
+            "--allow-actions", help="Let readers pause and resume queues, and retry and drop quarantined keys."
+        ),
     ] = False,
     token_file: Annotated[
         Path | None,
@@ -31,7 +33,9 @@ def web(
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A name of the page, as behind a proxy; needs a token."),
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Another host name of the pages, such as a proxy's; needs a token."
+        ),
     ] = None,
     statement_timeout: Annotated[
         float,
@@ -49,7 +53,7 @@ def web(
     try:
         from pgcombine.web.serve import listening, require_token, serve
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the page needs {error.name}: {pip_install('web')}") from error
+        raise ConfigError(f"the web pages need {error.name}: {pip_install('web')}") from error
     log_to_stderr(log_format)
     token = _token(token_file)
     hosts = allow_host or []
@@ -70,7 +74,7 @@ def web(
 
 
 def _token(file: Path | None) -> str | None:
-    """Return the token in the file, else that of the variable, else None. Raises ConfigError for a file without one."""
+    """Return the token from the file if one is given, else from the variable, else None."""
     if file is None:
         return os.environ.get(TOKEN) or None
     lines = file.read_text(encoding="utf-8").splitlines()

@@ -34,12 +34,10 @@ from pgcombine.worker.worker import MAX_DELAY_SECONDS, POLL_SECONDS, Worker
 
 App = Annotated[
     str | None,
-    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="Queues with their observers in Python."),
+    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="The queues whose observers are in Python."),
 ]
 
-Timeout = Annotated[
-    float | None, typer.Option("--timeout", callback=seconds, help="Seconds until it gives up with exit status 1.")
-]
+Timeout = Annotated[float | None, typer.Option("--timeout", callback=seconds, help="Seconds until the command fails.")]
 
 
 def worker(
@@ -52,7 +50,7 @@ def worker(
         typer.Option(
             "--concurrency",
             min=1,
-            help="Buckets at once. Each needs a connection, the upkeep another one, and several need one more.",
+            help="Buckets at once. N buckets need N + 2 connections; one bucket needs two.",
         ),
     ] = 1,
     poll: Annotated[
@@ -64,13 +62,13 @@ def worker(
         typer.Option(
             "--max-delay",
             callback=seconds,
-            help="Seconds that updates may wait for company while more keep coming. Those of an idle queue don't wait.",
+            help="Seconds that updates of a busy queue may wait, so that a pass combines more of them.",
         ),
     ] = MAX_DELAY_SECONDS,
     lock_timeout: Annotated[
         float | None,
         typer.Option(
-            "--lock-timeout", callback=seconds, help="Seconds that a pass waits for a lock; 0: for ever. Default: 10."
+            "--lock-timeout", callback=seconds, help="Seconds that a pass waits for a lock; 0: no limit. Default: 10."
         ),
     ] = None,
     statement_timeout: Annotated[
@@ -179,7 +177,7 @@ def wait(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Wait until workers have combined all updates that are there now.
+    """Wait until workers have combined all updates that are pending now.
 
     Example: pgcombine wait wc --timeout 60
     """

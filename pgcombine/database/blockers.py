@@ -1,6 +1,6 @@
-"""The sessions that another session waits for.
+"""Finding the sessions that block another session.
 
-An instance never raises. Without a connection it watches nothing, and its text is only "other sessions".
+Failures aren't raised. If no connection can be opened, the result is only "other sessions".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Methods and iterators for a caller's own transaction, made of generators of statements.
+"""Methods and iterators that run in a caller's transaction.
 
-:mod:`pgcombine.database.steps` describes these generators.
+They are made from generators of statements, which :mod:`pgcombine.database.steps` describes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _cursors = itertools.count(1)
 
 
 class Call(Protocol[P, R_co]):
-    """A method with its connection: it returns the result, or an awaitable on an asynchronous connection."""
+    """A method that takes a connection first. On an asynchronous connection it returns an awaitable of the result."""
 
     @overload
     def __call__(self, connection: SyncCaller, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
@@ -41,7 +41,7 @@ class Call(Protocol[P, R_co]):
 
 
 class Method(Protocol[P, R_co]):
-    """A :class:`Call` as an attribute of a class."""
+    """The type of a decorated method in its class. In an instance the method is a :class:`Call`."""
 
     def __get__(self, instance: object, owner: type) -> Call[P, R_co]: ...
 
@@ -49,9 +49,10 @@ class Method(Protocol[P, R_co]):
 def in_transaction(
     *, queue: str = "name", latest: bool = False
 ) -> Callable[[Callable[Concatenate[S, P], Steps[R]]], Method[P, R]]:
-    """Make a method of steps one that takes a connection first, and runs the steps in its transaction.
+    """Return a decorator for a method that is a generator of steps.
 
-    ``queue`` is the attribute that has the queue's name, for errors. ``latest`` is as for :func:`run`.
+    The decorated method takes a connection as its first argument, and runs the steps in the connection's transaction.
+    ``queue`` names the attribute with the queue's name, for errors. ``latest`` is as for :func:`run`.
     """
 
     def method(steps: Callable[Concatenate[S, P], Steps[R]]) -> Method[P, R]:
@@ -77,7 +78,7 @@ def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = Non
     A cursor in the connection's transaction reads them in portions. The steps return the statement, and a function to
     apply to each row. They run when the first row is asked for. On a psycopg connection in autocommit, outside a
     transaction, the iterator opens a transaction and ends it. Otherwise the transaction is the caller's. Raises
-    ConfigError if it ends before the last row is read.
+    ConfigError if the transaction ends before the last row is read.
     """
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     kinds: tuple[type, ...] = (psycopg.AsyncConnection,)

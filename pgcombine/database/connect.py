@@ -1,7 +1,7 @@
-"""Connections: the program's own, and the driver's connection behind a caller's.
+"""Connections that the program opens, and the driver's connection behind a connection that a caller passes.
 
 A caller may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``. Statements then run in the
-caller's transaction (:mod:`pgcombine.database.steps` runs them). Another object raises :class:`ConfigError`.
+caller's transaction (:mod:`pgcombine.database.steps` runs them). Any other object raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AsyncCaller: TypeAlias = (
 Driver: TypeAlias = "psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | sqlalchemy.Connection"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-# a connection string, or a function that opens a connection, for passwords that change
+# a connection string, or a function that opens a connection, for example with a password that changes
 Database: TypeAlias = str | Callable[[], psycopg.Connection[Any]]
 C = TypeVar("C", bound=psycopg.Connection[Any])
 
@@ -45,7 +45,7 @@ C = TypeVar("C", bound=psycopg.Connection[Any])
 BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
 READY_SECONDS = 60.0
 
-_SOURCES = {  # by source of a setting, see pg_settings
+_SOURCES = {  # texts for values of pg_settings.source
     "configuration file": "set in the server's configuration",
     "database": "set for the database",
     "user": "set for the role",
@@ -64,13 +64,12 @@ def connect(
 ) -> DeadlineConnection:
     """Open a psycopg connection with ``application_name`` set.
 
-    ``dsn`` is libpq's or a SQLAlchemy URL, or a function that returns a new psycopg connection to a database. The
+    ``dsn`` is a libpq connection string, a SQLAlchemy URL, or a function that returns a new psycopg connection. The
     function is called for each connection, so it can fetch a fresh password. Prepared statements are off. So PgBouncer
     in transaction mode works, and no generic plan locks all partitions. A server that isn't ready is tried again with
     back-off for ``timeout`` seconds (None: without limit), and then :class:`ServerNotReadyError` is raised. If the
     server doesn't answer, or refuses, :class:`ConnectError` with the reason is raised at once. Each statement waits
-    ``limit`` seconds at most for a server that says nothing, see
-    :class:`~pgcombine.database.deadline.DeadlineConnection`.
+    ``limit`` seconds at most for a silent server (:class:`~pgcombine.database.deadline.DeadlineConnection`).
     """
     dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn
     retrying = Retrying(
@@ -83,7 +82,10 @@ def connect(
 
 
 def warning(notice: psycopg.errors.Diagnostic) -> str | None:
-    """Return the text of a server's notice with its hint if it is a warning. A handler reads it at once, or never."""
+    """Return the text and the hint of a server's notice if it is a warning, else None.
+
+    Call this in the notice handler: the notice can't be read after the handler has returned.
+    """
     if notice.severity_nonlocalized != "WARNING":
         return None
     return f"{notice.message_primary}{f' ({notice.message_hint})' if notice.message_hint else ''}"
@@ -93,10 +95,10 @@ def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> Deadli
     try:
         connection = _opened(dsn, name, autocommit)
     except psycopg.OperationalError as error:
-        # Of several hosts, the last one's error counts. The indented lines below it only ask whether the server runs.
+        # With several hosts, the last host's error is reported. Indented lines only ask whether the server runs.
         lines = [line for line in str(error).strip().splitlines() if not line.startswith("\t")]
         reason = lines[-1] if lines else type(error).__name__
-        # A ping would wait as long again, and block all threads of the process.
+        # After a timeout, a ping would wait just as long, and block all threads of the process.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
         if not silent and becomes_ready(dsn if isinstance(dsn, str) else None, reason):
             raise ServerNotReadyError(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
@@ -123,7 +125,7 @@ def _opened(dsn: Database, name: str, autocommit: bool) -> DeadlineConnection:
     if given.closed:
         raise ConfigError("the function that connects returned a closed connection: return a new one for each call")
     with closed_on_error(given):
-        given.commit()  # so that settings of the function, such as a role, last
+        given.commit()  # so that a rollback doesn't undo the function's settings, such as a role
         connection = DeadlineConnection.over(given)
         connection.prepare_threshold = None
         connection.autocommit = True
@@ -147,8 +149,8 @@ def normalized(connection: C) -> C:
 
     The session's transactions are read committed. Under serializable, this program's statements would conflict with
     each other and make other programs' statements fail. Through a pooler in transaction mode only explicit
-    transactions are read committed, since the setting would stay with the server's session. Dates and intervals get the
-    styles that psycopg reads.
+    transactions are read committed, since the setting would stay with the pooler's connection. Dates and intervals
+    get the styles that psycopg reads.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     connection.execute(query("normalize_session"), (connection.info.backend_pid,))
@@ -195,10 +197,10 @@ def becomes_ready(dsn: str | None, reason: str) -> bool:
     """Whether a connection was refused with SQLSTATE 57P03. psycopg doesn't report this SQLSTATE.
 
     The message is checked first. A message in another language than English isn't recognized, so the server is also
-    pinged if its address is known. A ping alone isn't enough, since the server may be ready by then.
+    pinged if its address is known. A ping alone isn't enough, since the server may be ready when the ping arrives.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
-    roles = "session is read-only", "hot standby mode"  # libpq refuses these by itself, for target_session_attrs
+    roles = "session is read-only", "hot standby mode"  # libpq's messages if no host fits target_session_attrs
     if any(words in reason for words in states + roles):
         return True
     if dsn is None:
@@ -221,9 +223,9 @@ def unwrap(connection: Any) -> psycopg.Connection[Any]:
 
 
 def driver_of(connection: Any) -> Driver:
-    """Return the driver's connection behind a caller's synchronous one: psycopg's, or SQLAlchemy's over another driver.
+    """Return the psycopg connection behind a caller's connection, or SQLAlchemy's connection over another driver.
 
-    If there is no SQLAlchemy transaction, one is begun. Otherwise SQLAlchemy wouldn't know of the statements, and
+    A SQLAlchemy transaction is begun if there is none. Otherwise SQLAlchemy wouldn't know of the statements, and
     wouldn't commit them. Behind the ``Session`` of an ``AsyncSession`` (``run_sync``, ORM events) is psycopg's
     asynchronous connection. Raises ConfigError for an unknown class, and for a database that isn't PostgreSQL.
     """

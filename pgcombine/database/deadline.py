@@ -1,7 +1,7 @@
 """Connections that keep a deadline.
 
-A server that hangs (stopped, or behind a network that drops packets) sends no error. Only the caller's clock can end
-the wait. When the deadline of a :class:`DeadlineConnection` passes, the connection is closed and
+A server that hangs (stopped, or behind a network that drops packets) sends no error, so only a clock on the client's
+side can end the wait. When the deadline of a :class:`DeadlineConnection` passes, the connection is closed and
 ``psycopg.OperationalError`` is raised. Then it isn't known whether the statement was executed.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Self
 import psycopg
 from psycopg.waiting import Ready, Wait
 
-LONGEST_WAIT = 0.1  # seconds between two checks for signals
+LONGEST_WAIT = 0.1  # seconds after which Python gets the chance to handle a signal, such as Ctrl+C
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
@@ -34,14 +34,14 @@ class DeadlineConnection(psycopg.Connection[Any]):
     def over(cls, given: psycopg.Connection[Any]) -> Self:
         """Return a connection that takes the place of ``given``, over the same socket."""
         connection = cls(given.pgconn)
-        connection._given = given  # keeps the object alive: it would warn if it were deleted while open
+        connection._given = given  # kept, since psycopg warns when an open connection object is deleted
         return connection
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Run one of psycopg's generators to its end.
 
         This is the method of the base class, with a deadline. When the deadline passes, the connection is closed and
-        psycopg.OperationalError is raised. A wait for notifications has a timeout, which isn't changed.
+        psycopg.OperationalError is raised. A wait with a timeout, such as a wait for notifications, isn't changed.
         """
         deadline = min(self.deadline, time.monotonic() + self.limit)
         if deadline == math.inf or kwargs.get("timeout") is not None:
@@ -63,7 +63,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
                     continue
                 events = found[0][1]
                 ready = 0
-                if events & ~select.POLLOUT:  # an error is read, too
+                if events & ~select.POLLOUT:  # a read finds the reason of POLLERR and POLLHUP
                     ready |= Ready.R
                 if events & select.POLLOUT:
                     ready |= Ready.W

@@ -1,8 +1,7 @@
-"""The upgrade of the schema as SQL: what ``pgcombine.schema.upgrade`` executes, and a file for psql that does the same.
+"""The statements that ``pgcombine.schema.upgrade`` executes, and a file for psql that does the same.
 
 The file is for an administrator. It has no psql commands and no variables, so other clients can apply it, too. Names
-with a colon or a backslash are always quoted, so psql doesn't interpret them. Making the file needs no connection, and
-doesn't fail.
+with a colon or a backslash are always quoted, so psql doesn't interpret them. No connection is needed to make the file.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _HEADER = """\
 -- The schema of pgcombine at revision {head}, for {database}.
 -- Apply it as the role that is to own pgcombine:
 --   psql -X -v ON_ERROR_STOP=1 -f FILE
--- It is one transaction: it happens wholly or not at all. It refuses any other database.
+-- The file is one transaction. It fails in any other database, and then changes nothing.
 begin transaction isolation level read committed, read write;
 set local client_encoding = 'UTF8';
 set local standard_conforming_strings = on;
@@ -44,7 +43,7 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
 
 
 def upgrade(revisions: str, *, start: str | None) -> str:
-    """Return the statements of an upgrade that holds its locks. The parameters are as for :func:`upgrade_file`."""
+    """Return the statements that follow after an upgrade has its locks. Parameters are as for :func:`upgrade_file`."""
     parts = [
         statement(sqlfiles.query("drop_dependants")),
         statement(sqlfiles.query("upgrade_revisions").replace("{statements}", revisions)) if start else revisions,

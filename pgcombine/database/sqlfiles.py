@@ -1,7 +1,7 @@
 """The product's SQL files: repeatable definitions in order, and named queries.
 
-They are package data (``pgcombine.sql``), so a checkout and an installed wheel both have them. An unknown name raises
-:class:`FileNotFoundError`: a defect of the program, not of its use.
+They are package data (``pgcombine.sql``), so a checkout and an installed wheel both have them. An unknown name of a
+query raises :class:`FileNotFoundError`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # each calls only functions of those before it
-# its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
+# A header begins with the calls; a call may take several lines. The purpose is the first sentence after the calls.
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 _COLUMN = re.compile(r"^--   (\w+) +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
@@ -40,7 +40,7 @@ def repeatables() -> list[tuple[str, str]]:
 
 
 def steps() -> Iterator[str]:
-    """Yield the statements that apply the repeatable files after the revisions: the files, and calls between them.
+    """Yield the statements that apply the repeatable files after the revisions: the files, and queries between them.
 
     The functions of ``set_aside.sql`` must exist already.
     """
@@ -63,7 +63,7 @@ def made(text: str) -> list[str]:
 def comments() -> Iterator[str]:
     """Yield the statements that comment on public functions and views with the first sentence of their headers.
 
-    What the header of a view says of a column is the column's comment.
+    A column of a view gets the text that the view's header has for the column.
     """
     for path, text in repeatables():
         part = path.split("/")[1]
@@ -77,7 +77,7 @@ def comments() -> Iterator[str]:
 
 
 def _literal(comment: str) -> str:
-    """Return a text of a header, which may be of several lines, as a literal of SQL."""
+    """Return text from a header, possibly of several lines, as an SQL literal of one line."""
     words = " ".join(line.removeprefix("--").strip() for line in comment.splitlines())
     return "'" + words.replace("'", "''") + "'"
 
@@ -96,7 +96,7 @@ def _is_function(path: str) -> bool:
 
 @cache
 def digest() -> str:
-    """Return the SHA-256 (hex) of the repeatable files. It is the version of the SQL in a database."""
+    """Return the SHA-256 (hex) of the repeatable files. A database stores it as the version of its SQL."""
     hashed = hashlib.sha256()
     for path, text in repeatables():
         hashed.update(f"{path}\0{text}\0".encode())

@@ -2,10 +2,10 @@
 
 The statements are written once, as a generator of steps. :func:`run` executes each step and sends its rows into the
 generator. It does so on psycopg's connections (synchronous and asynchronous), and on SQLAlchemy's ``Connection``,
-``Session``, ``AsyncConnection`` and ``AsyncSession``, also over other drivers. It neither commits nor rolls back. There
-is one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction. Errors
-that the database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay the
-driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
+``Session``, ``AsyncConnection`` and ``AsyncSession``, also over other drivers. ``run`` neither commits nor rolls
+back, with one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction.
+Errors that the database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay
+the driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
 :mod:`pgcombine.database.caller` makes methods and iterators of steps.
 """
 
@@ -90,7 +90,7 @@ def run(
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)
-    # if the program hasn't imported it, the connection isn't one of its classes
+    # if the program hasn't imported the module, the connection isn't of one of the module's classes
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     if asynchronous is not None:
         if isinstance(connection, asynchronous.async_scoped_session):
@@ -126,7 +126,7 @@ async def drive(steps: Steps[R], execute: Callable[[Step], Awaitable[Rows]]) -> 
 
 
 def _at_once(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Return the result of a coroutine that never waits: on a synchronous connection it awaits only such coroutines."""
+    """Return the result of a coroutine that never waits, such as :func:`drive` over a synchronous connection."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -140,7 +140,7 @@ def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | Non
     with (
         translated(queue=queue),
         driver.transaction() if alone else nullcontext(),
-        # not the caller's cursor class, which may have other rows and other placeholders
+        # The connection's own cursor class may return other rows and have other placeholders.
         psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
     ):
         if alone and latest:
@@ -241,7 +241,7 @@ def _rows_of(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
     numbers = itertools.count()
     plain = {"%%": "%", ":": r"\:"}
     named = re.sub("%s|%%|:", lambda token: plain.get(token[0]) or f":p{next(numbers)}", words)
-    # SQLAlchemy would cast a parameter to a type that it guesses from the Python value
+    # Without NullType, SQLAlchemy would cast a parameter to a type that it guesses from the Python value.
     binds = [bindparam(f"p{number}", value, type_=NullType()) for number, value in enumerate(statement.parameters)]
     result = connection.execute(text(named).bindparams(*binds))
     return [tuple(row) for row in result] if result.returns_rows else []

@@ -1,6 +1,7 @@
 """Checks of the database: the schema, the role's rights, the connection, and what holds old rows.
 
-They need a schema of this program's version, but for :func:`schema` and :func:`extensions`.
+Only :func:`cluster_identity`, :func:`role`, :func:`rights` and :func:`snapshots` need a schema of this program's
+version.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, 
 from pgcombine.errors import PgCombineError, SchemaError
 from pgcombine.worker.maintenance import old_snapshots
 
-_ABOUT_NO_QUEUE = ("monitor", "replay")
+_ABOUT_NO_QUEUE = ("monitor", "replay")  # rights that are granted without naming a queue
 
 
 def schema(context: Context) -> Iterator[Finding]:
-    """The version of the schema against this program's."""
+    """Whether the schema has this program's version."""
     try:
         revision = versions.check_connection(context.connection)
-        yield ok(f"revision {revision}, as this program's", value=revision)
+        yield ok(f"revision {revision}, which is this program's", value=revision)
     except SchemaError as failure:
         found, _, advice = str(failure).rpartition(": ")
         yield error(found, advice)
 
 
 def extensions(context: Context) -> Iterator[Finding]:
-    """The extensions of the database. pgcombine needs none but PostgreSQL's own language."""
+    """The extensions of the database. pgcombine needs only plpgsql."""
     found = [f"{row['name']} {row['version']}" for row in context.rows("doctor_extensions")]
     if any(name.startswith("plpgsql ") for name in found):
-        yield ok(f"pgcombine needs plpgsql alone; there: {', '.join(found)}", value=found)
+        yield ok(f"pgcombine needs only plpgsql; installed: {', '.join(found)}", value=found)
     else:
         yield error("the extension plpgsql is missing", "create extension plpgsql, then pgcombine db upgrade")
 
@@ -51,7 +52,7 @@ def cluster_identity(context: Context) -> Iterator[Finding]:
 
 
 def role(context: Context) -> Iterator[Finding]:
-    """Whether the role is a superuser, sees other sessions, and may make temporary tables."""
+    """Whether the role is a superuser, sees other sessions, and can make temporary tables."""
     who = f'role "{context.role}"'
     fine = True
     if context.attributes["superuser"]:
@@ -70,7 +71,7 @@ def role(context: Context) -> Iterator[Finding]:
     if not context.attributes["temporary"] and (not context.rights or "work" in context.rights):
         fine = False
         yield warning(
-            f"{who} may not make temporary tables, which the search for failing keys takes",
+            f"{who} can't make temporary tables, which the search for failing keys needs",
             f"grant temporary on database {_name(context.connection.info.dbname)} to {_name(context.role)}",
         )
     if fine:
@@ -78,7 +79,7 @@ def role(context: Context) -> Iterator[Finding]:
 
 
 def rights(context: Context) -> Iterator[Finding]:
-    """What the role may do, against what it is to do."""
+    """The role's rights, compared with the rights that it must have."""
     wanted, names = list(context.rights) or None, list(context.queues) or None
     found = context.rows("doctor_rights", wanted, names, names, wanted, wanted)
     who = f'role "{context.role}"'
@@ -99,7 +100,7 @@ def rights(context: Context) -> Iterator[Finding]:
         if context.rights and (right not in held or context.queues):
             yield error(f"{who} lacks the right {right}{where}", advice, value=subjects)
         else:
-            yield warning(f"{who} has a part of the right {right} only{where}", advice, value=subjects)
+            yield warning(f"{who} has only a part of the right {right}{where}", advice, value=subjects)
     for right in context.rights:
         if right not in held and right not in lacking:
             what = "export" if right == "export" else "queue"
@@ -115,24 +116,25 @@ def rights(context: Context) -> Iterator[Finding]:
 
 
 def search_path(context: Context) -> Iterator[Finding]:
-    """Whether every role may create functions that stand in for PostgreSQL's own."""
+    """Whether every role can create functions that replace PostgreSQL's own on the search path."""
     open_to_all = [row["schema"] for row in context.rows("doctor_search_path")]
     if open_to_all:
         yield warning(
-            f"every role may create in the schema {', '.join(open_to_all)}, which is on the search path: a function "
-            "there can stand in for PostgreSQL's own",
+            f"every role can create functions in the schema {', '.join(open_to_all)}, which is on the search path: "
+            "they can be called instead of PostgreSQL's own",
             f"revoke create on schema {open_to_all[0]} from public",
             value=open_to_all,
         )
     else:
-        yield ok("only chosen roles may create on the search path")
+        yield ok("only chosen roles can create functions on the search path")
 
 
 def pooler(context: Context) -> Iterator[Finding]:
     """Whether a pooler is between this program and the server."""
     if context.pooled:
         yield warning(
-            "a pooler is between: workers can't LISTEN, so they poll, and each wait keeps one of its connections",
+            "the connection goes through a pooler: workers can't LISTEN, so they poll, and each wait "
+            "occupies one of the pooler's connections",
             "let workers connect to the server itself; enqueues and reads may go through the pooler",
         )
     else:
@@ -142,10 +144,10 @@ def pooler(context: Context) -> Iterator[Finding]:
 def notifications(context: Context) -> Iterator[Finding]:
     """The time that a notification takes from one session to another."""
     if context.pooled:
-        yield info("not measured: a pooler is between", "give the server's own address with --dsn")
+        yield info("not measured: the connection goes through a pooler", "give the server's own address with --dsn")
         return
     channel = f"pgcombine.doctor.{context.connection.info.backend_pid}"
-    with ExitStack() as stack:  # the context's own connection is in a transaction, at whose end it would notify
+    with ExitStack() as stack:  # other connections, since the context's transaction would delay a NOTIFY until its end
         try:
             listener, sender = (
                 stack.enter_context(
@@ -154,7 +156,7 @@ def notifications(context: Context) -> Iterator[Finding]:
                 for _ in range(2)
             )
         except PgCombineError as failure:
-            yield warning(f"not measured: {failure}", "a worker takes two connections and more")
+            yield warning(f"not measured: {failure}", "the check needs two more connections, and so does a worker")
             return
         listener.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         began = time.monotonic()
@@ -164,8 +166,8 @@ def notifications(context: Context) -> Iterator[Finding]:
     if not came or seconds > context.limits.round_trip:
         yield warning(
             f"a notification took {seconds:.3f} s" if came else f"no notification came in {seconds:.0f} s",
-            "look for a session that is idle in a transaction and listens, and at the load of the server; "
-            "workers poll each second meanwhile",
+            "look for a session that listens and is idle in a transaction, and check the server's load; "
+            "workers poll in the meantime",
             value=round(seconds, 4),
         )
     else:
@@ -181,7 +183,7 @@ def snapshots(context: Context) -> Iterator[Finding]:
         yield warning(
             f"old rows are held{age} by {one_of['holder']} {one_of['name']}{f' (pid {pid})' if pid else ''}, "
             f"{one_of['detail']}: combined updates stay, and passes become slower",
-            f"end that transaction: select pg_terminate_backend({pid})" if pid else "end it as its text says",
+            f"end that transaction: select pg_terminate_backend({pid})" if pid else "end it as the finding says",
             value=one_of["age_seconds"],
         )
     if not found:
@@ -216,7 +218,7 @@ def collation(context: Context) -> Iterator[Finding]:
             value=now,
         )
     else:
-        yield ok("the indexes' collation is that of the server")
+        yield ok("the indexes were made with the server's version of the collation")
 
 
 def _name(name: str) -> str:

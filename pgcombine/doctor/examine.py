@@ -1,7 +1,7 @@
-"""All checks, in order: :func:`examine` returns their findings. Whatever is wrong with the database, it raises nothing.
+"""All checks, in order. :func:`examine` runs them, and returns their findings.
 
-If the role lacks the right to make a check, or the database can't be reached, that is a finding. Each check runs in a
-separate transaction with a time limit.
+Errors of the database become findings, too, for example if the role lacks the right to make a check, or the database
+can't be reached. Each check runs in a separate transaction with a time limit.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def examine(
 ) -> list[Finding]:
     """Return the findings of all checks.
 
-    ``queues`` are the names of the queues to examine; none means all that the role may see. ``rights`` are what the
-    role is to do, such as ``work``: lacking one is an error. Without a schema the checks that need it are left out.
+    ``queues`` are the names of the queues to examine; none means all that the role may see. ``rights`` are the
+    rights that the role must have, such as ``work``. Without a schema the checks that need it are left out.
     """
     findings: list[Finding] = []
     try:
@@ -50,7 +50,7 @@ def examine(
         with closing(connect(dsn, name="pgcombine doctor", timeout=0, limit=limits.answer)) as connection:
             context = Context(connection, dsn, queues, rights, limits)
             for check in (*MACHINE, *SERVER, *SCHEMA):
-                findings += made(check, context)  # the connection may be lost on the way
+                findings += made(check, context)  # one by one: a lost connection keeps the earlier findings
             if not (findings[-1].check == "schema" and findings[-1].level is Level.error):
                 for check in QUEUES:
                     findings += made(check, context)
@@ -74,9 +74,9 @@ def made(check: Check, context: Context) -> Iterator[Finding]:
             raise
         denied = isinstance(failure, psycopg.errors.InsufficientPrivilege)
         advice = (
-            "make this check as a role that may: the schema's owner, or one with the right monitor"
+            "run the doctor as the schema's owner, or as a role with the right monitor"
             if denied
-            else "this check couldn't be made; look at the server's log"
+            else "the check failed; look at the server's log"
         )
         found = [Finding(Level.info if denied else Level.warning, f"not checked: {first_line(failure)}", advice)]
     for finding in found:

@@ -1,4 +1,4 @@
-"""What a check is given, and what it returns.
+"""The types of the doctor's checks: what a check gets, and what it returns.
 
 A check is a function that takes a :class:`Context` and yields findings. Its name, with ``-`` for ``_``, is the name of
 its findings. Each finding has a level. :func:`worst` returns the highest one.
@@ -18,11 +18,11 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.queue import status as figures
 from pgcombine.runtime.wakeup import pooled
 
-AGAIN = 1.0  # seconds until a lag is read again
+AGAIN = 1.0  # seconds until a lag above the limit is read again
 
 
 class Level(StrEnum):
-    """How bad a finding is, from good to bad. Only ``error`` makes the command fail."""
+    """The severity of a finding, in ascending order. Only ``error`` makes the command ``doctor`` fail."""
 
     ok = "ok"
     info = "info"
@@ -34,7 +34,7 @@ class Level(StrEnum):
 class Finding:
     """One finding.
 
-    ``check`` is the name of the check. ``subject`` is the queue, export or server that it is about, or empty. ``found``
+    ``check`` is the name of the check. ``subject`` is the queue, export or server concerned, or empty. ``found``
     says what was found, and ``value`` is its figure if there is one. ``advice`` says what to do; it is empty if
     ``level`` is ok.
     """
@@ -52,17 +52,17 @@ class Finding:
 
 
 def ok(found: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding that asks for nothing."""
+    """Return a finding that needs no action."""
     return Finding(Level.ok, found, "", subject, value)
 
 
 def info(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding that may be as the user wants it."""
+    """Return a finding that may be intended."""
     return Finding(Level.info, found, advice, subject, value)
 
 
 def warning(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding that costs time or safety."""
+    """Return a finding that makes pgcombine slower or data less safe."""
     return Finding(Level.warning, found, advice, subject, value)
 
 
@@ -73,15 +73,15 @@ def error(found: str, advice: str, *, subject: str = "", value: Any = None) -> F
 
 @dataclass(frozen=True)
 class Limits:
-    """From which value on a finding is bad. Times are in seconds."""
+    """The values above which a check finds a problem. Times are in seconds."""
 
     lag: float = 60.0  # age of the oldest pending update
     snapshot: float = 60.0  # age of a transaction that holds a snapshot
     clock: float = 2.0  # difference of the clocks
-    round_trip: float = 1.0  # a notification's way
+    round_trip: float = 1.0  # from a notification to its arrival
     wait: float = 5.0  # until a notification counts as lost
-    answer: float = 15.0  # until a server that says nothing counts as lost
-    load: float = 3600.0  # since a load from Spark was last heard of
+    answer: float = 15.0  # until a server that doesn't answer counts as lost
+    load: float = 3600.0  # since a load from Spark was last seen alive
     waiting_bytes: int = 256 * 2**20  # of segments that wait to be reclaimed
     retained_bytes: int = 2**30  # of the write-ahead log that a slot keeps
     full: float = 0.9  # share of the disk that is used
@@ -92,8 +92,8 @@ class Context:
     """A database as its checks see it.
 
     ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to examine; none
-    means all. ``rights`` are what the role is to have; none means that it is asked which it has. ``clock`` returns the
-    client's time in seconds since 1970.
+    means all. ``rights`` are the rights that the role must have; none means that the check only reports the role's
+    rights. ``clock`` returns the client's time in seconds since 1970.
     """
 
     connection: Connection
@@ -126,8 +126,8 @@ class Context:
     def stats(self) -> list[dict[str, Any]]:
         """The rows of ``pgcombine.queue_stat`` of the chosen queues, with the limit of the backlog.
 
-        If nobody has recorded the time of late, an update that a worker takes in this very moment seems old. So a lag
-        is read twice, a second apart.
+        A lag above the limit is read again after a second. The first value may be too high: if no worker has recorded
+        the time recently, a new update seems old.
         """
 
         def read() -> list[dict[str, Any]]:

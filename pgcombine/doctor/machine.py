@@ -51,7 +51,7 @@ def jdbc_driver(_: Context) -> Iterator[Finding]:
         return
     if found is None:
         yield info(
-            "there is none here: write_jdbc tries to get it at its first write; the format needs none",
+            'no driver is here: write_jdbc tries to download it at its first write; format("pgcombine") needs none',
             "name PostgreSQL's JDBC jar with PGCOMBINE_JDBC_JAR, for machines without access to Maven's repository",
         )
     else:

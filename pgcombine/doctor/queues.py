@@ -1,6 +1,6 @@
 """Checks of the queues and of what belongs to them: exports, other servers, loads from Spark, workers.
 
-Figures are those of the monitoring views. A role sees the queues on which it has any right.
+The figures come from the monitoring views. A role sees the queues on which it has any right.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, 
 
 
 def queues(context: Context) -> Iterator[Finding]:
-    """Whether the queues are there."""
+    """Whether the queues exist, with their backlog, lag and rate."""
     there = {row["queue"] for row in context.stats}
     for name in context.queues:
         if name not in there:
@@ -59,7 +59,7 @@ def paused(context: Context) -> Iterator[Finding]:
 
 
 def lag(context: Context) -> Iterator[Finding]:
-    """The age of the oldest pending update, and whether passes go on."""
+    """The age of the oldest pending update, and whether passes end."""
     limit = context.limits.lag
     for row in context.stats:
         if row["lag_seconds"] <= limit:
@@ -70,7 +70,7 @@ def lag(context: Context) -> Iterator[Finding]:
             yield warning(
                 f"a pass has run for {row['pass_seconds']:.0f} s: about {row['pending']} updates are pending, "
                 f"the oldest for {row['lag_seconds']:.0f} s",
-                "let it end; a smaller pass_limit makes passes shorter; pg_stat_activity shows its statement",
+                "let the pass end; a smaller pass_limit makes passes shorter; pg_stat_activity shows its statement",
                 subject=name,
                 value=row["lag_seconds"],
             )
@@ -78,8 +78,8 @@ def lag(context: Context) -> Iterator[Finding]:
             yield error(
                 f"stalled: about {row['pending']} updates are pending, the oldest for {row['lag_seconds']:.0f} s, "
                 f"and no pass has ended in the last {limit:g} s",
-                "start a worker (pgcombine worker); if one runs: does it work on this queue, may its role, and does it "
-                f"wait for a lock? pgcombine drain {name} shows the error of a pass",
+                "start a worker (pgcombine worker); if one runs, check its queues, its role's rights, and whether it "
+                f"waits for a lock; pgcombine drain {name} shows the error of a pass",
                 subject=name,
                 value=row["lag_seconds"],
             )
@@ -97,7 +97,7 @@ def locked(context: Context) -> Iterator[Finding]:
     for row in context.stats:
         if row["pending_seconds"] is None or row["pending_seconds"] > context.limits.answer:
             yield warning(
-                "another session has locked its tables: what is pending can't be seen",
+                "another session has locked the queue's tables, so pending updates can't be counted",
                 "pg_stat_activity shows who (pid, query_start, state); let it end",
                 subject=row["queue"],
             )
@@ -166,7 +166,7 @@ def backlog(context: Context) -> Iterator[Finding]:
         pending = row["max_backlog"] and one(context.connection, "select pgcombine.backlog(%s)", row["queue"])[0]
         if pending and pending > 0.8 * row["max_backlog"]:
             yield warning(
-                f"{pending} updates are pending of the {row['max_backlog']} that it takes: then enqueues fail",
+                f"{pending} updates are pending; at {row['max_backlog']}, enqueues fail",
                 "start more workers, or let producers wait",
                 subject=row["queue"],
                 value=pending,
@@ -180,14 +180,14 @@ def segments(context: Context) -> Iterator[Finding]:
         if row["queue"] in names and row["waiting_bytes"] > context.limits.waiting_bytes:
             yield warning(
                 f"{row['waiting']} segments with {megabytes(row['waiting_bytes'])} wait to be truncated",
-                "end old snapshots (see snapshots), run a worker, and let its role be a member of pg_read_all_stats",
+                "end old snapshots (see the check snapshots), run a worker, and grant pg_read_all_stats to its role",
                 subject=row["queue"],
                 value=row["waiting_bytes"],
             )
 
 
 def structure(context: Context) -> Iterator[Finding]:
-    """Whether tables, columns, triggers and the passes' statement are as they should be, without a look at the rows."""
+    """Whether tables, columns, triggers and the passes' statement fit the definition. Rows aren't checked."""
     for row in context.stats:
         problems = [found["problem"] for found in context.rows("doctor_structure", *[row["queue"]] * 2)]
         for problem in problems:
@@ -200,7 +200,7 @@ def structure(context: Context) -> Iterator[Finding]:
 
 
 def exports(context: Context) -> Iterator[Finding]:
-    """Exports: their destinations, what waits and what was refused."""
+    """Exports: their destinations, and their waiting and refused entries."""
     for row in context.rows("doctor_exports"):
         name = row["export"]
         if context.queues and row["queue"] not in context.queues:
@@ -219,7 +219,7 @@ def exports(context: Context) -> Iterator[Finding]:
         if row["state"] == "down":
             yield error(
                 f"its destination is down{_reason(row)}; {said}",
-                f"mend the destination; {again}",
+                f"repair the destination; {again}",
                 subject=name,
                 value=row["pending"],
             )
@@ -234,7 +234,10 @@ def exports(context: Context) -> Iterator[Finding]:
             yield info(f"paused; {said}", f"pgcombine export resume {name}, if it was forgotten", subject=name)
         elif row["lag_seconds"] > context.limits.lag:
             yield warning(
-                f"late: {said}", f"does pgcombine export run {name} run?", subject=name, value=row["lag_seconds"]
+                f"late: {said}",
+                f"check that pgcombine export run {name} is running",
+                subject=name,
+                value=row["lag_seconds"],
             )
         elif fine:
             yield ok(said, subject=name, value=row["pending"])
@@ -247,14 +250,14 @@ def servers(context: Context) -> Iterator[Finding]:
         said = f"about {row['writes']} writes wait for it, the oldest for {row['oldest_seconds']:.0f} s"
         if row["needs_repair"]:
             yield error(
-                f"hints alone can't make it complete: {row['needs_repair']}",
+                f"it needs repair: {row['needs_repair']}",
                 "pgcombine replicas repair, or pgcombine replicas rebuild",
                 subject=name,
             )
         elif row["state"] in ("down", "suspect"):
             yield warning(
                 f"it is {row['state']}: {row['reason']}; {said}",
-                f"mend it; pgcombine replicas replay {name} tries at once",
+                f"repair the server; pgcombine replicas replay {name} tries again at once",
                 subject=name,
                 value=row["writes"],
             )
@@ -263,7 +266,7 @@ def servers(context: Context) -> Iterator[Finding]:
         elif row["oldest_seconds"] > context.limits.lag:
             yield warning(
                 f"late: {said}",
-                "does pgcombine replicas run, or pgcombine worker --handoff, run?",
+                "check that pgcombine replicas run, or pgcombine worker --handoff, is running",
                 subject=name,
                 value=row["oldest_seconds"],
             )
@@ -272,12 +275,12 @@ def servers(context: Context) -> Iterator[Finding]:
 
 
 def loads(context: Context) -> Iterator[Finding]:
-    """Loads from Spark that are dead, or whose remains are left."""
+    """Loads from Spark that died, and left rows behind."""
     for row in context.rows("doctor_loads"):
         if row["silent_seconds"] > context.limits.load:
             yield info(
-                f"load {row['load']} ({row['run_id'] or 'without a run'}) was last heard of "
-                f"{row['silent_seconds']:.0f} s ago and keeps {megabytes(row['bytes'])}",
+                f"load {row['load']} ({row['run_id'] or 'without a run'}) was last alive "
+                f"{row['silent_seconds']:.0f} s ago, and left {megabytes(row['bytes'])}",
                 "pgcombine spark clean removes it; workers do so after a day",
                 subject=row["queue"],
                 value=row["bytes"],

@@ -1,6 +1,6 @@
-"""Checks of the server: its settings, what it is, and what other sessions do to it.
+"""Checks of the server: its version, its settings, its resources, and what other sessions do to it.
 
-No check needs a right. What the role may not see is left out, or is a finding.
+No check needs a right. A check leaves out what the role isn't allowed to see, or reports that as a finding.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def writable(context: Context) -> Iterator[Finding]:
 
 
 def connections(context: Context) -> Iterator[Finding]:
-    """The connections that are free, for the role in this database."""
+    """How many connections are free for the role in this database."""
     (row,) = context.rows("doctor_connections")
     found = f"{row['used']} of {row['usable']} connections are in use, {row['workers']} of them by workers"
     if row["used"] > 0.8 * row["usable"]:
         yield warning(
             f"{found} ({row['limited_by']})",
             "raise the limit, close idle sessions, or put a pooler before the application; "
-            "a worker takes one connection for each of --concurrency, one for its upkeep, and one to look if there are "
-            "several",
+            "a worker takes one connection for each of --concurrency, one for its upkeep, and one more if that is "
+            "above 1",
             value=row["used"],
         )
     else:
@@ -57,7 +57,7 @@ def connections(context: Context) -> Iterator[Finding]:
 
 
 def locks(context: Context) -> Iterator[Finding]:
-    """The room for locks, against what is locked now and what dropping the largest queue or a dump would lock."""
+    """How many locks the server can hold, compared with the locks that are held, and that a drop or a dump needs."""
     (row,) = context.rows("doctor_locks")
     capacity, setting = row["capacity"], int(context.settings["max_locks_per_transaction"])
     found = f"the server has room for {capacity} locks; {row['held']} are held"
@@ -149,7 +149,7 @@ def durability(context: Context) -> Iterator[Finding]:
     elif context.settings["synchronous_commit"] == "off":
         yield info(
             "synchronous_commit is off: the last commits before a crash may be lost",
-            "set synchronous_commit to on where an enqueue that returned must last",
+            "set synchronous_commit to on where an enqueue that returned must survive a crash",
         )
     else:
         yield ok("commits are flushed to disk")
@@ -160,7 +160,7 @@ def wal(context: Context) -> Iterator[Finding]:
     size = int(context.settings["max_wal_size"])
     if size < 1024:
         yield info(
-            f"max_wal_size is {size} MB: many updates force checkpoints, and each page is written whole after one",
+            f"max_wal_size is {size} MB: many updates force checkpoints, after which the log gets whole pages",
             "set max_wal_size to 1GB or more",
             value=size,
         )
@@ -188,41 +188,43 @@ def clock(context: Context) -> Iterator[Finding]:
     if abs(apart) > context.limits.clock + (after - before) / 2:
         yield warning(
             f"the server's clock is {abs(apart):.1f} s {'ahead of' if apart > 0 else 'behind'} this machine's",
-            "let both be set by NTP: ages, back-off and the order of several servers' writes are read from clocks",
+            "synchronize both by NTP: ages, back-off and the order of several servers' writes depend on clocks",
             value=round(apart, 3),
         )
     else:
-        yield ok(f"the clocks are {abs(apart):.3f} s apart, to {(after - before) / 2:.3f} s", value=round(apart, 3))
+        yield ok(
+            f"the clocks are {abs(apart):.3f} s apart, measured to {(after - before) / 2:.3f} s", value=round(apart, 3)
+        )
 
 
 def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> Iterator[Finding]:
-    """The size of the database, and the room for its files where this machine can see them."""
+    """The size of the database, and the free space on the server's disk if this machine can see it."""
     try:
         (size,) = one(context.connection, "select pg_database_size(current_database())")
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
-    # root's embedded server has the data_directory /proc/self/cwd (see embedded/account.py): take the session's
+    # an embedded server of root has the data_directory /proc/self/cwd, where self is the server's process
     session = f"/proc/{context.connection.info.backend_pid}/"
     directory = (context.settings.get("data_directory") or "").replace("/proc/self/", session)
     if not directory or not _served_from(Path(directory), context):
         yield info(
-            f"{said}; the room on the server's disk can't be seen from here",
-            "watch the disk on the server: pgcombine stops where it is full, and goes on when there is room",
+            f"{said}; the free space on the server's disk can't be seen from here",
+            "watch the disk on the server: while it is full, enqueues and passes fail",
             value=size,
         )
         return
     found = usage(Path(directory))
     share = 1 - found.free / found.total
-    said += f"; the disk of its server is full to {share:.0%}, {megabytes(found.free)} are free"
+    said += f"; the server's disk is {share:.0%} full, {megabytes(found.free)} are free"
     if share > context.limits.full:
-        yield warning(said, "make room, or move the data: enqueues fail where the disk is full", value=found.free)
+        yield warning(said, "make room, or move the data: enqueues fail while the disk is full", value=found.free)
     else:
         yield ok(said, value=found.free)
 
 
 def _served_from(directory: Path, context: Context) -> bool:
-    """Whether the directory is here and is the server's: another machine may have a server in the same path."""
+    """Whether the directory on this machine is the server's, and not another server's in the same path."""
     (started,) = one(context.connection, "select date_part('epoch', pg_postmaster_start_time())")
     try:
         lines = (directory / "postmaster.pid").read_text().splitlines()

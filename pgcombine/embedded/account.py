@@ -33,7 +33,7 @@ _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$
 
 @dataclass(frozen=True)
 class Account:
-    """The way to start programs: behind ``prefix``, or as user ``uid`` of group ``gid``, or as this process's user."""
+    """The way to start programs: by the command ``prefix``, as ``uid`` and ``gid``, or as this process's user."""
 
     prefix: tuple[str, ...] = ()
     uid: int | None = None
@@ -47,7 +47,7 @@ class Account:
         return options
 
     def directory(self, data: Path) -> str:
-        """Return the name of ``data`` for a program started with :meth:`options`."""
+        """Return the path by which a program that was started with :meth:`options` can open ``data``."""
         return str(data) if self.uid is None else "/proc/self/cwd"
 
     def give(self, path: Path) -> None:
@@ -86,7 +86,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             f"PostgreSQL can't run as user {os.geteuid()}, which has no name here; "
             "add the user to /etc/passwd, or give a server of your own with PGCOMBINE_DSN"
         )
-    if owner.st_uid != 0:  # an ordinary user created it, or root gave it to one earlier
+    if owner.st_uid != 0:  # an ordinary user created it, or an earlier start gave it to an account
         return _other(data, programs, owner.st_uid, owner.st_gid)
     reasons = []
     for record in _unprivileged():
@@ -105,7 +105,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
 
 
 def _mapped(data: Path, programs: Programs) -> Account | None:
-    """Return an account that is this user under another number, or None if user namespaces don't work here."""
+    """Return an account for a user namespace in which this user has another number, or None if that doesn't work."""
     for record in _unprivileged():
         mapped = Account(prefix=("unshare", "--user", f"--map-user={record.pw_uid}", "--"))
         if not _refusal(mapped, programs.path("postgres"), data):
@@ -177,7 +177,7 @@ def _refusal(account: Account, program: str, data: Path | None = None) -> str | 
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:
-    """Return those of the accounts considered for PostgreSQL that exist. No person uses these accounts."""
+    """Return the accounts that PostgreSQL may run as, as far as they exist. No person logs in as one of them."""
     records = []
     for name in ("postgres", "nobody", "daemon"):
         try:

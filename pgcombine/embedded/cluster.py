@@ -1,4 +1,4 @@
-"""The directory of a server. It is created completely or not at all, and it can be read again later.
+"""The directory of a server. It is created completely or not at all.
 
 ``postgres/`` in the home has ``data/`` (PostgreSQL's own), ``password`` (the superuser's), ``owner-password`` (of the
 role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). The directory is created under
@@ -24,7 +24,7 @@ from pgcombine.errors import ConfigError
 SUPERUSER = "pgcombine"
 OWNER = "pgcombine_owner"
 DATABASE = "pgcombine"
-INITDB_TIMEOUT = 300  # seconds; it usually takes one
+INITDB_TIMEOUT = 300  # seconds; initdb usually takes one second
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ class Cluster:
     def clean(self) -> None:
         """Remove the unfinished directories of programs that were killed."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
-            shutil.rmtree(left, ignore_errors=True)  # if initdb still writes there, the next start removes it
+            # If initdb still writes there, some files remain. The next start removes them.
+            shutil.rmtree(left, ignore_errors=True)
 
     def remove(self) -> None:
         """Remove the directory if it exists. If the program is killed meanwhile, :meth:`clean` removes the rest."""
@@ -145,7 +146,8 @@ class Cluster:
     def create(self, programs: Programs, *, durable: bool = True) -> None:
         """Create the directory: a password, empty data, a database. The caller holds the home's lock.
 
-        ``durable=False`` doesn't wait for the disk. Raises ConfigError with PostgreSQL's reason, or OSError.
+        With ``durable=False`` it doesn't wait until the files are on disk. Raises ConfigError with PostgreSQL's reason,
+        or OSError.
         """
         staging = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
         try:
@@ -171,7 +173,7 @@ def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     # The account may see only its data directory and, during initdb, the password beside it.
     new.directory.chmod(0o711)
     account.give(password)
-    locale = ["--locale=C"]  # sorts by bytes on every machine, whatever its libraries are
+    locale = ["--locale=C"]  # sorts by bytes on every machine, regardless of its C library
     if programs.version >= 17:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     directory = account.directory(new.data)
@@ -215,7 +217,10 @@ def environment() -> dict[str, str]:
 
 
 def failure(log: str) -> str | None:
-    """Return the first line of a log that says why PostgreSQL failed, without its time, or None if no line does."""
+    """Return the first line of the highest severity in a log of PostgreSQL: why it failed. None: there is no such line.
+
+    The text before the severity is cut off.
+    """
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
         for line in log.splitlines():
             if mark in line:

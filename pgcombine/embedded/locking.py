@@ -1,8 +1,8 @@
 """Locks between programs. A lock ends with its program, even if the program is killed.
 
-Both kinds are ``flock`` locks on a file of the home directory. So they also exclude programs in other containers that
-share the directory. The server and each of its processes inherit the *alive* lock. So the lock is free if, and only if,
-none of these processes is left, regardless of the pid file. A lock that isn't free in time raises OperationalError.
+A lock is an ``flock`` lock on a file of the home directory. So it also excludes programs in other containers that share
+the directory. The server and each of its processes inherit the lock *alive*. So this lock is free if, and only if, none
+of these processes is left, regardless of the pid file. A lock that isn't free in time raises OperationalError.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _try(descriptor, fcntl.LOCK_SH)  # a shared lock, so that two checks don't see each other
+        # The lock is shared: otherwise two checks at once would take each other for a holder.
+        return not _try(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from pgcombine.embedded.account import Account
 
 HOST = "127.0.0.1"
-# These are below the ports that systems use for outgoing connections. So a server that was stopped mostly finds its
-# port free again.
+# Systems use higher ports for outgoing connections. So the port of a stopped server is mostly still free at its next
+# start.
 PORTS = range(20000, 32000)
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # the one message that a server answers before any log-in
-SOCKET_PATH_BYTES = 107  # of sun_path without its end mark; macOS has 103
+SOCKET_PATH_BYTES = 107  # length of sun_path without the zero byte at its end; macOS has 103
 
 
 def port_is_free(port: int) -> bool:
@@ -83,7 +83,7 @@ def _takes_socket(directory: Path, account: Account) -> bool:
             account.give(directory)
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or found.st_mode & 0o077:
-            return False  # in a temporary directory, another user may have created it
+            return False  # another user may have created it in the temporary directory
         for left in directory.glob(".s.PGSQL.*"):
             left.unlink()
         probe = directory / ".s.probe"

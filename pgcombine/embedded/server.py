@@ -36,9 +36,9 @@ SETTINGS: Mapping[str, str] = {
     "max_wal_size": "2GB",
     "max_locks_per_transaction": "256",  # one transaction creates or drops all partitions of a queue
     "random_page_cost": "1.1",
-    # else tables of the role pgcombine would go to the schema pgcombine, which is the product's own
+    # With the default, the role pgcombine would create its tables in the schema pgcombine, which is the product's own.
     "search_path": "public",
-    "jit": "off",  # costs more than it saves for a pass's short statements
+    "jit": "off",  # JIT compilation costs more than it saves for the short statements of passes
     "log_checkpoints": "off",
     "log_min_error_statement": "panic",  # the message is enough; statements would fill the log
 }
@@ -153,7 +153,7 @@ class EmbeddedServer:
             return self._uri(OWNER, password) if password else self.superuser_dsn()
 
     def superuser_dsn(self) -> str:
-        """Return the URI with the superuser's password, for managing the server. Otherwise it is like :meth:`dsn`."""
+        """Return the URI of the superuser, for managing the server. Raises ConfigError as :meth:`dsn` does."""
         with self._usable_home():
             return self._uri(SUPERUSER)
 
@@ -197,7 +197,7 @@ class EmbeddedServer:
         dsn = self.superuser_dsn()
         if self._cluster.owner_password() is not None:
             with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True) as connection:
-                # servers of older versions lack it
+                # A server that an older version of pgcombine created lacks this grant.
                 connection.execute(sql.SQL("grant pg_read_all_stats to {}").format(sql.Identifier(OWNER)))
             return
         password = secrets.token_hex(24)
@@ -219,7 +219,7 @@ class EmbeddedServer:
 
 
 def _memory() -> dict[str, str]:
-    """Return a setting for small /dev/shm, such as the 64 MB of containers. System V memory has no such limit."""
+    """Return the setting for System V shared memory if /dev/shm is small, such as the 64 MB of containers."""
     try:
         small = shutil.disk_usage("/dev/shm").total < SHARED_MEMORY
     except OSError:  # not Linux

@@ -1,19 +1,19 @@
-"""Export queues deliver the changes of passes to other systems: no change is lost, and each key's come in order.
+"""Export queues deliver the changes of passes to other systems. No change is lost, and each key's changes keep order.
 
 *States.* When a pass commits, each of its changes is a *waiting* entry of ``<export>_exports``. An entry is *claimed*,
 with its bucket, while a worker's transaction delivers it, and it is deleted when that transaction commits. An entry is
 *quarantined* if the destination refuses it for its data, until an operator retries or drops it. The destination is
 ``up``, ``suspect``, ``down`` or ``paused``.
 
-*Guarantees.* Each change is written as one entry, in the pass's transaction. Sequence numbers are drawn while the pass
-has the bucket, so a key's numbers grow in the order in which its passes commit. An entry's commit is on disk before its
-delivery, so no delivered number is drawn again after a crash. Delivery is at least once. With a destination that
+*Guarantees.* Each change is written as one entry, in the pass's transaction. The pass draws sequence numbers while it
+locks the bucket, so a key's numbers grow in the order in which its passes commit. An entry's commit is on disk before
+its delivery, so no delivered number is drawn again after a crash. Delivery is at least once. With a destination that
 compares sequence numbers it is effectively once.
 
 *Failures.* If a worker dies before its commit, its claim ends with its connection, and its entries wait again. If the
 worker is still alive and delivers late, a destination that compares sequence numbers ignores the late delivery. After a
-destination failed, one worker tries again with back-off. A delivery to a destination that hangs ends after the
-exporter's timeout. A worker without waiting entries sleeps, and the next pass with a change wakes it
+failure of the destination, one worker at a time tries again with back-off. A delivery to a destination that hangs ends
+after the exporter's timeout. A worker without waiting entries sleeps, and the next pass with a change wakes it
 (:mod:`pgcombine.runtime.wakeup`).
 
 The modules: ``entries`` defines entries and exporters. ``postgres``, ``files``, ``webhook`` and ``functions`` are

@@ -3,14 +3,15 @@
 The transaction is on the ``claims`` connection, and claims the bucket: it deletes the entries, delivers them, and
 commits. After any failure before the commit, all entries are still there for the next claim of the bucket. Between
 reading and delivering, the commits that wrote the entries are made durable; the query ``flush_commits`` explains why.
-It runs on the ``control`` connection, which is in autocommit and also reports the destination's state.
+This query runs on the ``control`` connection, which is in autocommit and also reports the destination's state.
 
-Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. They
-are searched for in small batches. Each batch is committed, so after a worker is killed the search goes on from there.
+Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. The
+search for them uses small batches. Each batch is committed, so after a kill of the worker the search goes on from
+there.
 
-If several servers have the export, its owner delivers. If the destination accepts only another server, this server
-records the owner and stops delivering. After a new owner has delivered its full state, the destination deletes the keys
-that the owner lacks.
+If several servers have the export, its owner delivers. If the destination accepts only deliveries of another server,
+this server records that server as the owner and stops delivering. After a new owner has delivered its full state, the
+destination deletes the keys that the owner lacks.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from pgcombine.runtime.spans import span
 log = logging.getLogger("pgcombine.export")
 
 SEARCH_ENTRIES = 256  # size of a batch in which failing entries are searched for
-_GROWTH = 4  # factor from one delivered batch to the next
+_GROWTH = 4  # the factor by which a batch may grow after each delivered batch
 _ROWS = 1000  # rows in one chunk
 
 
 class Nothing(Enum):
     """The reason why no entry was delivered."""
 
-    IDLE = "idle"  # no entry waits, or other workers have claimed all
+    IDLE = "idle"  # no entry waits, or other workers have claimed all buckets with waiting entries
     BLOCKED = "blocked"  # the destination is paused, or the next attempt isn't due
-    FAILED = "failed"  # the destination failed now
+    FAILED = "failed"  # this delivery failed
 
 
 class Delivery:
-    """Delivers batches of one export. ``batch`` is the largest number of entries in one; None means the export's own.
+    """Delivers batches of one export. ``batch`` is the largest number of entries in a batch (None: the export's own).
 
     Raises ExportNotFoundError if the export doesn't exist, or is dropped later.
     """
@@ -63,7 +64,7 @@ class Delivery:
         with translated():
             row = one(control, sqlfiles.query("export_size").encode(), export)
         self._batch = int(batch or row[0])
-        self._size = self._batch  # of the next batch
+        self._size = self._batch  # the most entries in the next batch
         self._keys = int(row[1])
         self.destination = Destination(control, "export", export)
 
@@ -98,7 +99,7 @@ class Delivery:
             if self._claims.closed:  # the connection to the queue's own database is lost; the destination hasn't failed
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, FencedError):
-                # Some roles lack the right to record it. The destination refuses their deliveries anyway.
+                # Some roles lack the right to record the owner. The destination refuses their deliveries anyway.
                 with suppress(InsufficientPrivilege):
                     self._control.execute(
                         "select pgcombine_internal.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
@@ -116,7 +117,10 @@ class Delivery:
             return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
-        """Pass the owner to the exporter. Returns whether deleted keys are still to be swept at the destination."""
+        """Pass the export's owner to the exporter.
+
+        Returns whether the destination still has keys that the owner lacks.
+        """
         if not isinstance(self._exporter, OwnedExporter):
             return False
         row = self._claims.execute(sqlfiles.query("export_owner"), (self._export,)).fetchone()
@@ -189,7 +193,7 @@ class Delivery:
 
 
 def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
-    """Join the rows of a COPY into chunks, because a write for each row would take longer."""
+    """Join the rows of a COPY into chunks, because one write for each row would be slower."""
     found = iter(rows)
     while chunk := b"".join(itertools.islice(found, _ROWS)):
         yield chunk

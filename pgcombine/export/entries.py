@@ -1,10 +1,10 @@
 """Entries of export queues, and the interface of an exporter.
 
-An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order of the commits.
-Entries are delivered at least once. If a process dies after a delivery and before the commit, the same entries are
-delivered again, possibly together with others. Within a batch, a key's entries follow one another in ascending order. A
-receiver that stores the highest sequence number of each key, and ignores entries up to that number, applies every entry
-effectively once.
+An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order in which the changes
+commit. Entries are delivered at least once: if a process dies after a delivery and before it has committed the record
+of that delivery, the same entries are delivered again, possibly together with others. ``Exporter.deliver`` gets a key's
+entries in ascending order. A receiver that stores the highest sequence number of each key, and ignores entries up to
+that number, applies every entry effectively once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-TIMEOUT_SECONDS = 30.0  # for one batch at a destination; less than PROBE_SECONDS
+TIMEOUT_SECONDS = 30.0  # for one batch; less than PROBE_SECONDS, after which another worker may try the destination
 
 
 class Interrupted(Exception):
@@ -44,7 +44,7 @@ class Exporter(Protocol):
     """
 
     def __init__(self, target: str | None, export: str) -> None:
-        """Deliver the entries of ``export`` to ``target``, which is as the export was created with, or None."""
+        """Prepare to deliver entries of ``export``. ``target`` is the worker's target, else the export's, or None."""
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver the entries. They are ordered by key and sequence."""
@@ -60,7 +60,9 @@ class RawExporter(Exporter, Protocol):
     """An exporter that takes a batch in COPY's text format, so that Python doesn't have to parse the rows."""
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
-        """Deliver rows in COPY's text format: key columns, new_…, seq, in no order, not compacted.
+        """Deliver rows in COPY's text format, with the key columns, new_… and seq.
+
+        The rows have no particular order. A key may have several rows.
 
         The exporter calls ``ready`` when it has read all rows, and before any of them takes effect.
         """

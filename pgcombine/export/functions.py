@@ -1,4 +1,4 @@
-"""Export to Python: to a function ``fn(entries)`` of a list of entries, or to a class that is an Exporter.
+"""Export to Python: to a function ``fn(entries)`` that takes a list of entries, or to a class that is an Exporter.
 
 The function, or the exporter's ``deliver``, delivers all entries or raises. After DestinationDownError, OSError (which
 includes timeouts and refused connections) or psycopg's OperationalError, the same entries are delivered again later.
@@ -17,13 +17,13 @@ import psycopg
 from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError, DestinationError
 from pgcombine.export.entries import Entry, Exporter
 
-GROUP = "pgcombine.exporters"  # of entry points
+GROUP = "pgcombine.exporters"  # the group of the entry points
 
 Function: TypeAlias = Callable[[list[Entry]], object]
 
 
 class CustomExporter:
-    """Delivers by a function, or by a class's instance."""
+    """Delivers by calling a function, or the method ``deliver`` of an instance of an exporter class."""
 
     def __init__(self, exporter: Function | type[Exporter], target: str | None, export: str) -> None:
         self._exporter: Exporter | None = None

@@ -35,10 +35,10 @@ from pgcombine.errors import DeliveryRejectedError, DestinationDownError, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
-EPOCH_BITS = 40  # a sequence number's bits below its epoch, see own_export
+EPOCH_BITS = 40  # the lowest bits of a sequence number; its higher bits are the epoch (own_export)
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
-_LOOK_SECONDS = 60.0  # at least, between two checks whether the table is ahead
+_LOOK_SECONDS = 60.0  # the shortest time between two checks whether the table is ahead
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # the settings of pgcombine_internal.portable_text in the queue's database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
@@ -87,7 +87,7 @@ class PostgresExporter:
         self._drawn = drawn
 
     def sweep(self, epoch: int) -> None:
-        """Mark keys from before ``epoch`` as deleted. That may take longer than a batch."""
+        """Mark the keys that weren't delivered since ``epoch`` as deleted. A sweep may take longer than a batch."""
         with self._transaction(_SWEEP * self._timeout) as connection:
             connection.execute(_text(self._statements.sweep), (epoch << EPOCH_BITS,))
 
@@ -166,7 +166,7 @@ class PostgresExporter:
             application_name="pgcombine export",
             autocommit=True,
             prepare_threshold=None,
-            cursor_factory=psycopg.RawCursor,  # its statements have $1 for a parameter, and % has no meaning
+            cursor_factory=psycopg.RawCursor,  # the statements have parameters $1, and % has no meaning in them
             # libpq waits for 2 seconds at least
             connect_timeout=max(2, min(_CONNECT_SECONDS, math.ceil(self._timeout))),
             keepalives_idle=10,
@@ -193,7 +193,10 @@ class PostgresExporter:
                 connection.execute(_text(self._statements.drop_stage))
 
     def _prepare(self, connection: DeadlineConnection, seconds: float, *, local: bool) -> None:
-        """Make the settings and the staging table, for the transaction if ``local``, else for the session."""
+        """Make settings and the staging table.
+
+        The settings end with the transaction if ``local``, else with the session.
+        """
         settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():
             connection.execute("select set_config($1, $2, $3)", (name, value, local))

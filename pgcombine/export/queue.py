@@ -23,8 +23,8 @@ class ExportQueue:
     ``exporter`` is ``postgres``, ``files`` or ``webhook``, or ``python`` for a function that the worker has. ``target``
     is a connection string without a password, a directory, or a URL. ``target_table`` is the table of ``postgres``.
     With ``existing`` the values that exist now are exported, too. With ``compact`` all waiting entries of a key are
-    delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets`` bounds the workers. All but
-    the name are needed for :meth:`create` only.
+    delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets`` is the largest number of
+    loops of workers that deliver at the same time. Only :meth:`create` needs arguments other than the name.
     """
 
     name: str
@@ -84,12 +84,15 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def retry_quarantined(self, seq: int | None = None) -> Steps[int]:
-        """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantinedError."""
+        """Make a quarantined entry wait again (None: all entries).
+
+        Returns the number of entries. Raises NotQuarantinedError.
+        """
         return (yield from self._release(seq, again=True))
 
     @in_transaction(queue="queue")
     def drop_quarantined(self, seq: int | None = None) -> Steps[int]:
-        """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantinedError."""
+        """Delete a quarantined entry (None: all entries). Returns the number of entries. Raises NotQuarantinedError."""
         return (yield from self._release(seq, again=False))
 
     def _release(self, seq: int | None, *, again: bool) -> Steps[int]:
@@ -113,8 +116,8 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
 def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
     """Return the exports, or the one named ``name``, as rows of the view ``pgcombine.export_status``.
 
-    Unless ``exact``, ``pending`` is an estimate, and nothing is counted. Raises ExportNotFoundError if there is no
-    export of that name.
+    Unless ``exact``, ``pending`` is an estimate, since counting takes time with many entries. Raises
+    ExportNotFoundError if there is no export of that name.
     """
     found: list[dict[str, Any]] = run(connection, _dicts("exports" if exact else "exports_about", _STATUS, name))
     if name is not None and not found:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
-_PORTION = 1000  # keys; also in export_verify
+_PORTION = 1000  # keys; the pages of the query that export_verify returns have the same size
 _MOST_MOVING = 50_000  # keys that are remembered in order to compare them again
 
 
@@ -70,12 +70,13 @@ class _Comparison:
             after = None
             while keys := self._keys(after, there):
                 after = keys[-1]
-                # keys without a row in the table are found on this side alone
+                # The first round reads the keys of the table, the second one those of the queue, which include the keys
+                # that the table lacks.
                 found = self._differing(keys, coming=False).items()
                 yield {key: row.seq for key, row in found if (row.problem == "missing") != there}
 
     def compare_again(self, moving: dict[str, int | None]) -> Iterator[Difference]:
-        """Compare the keys in ``moving`` again. Yield those that really differ, and leave the undecided ones in it."""
+        """Compare the keys in ``moving`` again. Yield those that really differ. Undecided keys stay in ``moving``."""
         for keys in _portions(list(moving)):
             found = self._differing(keys, coming=True)
             for key in keys:
@@ -140,11 +141,11 @@ def differences(
 
 
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
-    """Deliver the keys that differ again, or, if ``every`` or for other exporters, each key that has a value.
+    """Deliver again the keys that differ. With ``every``, or without the exporter ``postgres``, deliver each key.
 
     The keys become entries with new sequence numbers, in several transactions. After an error, call this again. Returns
-    the number of keys, and the number of keys that were still moving: their own entries deliver these. Raises
-    the errors of :func:`differences`, and ExportError if the destination is ahead of this server.
+    the number of keys, and the number of keys that were still moving: entries that wait already deliver the latter.
+    Raises the errors of :func:`differences`, and ExportError if the destination is ahead of this server.
     """
     with translated():
         (found,) = exports(connection, export)

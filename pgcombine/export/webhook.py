@@ -1,11 +1,11 @@
 """Export by HTTP. Each batch is a POST of ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``.
 
-The header ``Idempotency-Key`` is the same if and only if the batch is the same. A receiver may accept a known header
-without doing anything. After a failure, batches may overlap. So a receiver that isn't idempotent otherwise must compare
-``seq`` for each key.
+The header ``Idempotency-Key`` is the same if and only if the batch is the same. If a receiver has handled a batch with
+the same header, it may answer 2xx and do nothing. After a failure, batches may overlap. So a receiver for which a
+repeated entry isn't harmless must also compare ``seq`` for each key.
 
 2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DeliveryRejectedError. 5xx, 3xx, 401, 403,
-404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and errors below HTTP are DestinationDownError:
+404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and network errors are DestinationDownError:
 they may end with time, or when an operator corrects the address or the rights. Only the beginning of an answer's body
 is read, and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
 """
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
 _SHOWN = 200  # characters of an answer that an error shows
 _BODY_BYTES = 64 * 1024  # bytes of an answer that are read
-_BODY_SECONDS = 1.0  # for reading an answer's body; the status is known before
+_BODY_SECONDS = 1.0  # the longest time for reading an answer's body; the status alone is enough
 _LOOK_SECONDS = 0.1  # between two checks of the deadline and of the stop event
 _END_SECONDS = 1.0  # the longest wait for connections to close
-# a filter holds for the very logger, not for those below it
+# each logger by itself, since the filter of a logger doesn't apply to its child loggers
 _LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
 T = TypeVar("T")
@@ -119,7 +119,8 @@ class WebhookExporter:
         if self._loop is None:
             return
         ended = self._run(self._end())
-        ended.add_done_callback(partial(_stop, self._loop))  # not before: what the loop drops is never awaited
+        # not earlier: a stopped loop leaves coroutines that are never awaited
+        ended.add_done_callback(partial(_stop, self._loop))
         wait([ended], _END_SECONDS)
         self._loop = self._client = None
 
@@ -137,7 +138,7 @@ class WebhookExporter:
     async def _post(self, content: bytes, headers: dict[str, str]) -> _Answer:
         _delivers.set(True)
         if self._client is None:
-            # the timeout holds for connecting and the handshake: cancelling these would leave the socket open
+            # This timeout ends connecting and the handshake, since a cancellation of these would leave the socket open.
             self._client = self._httpx.AsyncClient(timeout=self._httpx.Timeout(None, connect=self._timeout / 2))
         async with self._client.stream("POST", self._url, content=content, headers=headers) as answer:
             body = bytearray()
@@ -154,14 +155,14 @@ class WebhookExporter:
             return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])
 
     async def _end(self) -> None:
-        # A delivery in progress is cancelled already. It ends the tasks below it itself: one that is cancelled from
-        # here before its first step would leave a coroutine that nobody has awaited.
+        # A delivery in progress is cancelled already, and ends its subtasks. They aren't cancelled here: a task that is
+        # cancelled before its first step leaves a coroutine that is never awaited.
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(others)
         if self._client is not None:
             await self._client.aclose()
         await asyncio.get_running_loop().shutdown_asyncgens()
-        await asyncio.sleep(0.01)  # closed connections end in the loop's next rounds
+        await asyncio.sleep(0.01)  # the loop needs some rounds to close its connections
 
 
 class _Daemons(ThreadPoolExecutor):

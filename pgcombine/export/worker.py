@@ -1,11 +1,12 @@
 """Export workers deliver the entries of an export until an event stops them, or until no entry waits.
 
 * An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in the order of
-  ``seq``. Each exporter says how the whole becomes effectively once.
+  ``seq``. The module of each exporter says how deliveries become effectively once.
 * If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One of
   them tries again at growing intervals (:mod:`pgcombine.runtime.destinations`). Other exports go on.
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.
-* Any number of workers may run: one at a time claims a bucket. If a worker dies, its claim ends with its connection.
+* Any number of workers may run. One at a time locks (claims) a bucket. The claim of a dead worker ends with its
+  connection.
   Entries that the worker had delivered without a commit are delivered again.
 * A loop without waiting entries sleeps. A pass with a change notifies it (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off, without limit. If the export is dropped,
@@ -55,7 +56,7 @@ _SHORTEST_REST = 0.01
 
 
 class _ExportListener(Listener):
-    """The sleep of a loop over one export."""
+    """The listener of a loop over one export: the loop sleeps until entries wait."""
 
     def __init__(self, connection: Connection, export: str, *, poll: float) -> None:
         super().__init__(connection, poll=poll)

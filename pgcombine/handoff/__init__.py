@@ -25,8 +25,8 @@ wait before each attempt doubles, up to a minute. A server is *paused* by an ope
 doesn't mend: its queue is defined differently, or it lost commits. ``pgcombine replicas resume`` ends the pause. Hints
 stay in all of these states.
 
-A server may also *need repair*: hints can't make it complete any more. Either hints were truncated, refused as too old,
-or left out at the quota by choice, or the server lost commits. ``pgcombine replicas verify`` finds the writes that a
+A server may also *need repair*: hints can't make it complete any more. For example, hints were truncated, refused as
+too old, or left out at the quota, or the server lost commits. ``pgcombine replicas verify`` finds the writes that a
 server lacks. ``pgcombine replicas rebuild`` makes the server complete. ``replicas quarantine retry`` makes a new write,
 for that server alone, of each update in the quarantine. The server appends the update only if it still lacks the
 update. ``replicas quarantine drop`` drops quarantined updates for a reason, and the server then needs repair.
@@ -42,8 +42,8 @@ pending updates and tokens in one transaction, while writers go on. :mod:`pgcomb
 the steps. The rebuilt server has a new id. All coordinators must answer. With ``--force`` a rebuild leaves out a
 coordinator that doesn't answer. That coordinator delivers nothing to the rebuilt server until another rebuild runs
 while the coordinator answers. Observers of the server don't get the new values as changes. Exports that the server owns
-deliver every value again. To add a server where all servers hold all keys: first let all callers name it, which makes
-hints for it, then rebuild it.
+deliver every value again. To add a server where all servers hold all keys, first add it to the servers of all callers,
+so that coordinators make hints for it. Then rebuild it.
 
 **Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.UnavailableError`
 means that nothing was written. :class:`~pgcombine.errors.IndeterminateError` means that too few servers acknowledged in
@@ -72,8 +72,8 @@ generation from the first replayer that delivers to it.
 coordinator dies before its deliveries, its replayer delivers when the coordinator is back. A caller without an answer
 retries through another coordinator, which writes its own hints. If a replayer dies between the delivery and the
 deletion of a hint, the next one delivers again, and the token's status is *duplicate*. When the hints for a server
-reach their quota (rows, bytes), the coordinator refuses writes before it acknowledges them. By choice the coordinator
-accepts them without a hint instead, and marks the server as in need of repair.
+reach their quota (rows, bytes), the coordinator refuses writes before it acknowledges them. An operator can choose that
+the coordinator accepts these writes without a hint instead, and marks the server as in need of repair.
 
 **Text** means the same on all servers, regardless of their settings: dates are in ISO style, the month comes before the
 day where the order is ambiguous, and times without a zone are in UTC (``pgcombine_internal.portable_text``).

@@ -29,7 +29,7 @@ _ADDRESS = {
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
 }
 NAME = "pgcombine handoff"
-_LIBPQ = 160000  # the first version with require_auth
+_LIBPQ = 160000  # the first version of libpq with the parameter require_auth
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Peer:
     id: UUID
     epoch: int
     replay_rate: int | None
-    known_to: set[str] = field(default_factory=set)  # coordinators that have checked the server on this connection
+    known_to: set[str] = field(default_factory=set)  # coordinators that verified the server on this connection
     columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # columns of queues, by queue and shape
     partial: bool | None = None  # whether a rebuild left the server only a part of some writes; None: not known yet
 
@@ -69,7 +69,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
 
 def handshake(name: str, connection: DeadlineConnection) -> Peer:
-    """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or never takes writes."""
+    """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or is one that takes no writes."""
     with translated():
         normalized(connection)
         hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_handshake(%s)", name)
@@ -77,7 +77,10 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 
 
 def address(dsn: str) -> str:
-    """Return the part of a caller's connection string that is registered at other servers: an address, no password."""
+    """Return the address of a server in the form that other servers register.
+
+    It has the host, port, database, user and service of ``dsn``, but no password.
+    """
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
     if "host" not in kept and "hostaddr" in parts:
@@ -101,7 +104,7 @@ def addresses(connection: psycopg.Connection[Any]) -> tuple[str | None, dict[str
 def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, dict[str, str]]:
     """Return the name of the server at ``coordinator``, and the connection strings of all servers it knows, by name.
 
-    Its own connection string comes first. Raises ReplicaError if the server has no name.
+    The first one is the server at ``coordinator`` itself. Raises ReplicaError if the server has no name.
     """
     own, others = addresses(coordinator)
     if own is None:
@@ -131,7 +134,7 @@ def registered(name: str, dsn: str) -> str:
                 f"libpq {pq.version() // 10000} can't demand SCRAM of servers: {pip_install('binary')}, or set "
                 "PGREQUIREAUTH if any server that answers may get the password"
             )
-        sockets = all(host.startswith(("/", "@")) for host in hosts)  # peer authentication asks for nothing
+        sockets = all(host.startswith(("/", "@")) for host in hosts)  # with peer authentication, no password is sent
         parts["require_auth"] = "scram-sha-256,none" if sockets else "scram-sha-256"
     if "PGSSLMODE" not in os.environ and not all(map(_is_local, hosts)):
         parts["sslmode"] = "verify-full"

@@ -1,6 +1,6 @@
 """Finding a coordinator for a write: a live server that takes it.
 
-Servers are tried one after the other. Those that failed recently come last. Each gets an equal share of the remaining
+Servers are tried one after the other. Servers that failed recently come last. Each gets an equal share of the remaining
 time. A server that doesn't answer may have taken the write. The next server gets the write with the same token, so the
 write counts once in any case. If all attempts fail, UnavailableError is raised if no server can have taken the write,
 else IndeterminateError.
@@ -58,11 +58,11 @@ class Accepted:
 
 
 class _Lost(Exception):
-    """The connection was lost while the coordinator had the write."""
+    """The connection was lost after the write was sent, so the coordinator may have committed the write."""
 
 
 class Coordinators:
-    """``servers`` as coordinators of writes to ``queue``, with each key on ``replicas`` of them."""
+    """Finds coordinators among ``servers`` for writes to ``queue``. Each key is on ``replicas`` of these servers."""
 
     def __init__(self, servers: Mapping[str, Server], queue: str, replicas: int) -> None:
         self._servers = servers
@@ -128,7 +128,8 @@ class Coordinators:
             except WrongServerError:
                 if tries > 1:
                     raise
-                # A rebuild may have changed the server's id since the connection was opened. The next attempt asks.
+                # A rebuild may have changed the server's id since the connection was opened. The next attempt asks for
+                # the id.
             except QueueMismatchError:
                 self._definition = None
                 if tries == _TRIES:

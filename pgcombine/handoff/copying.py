@@ -1,4 +1,4 @@
-"""Copying a queue from other servers, with its updates and the tokens of its writes, each source in one snapshot."""
+"""Copying a queue from other servers: values, updates and tokens of writes. Each server is read in one snapshot."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def copy_queue(
         if number and shape != first:
             raise ReplicaError(
                 f'queue "{queue}" is another one on server "{copy.source}" than on server "{copies[0][0].source}": '
-                "it is defined otherwise, or was dropped and created again",
+                "its definition differs, or it was dropped and created again",
                 queue=queue,
             )
         if not number:

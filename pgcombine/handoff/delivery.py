@@ -51,7 +51,7 @@ _APPLY = (
     "%s, %s::text[], %s, %s::uuid[], %s::jsonb[])"
 )
 
-COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
+COPY_UPDATES = 1000  # from this number of updates on, COPY is faster although it takes one more round trip
 
 FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restore from an older backup"
 
@@ -133,7 +133,8 @@ def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
 
 
 def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
-    with suppress(psycopg.errors.InsufficientPrivilege), at.transaction():  # only roles that may replay can record it
+    # only roles with the right to replay can record it
+    with suppress(psycopg.errors.InsufficientPrivilege), at.transaction():
         if still_known(at, name, id):
             at.execute("select pgcombine_internal.handoff_require_repair(%s, %s)", (name, FORGOT))
             Destination(at, "server", name).pause(FORGOT)
@@ -144,8 +145,8 @@ def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
 
     The id can't change until the transaction ends.
 
-    A rebuild gives a server a new id and resumes deliveries to it. What was found out about the server before is then
-    out of date, and the caller discards it.
+    A rebuild gives a server a new id and resumes deliveries to it. An error that was found under the old id is then out
+    of date, and the caller must not record it.
     """
     known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
     return at.execute(known, (name, id)).fetchone() is not None
@@ -158,7 +159,7 @@ def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> 
     COPY after their tokens, if the peer holds all of them and doesn't have to retain the payloads. Raises psycopg's
     errors. Errors that pgcombine's functions raise become its classes, such as WrongServerError and QueueMismatchError.
     """
-    # a caller that retries a write while its first delivery waits puts the token into ``hints`` twice
+    # If a caller retries a write while its first delivery waits, ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):

@@ -1,8 +1,8 @@
 """Updates as a text that means the same on every server: a payload.
 
 A payload is a ``text[]`` with one element for each column of the queue, in order. Each element is the text of an array
-with the updates' values. PostgreSQL reads the whole at once (``handoff_insert_sql``). A missing value column has its
-default here. A row that doesn't fit raises InvalidUpdateError.
+with the updates' values. PostgreSQL reads the whole payload at once (``handoff_insert_sql``). For a value column that a
+row lacks, the payload has the column's default. A row that doesn't fit raises InvalidUpdateError.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from psycopg.adapt import PyFormat, Transformer
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
-_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # needs no quotes in an array
+_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # texts that need no quotes in an array
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]
 def lines(payload: str) -> bytes | None:
     """Return the updates of a payload in COPY's text format.
 
-    Returns None if elements are quoted, or the text isn't :func:`encode`'s: the server must read those. Without quotes
-    inside there is no backslash, comma, brace or white space in an element.
+    Returns None if an element is quoted, or if another function made the payload: only the server can read such a
+    payload. Without quotes, an element has no backslash, comma, brace or white space, so splitting at commas is enough.
     """
     if "\\" in payload:
         return None
@@ -84,7 +84,7 @@ def lines(payload: str) -> bytes | None:
 
 
 def array(elements: Iterable[str | None]) -> str:
-    """Return the text of an array of text."""
+    """Return the text form of a PostgreSQL array of texts."""
     return f"{{{','.join(map(_element, elements))}}}"
 
 

@@ -35,8 +35,8 @@ def add(
     ``max_rows`` and ``max_bytes`` are the quota of the hints for the server, and ``when_full`` says what happens when
     the quota is reached. ``new_identity`` says that another server has taken the place of the registered one.
 
-    Raises ReplicaError for a bad name or quota, and for an address with a password. Raises ConfigError if ``dsn`` isn't
-    a connection string.
+    Raises ReplicaError for an invalid name or quota, and for an address with a password. Raises ConfigError if ``dsn``
+    isn't a connection string.
     """
     with translated():
         connection.execute(
@@ -66,8 +66,8 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
                 (hints,) = one(peer.connection, query("handoff_waiting").encode())
     if hints:
         raise ReplicaError(
-            f'server "{name}" has hints of {hints} writes for others, or updates that they refused: have them '
-            "delivered first (pgcombine replicas replay, or replicas quarantine, at that server), or stop it "
+            f'server "{name}" has hints of {hints} writes for others, or updates that they refused: let it '
+            "deliver them first (pgcombine replicas replay, or replicas quarantine, at that server), or stop it "
             "if it is lost"
         )
     with translated():
@@ -121,8 +121,9 @@ def resume(connection: Connection, name: str) -> None:
 def retry_quarantined(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
     """Turn updates that a server refused into hints.
 
-    These are all such updates, those of the write ``token``, or only the update ``number`` of that write. Returns their
-    number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs repair.
+    By default these are all refused updates. With ``token`` they are those of one write, and with ``number`` one of
+    them. Returns their number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs
+    repair.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])

@@ -39,10 +39,11 @@ class Owned:
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
     """Make the server at this connection the owner of the export, and inform the other registered servers.
 
-    ``timeout``, in seconds, bounds the connection to each of them. The destination fences a server that can't be
-    reached. If the call is killed, run it again. If there is only one server, ``Owned.owner`` is empty, and the server
-    begins a new epoch; that helps if the destination is ahead of the server. Raises ExportNotFoundError, and
-    ReplicaError if others are registered but this server has no name.
+    ``timeout``, in seconds, bounds the connection to each of them. A server that can't be reached isn't informed, but
+    the destination refuses its deliveries (with the exporter ``postgres``). If the call is killed, run it again. If
+    there is only one server, ``Owned.owner`` is empty, and the server begins a new epoch; that helps if the destination
+    is ahead of the server. Raises ExportNotFoundError, and ReplicaError if others are registered but this server has no
+    name.
     """
     with translated(), ExitStack() as opened:
         (epoch,) = one(connection, "select epoch from pgcombine_internal.require_export(%s)", export)

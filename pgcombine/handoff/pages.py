@@ -60,7 +60,7 @@ class Pages:
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # a page has at most PAGE_UPDATES updates, so don't lock hints beyond them
+            # The next page locks only about as many hints as have PAGE_UPDATES updates, the most in a page.
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token
@@ -75,8 +75,8 @@ class Pages:
     def _deliver(self, writes: int) -> list[Hint]:
         """Deliver a page of up to ``writes`` hints. If one of them doesn't fit, deliver each alone.
 
-        If the server refuses a page because of the queue's definition, and the hints were written for another
-        definition than the coordinator has now, the server isn't the cause, and the hints are quarantined.
+        The server may refuse a page because of the queue's definition. If the hints were written for another definition
+        than the coordinator has now, no server can take them any more, so they are quarantined.
         """
         page: list[Hint] = []
         try:
@@ -117,7 +117,7 @@ class Pages:
                 self._quarantine(hint, unfit)
             with self.coordinator.transaction():
                 if [other.token for other in self._take(1)] != [hint.token]:
-                    return hint  # another replayer has it
+                    return hint  # another replayer has locked or delivered the hint
                 statuses = self._apply([_without(hint, unfit)])
         except (psycopg.Error, PgCombineError) as error:
             if self.coordinator.closed or self.peer.connection.closed or cause_of(error) != "data":
@@ -168,7 +168,7 @@ class Pages:
 
 
 def _without(hint: Hint, unfit: list[tuple[int, str, str]]) -> Hint:
-    """Return the hint with the details that these updates don't fit, so that the server doesn't append them."""
+    """Return the hint with details that name the updates that don't fit, so that the server doesn't append them."""
     if not unfit:
         return hint
     refused = [{"number": number, "sqlstate": state, "error": error} for number, state, error in unfit]

@@ -31,7 +31,7 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
-_RETAINED_WRITES = 10_000  # of silent coordinators, by server; with as many, a reading isn't complete
+_RETAINED_WRITES = 10_000  # of silent coordinators; a server returns no more, and then a reading isn't complete
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,17 @@ def read(
     avoided = {name: server for name, server in servers.items() if name not in asked}
     failures = dict.fromkeys(avoided, "it failed just now")
     now = time.monotonic()
-    half = (now + deadline) / 2  # the rest of the time is for the other questions
+    half = (now + deadline) / 2  # the rest of the time is for lags and values
     status = partial(_status, queue, payload, list(servers), replicas)
     statuses = _ask_all(asked, status, (now + half) / 2 if avoided else half, failures)
-    if len(servers) - len(statuses) > replicas - needed(level, replicas):  # those may answer again
+    # the avoided servers are needed, and may answer again
+    if len(servers) - len(statuses) > replicas - needed(level, replicas):
         for name in avoided:
             del failures[name]
         statuses |= _ask_all(avoided, status, half, failures)
     if not statuses:
         raise _unavailable(queue, level, failures)
-    groups: dict[frozenset[str], list[Any]] = {}  # a key that is found may differ in form from the given one
+    groups: dict[frozenset[str], list[Any]] = {}  # keys as given; in an answer a key may have another form
     holders = next(iter(statuses.values())).holders or [frozenset(servers)] * len(names)
     for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
@@ -119,11 +120,11 @@ def read(
         {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # they have lost hints, too: count again, as if these coordinators hadn't answered
+    if forgetful:  # They have also lost hints: count again, as if these coordinators hadn't answered.
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    for found in statuses.values():  # another id: writes were delivered to the former server of this name
+    for found in statuses.values():  # If the ids differ, writes were delivered to a former server of this name.
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server that was removed, or is new, may lack writes
             broken |= statuses.keys() - set(found.known)
@@ -199,7 +200,8 @@ def _status(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
     id, ids, lags, refused, seen, broken, named, coordinators, known, generation = one(
         peer.connection,
         "select id, ids, lags, refused, seen, broken, named, coordinators, known, generation "
-        "from pgcombine_internal.handoff_status(%s)",  # by name: the server may be of a later version
+        # the columns by name: a server of a later version may return more
+        "from pgcombine_internal.handoff_status(%s)",
         queue,
     )
     holders: list[tuple[list[str]]] = []
@@ -246,7 +248,10 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, by server. For each other server, add the reason to ``failures``."""
+    """Return the answers that came in time, by server.
+
+    For a server without an answer, add the reason to ``failures``.
+    """
 
     def answer_of(server: Server) -> T:
         while True:

@@ -24,7 +24,7 @@ _CONNECT_SECONDS = 10.0
 
 
 class Plan:
-    """The plan to rebuild the server ``name`` from ``sources``, or by default from all servers that answer.
+    """The plan to rebuild the server ``name`` from ``sources``, or from all other servers that answer by default.
 
     ``target`` is a connection to the server. ``coordinators`` has a connection to each server that answers, and
     ``unreached`` the reasons why the others don't. ``placed`` has the placement of each queue, and ``copies`` the slots
@@ -52,7 +52,10 @@ class Plan:
         return peer
 
     def others(self) -> Iterator[tuple[str, Connection]]:
-        """The coordinators that write hints for the server, with their connections."""
+        """Return the other servers that answer, with their connections.
+
+        As coordinators they have hints for the server.
+        """
         return (
             (coordinator, peer.connection)
             for coordinator, peer in self.coordinators.items()
@@ -60,7 +63,7 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return by coordinator a reason why a source needs repair.
+        """Return for each coordinator that knows of a source in need of repair why the source needs repair.
 
         Unless ``force`` is given, raises ReplicaError if a source needs repair.
         """
@@ -80,7 +83,7 @@ class Plan:
         return marks
 
     def refuse_loss(self) -> None:
-        """Raise ReplicaError if the server has writes that no source has, and that no hint brings to one."""
+        """Raise ReplicaError if the server has a write that no source has, unless a hint for a source has the write."""
         mine: set[UUID] = set()
         for source in self.sources:
             own, others = differing(self.target, self.name, self.coordinators[source].connection, source, surplus=True)
@@ -122,7 +125,10 @@ class Plan:
         return coordinators, unreached
 
     def _placements(self) -> dict[str, tuple[Any, ...]]:
-        """Return servers, replicas, placed and former servers of each queue, as the first coordinator knows them."""
+        """Return for each queue ``servers, replicas, placed, former`` of ``handoff_queue``.
+
+        They are from the first coordinator that knows the queue's servers.
+        """
         placed: dict[str, tuple[Any, ...]] = {}
         for _, coordinator in self.others():
             for queue, servers, *rest in coordinator.execute(query("handoff_placed").encode()):
@@ -131,7 +137,10 @@ class Plan:
         return placed
 
     def _planned(self, wanted: list[str]) -> list[Copy]:
-        """Return the plan: the slots of each queue to copy from each source. Raises ReplicaError if slots have none."""
+        """Return the plan: the slots of each queue to copy from each source.
+
+        Raises ReplicaError if no source has a slot.
+        """
         plan = []
         for queue, (_, replicas, placed, _) in sorted(self.placed.items()):
             rows = self.target.execute(

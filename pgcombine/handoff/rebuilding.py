@@ -1,4 +1,4 @@
-"""Rebuilding a server from others: an empty one, or one that hints can't make complete any more.
+"""Rebuilding a server from other servers: an empty server, or a server that hints can't make complete any more.
 
 The server gets a consistent copy of the others' queues: values, updates that are pending or in quarantine, and the
 tokens of their writes. Writers go on. The order of the steps makes every acknowledged write count once:
@@ -6,19 +6,19 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
 1. The server stops taking writes, and waits for those in progress. Hints for it stay at their coordinators.
 2. Each coordinator marks the server as in need of repair, with the id of this rebuild, and the rebuild waits for the
    writes in progress at the coordinator. If the server loses a write after that, the coordinator removes the id from
-   the mark.
+   the mark, so that step 5 leaves the mark.
 3. The hints that wait now for the sources are delivered. So each earlier write is in all sources.
 4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction there. A later
    write is in the copy, or in a hint for the server, or in both. The server's tokens prevent that it counts twice. With
    several sources, one may have a write that another lacks. The server records that it has only a part of such a write
-   (``handoff_partial``). An empty server also gets from the coordinators what it would otherwise get from writers: the
-   other servers, and the servers that hold each queue.
-5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. They drop
-   quarantined updates for the server that came with the copy, and retries of these updates. They quarantine for the
-   server, too, the updates that are quarantined for a source.
+   (``handoff_partial``). An empty server also gets two lists from the coordinators: the other servers, and the servers
+   that hold each queue. A server that takes writes gets these lists from the writers.
+5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. If the copy
+   contains updates that were quarantined for the server, the coordinators drop them from the quarantine, and drop their
+   retries. If updates are quarantined for a source, the coordinators quarantine them for the server, too.
 
 If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the
-coordinators don't know the new id, and deliver nothing. Then run the rebuild again. The same helps after a rebuild that
+coordinators don't know the new id, and deliver nothing. In this case run the rebuild again. Also run it again if it
 didn't reach all coordinators. Failures raise ReplicationError or one of its subclasses.
 """
 
@@ -55,9 +55,9 @@ _POLL_SECONDS = 0.05
 class Rebuilt:
     """The result of a rebuild.
 
-    ``values``, ``updates`` and ``tokens`` are the numbers of those copied. ``unreached`` has the coordinators that
-    don't know of the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs
-    repair, because it lost a write during the rebuild, or because its sources lack writes.
+    ``values``, ``updates`` and ``tokens`` count what was copied. ``unreached`` has the coordinators that don't know of
+    the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs repair, because
+    it lost a write during the rebuild, or because its sources lack writes.
     """
 
     server: str
@@ -81,11 +81,10 @@ def rebuild(
 ) -> Rebuilt:
     """Rebuild the server ``name``, registered at the coordinator, from ``sources``.
 
-    By default the sources are the coordinator and the other servers. A source that needs repair itself is refused,
-    unless ``force`` is given. Then the rebuilt server needs repair, too. A server that has writes which its sources
-    lack is refused, too, since a rebuild would lose these writes; with ``force`` it loses them. If a registered server
-    doesn't answer, ``force`` is needed as well. ``timeout``, in seconds, bounds the wait for writes in progress and for
-    the hints that the sources get first.
+    By default the sources are the coordinator and the other servers. ``force`` is needed in three cases: a source needs
+    repair (the rebuilt server then needs repair, too), the server has writes that its sources lack (the rebuild loses
+    these writes), or a registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in
+    progress and for the hints that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
     when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
@@ -119,7 +118,7 @@ class _Rebuild:
         with translated(), self._target.transaction():
             self._target.execute("select pgcombine_internal.handoff_rebuild_begin()")
             if not force:
-                self._plan.refuse_loss()  # again, now that the server takes no writes
+                self._plan.refuse_loss()  # a write may have come since the first check; now the server takes none
             self._announce()
             self._deliver_hints()
             self._copy()
@@ -132,7 +131,10 @@ class _Rebuild:
         return done
 
     def _announce(self) -> None:
-        """Have the coordinators mark the server, and wait for the writes there that may have begun before the mark."""
+        """Have the coordinators mark the server as in need of repair.
+
+        Wait for writes that may have begun before that.
+        """
         where = address(self._plan.dsns[self._plan.name])
         for coordinator, connection in self._plan.others():
             with translated():
@@ -185,7 +187,7 @@ class _Rebuild:
     def _inform(self) -> None:
         """Register the other servers at an empty target, and store there which servers hold each queue."""
         if not addresses(self._target)[1]:
-            known: dict[str, str] = {}  # a coordinator's address is registered only at other servers
+            known: dict[str, str] = {}  # from several coordinators, since none has its own address
             for _, coordinator in self._plan.others():
                 known |= addresses(coordinator)[1]
             named = [name for name in known if name in self._plan.dsns]
@@ -206,7 +208,7 @@ class _Rebuild:
         return id, epoch
 
     def _quarantined(self) -> dict[str, list[UUID]]:
-        """Return, by coordinator, the writes in the copy of which the coordinator quarantined updates for a source."""
+        """Return for each coordinator the copied writes of which it has updates in quarantine for a source."""
         quarantined = {}
         for coordinator, connection in self._plan.others():
             rows = connection.execute(

@@ -1,4 +1,4 @@
-"""Repairing servers from each other: each gets the writes that it lacks and another one has.
+"""Repairing servers from each other: each server gets the writes that it lacks and that another server has.
 
 If a server is lost, its hints are lost. But every server retains the payload of a write until all have the write
 (:mod:`pgcombine.handoff.retained`). So a server that has a write can forward it to a server that lacks it. The repair
@@ -103,7 +103,7 @@ class _Repair:
             self._forward(other, one, theirs.keys() - ours.keys())
             for token in ours.keys() & theirs.keys():
                 if ours[token] != theirs[token]:
-                    conflicts[other.name][token] = f'it is there with other updates than on "{one.name}"'
+                    conflicts[other.name][token] = f'its updates differ from those on "{one.name}"'
         for peer in self._peers.values():
             self._remove_arrived(peer)
             done.lacking[peer.name] |= conflicts[peer.name] | self._refused(peer)
@@ -118,7 +118,7 @@ class _Repair:
         return done
 
     def _forward(self, source: Peer, target: Peer, tokens: Collection[UUID]) -> None:
-        """Apply at the target those of the writes whose payload the source has. Record the others as lacking."""
+        """Apply at the target the writes whose payloads the source has. Record the others as lacking."""
         lacking = self._done.lacking[target.name]
         lacking |= {token: "no server retains its payload" for token in tokens if token not in lacking}
         retained = source.connection.execute(query("handoff_having").encode(), {"tokens": list(tokens)}).fetchall()
@@ -166,7 +166,7 @@ class _Repair:
         return refused
 
     def _remove_arrived(self, peer: Peer) -> None:
-        """Remove from the lacking writes those that the server has got meanwhile, as hints or from another server."""
+        """Remove writes from ``lacking`` that the server has got meanwhile, by hints or from another server."""
         lacking = self._done.lacking[peer.name]
         for token in present(peer.connection, lacking):
             del lacking[token]

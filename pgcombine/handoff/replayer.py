@@ -43,7 +43,7 @@ MIN_AGE_SECONDS = 5.0  # the caller that wrote a younger hint is probably still 
 TIMEOUT_SECONDS = 10.0
 _CLEAN_UP_SECONDS = 60.0
 _DROP_SECONDS = 5.0
-_RETAINED = "/retained"  # the loop's key among those of servers; no server can have this name
+_RETAINED = "/retained"  # key of the loop that drops payloads, beside the servers' names; no server can have this name
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Replayer(Background):
 
     @operational()
     def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
-        """Deliver the hints that are there now, once through for each server. Returns the counts.
+        """Deliver the waiting hints. Goes through the hints of each server once. Returns the counts.
 
         With ``force``, also deliver to servers that failed lately. Hints that can't be delivered stay. Raises the
         errors of :meth:`run`, and OperationalError if the coordinator is lost.
@@ -190,7 +190,7 @@ class Replayer(Background):
             coordinator = normalized(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
         else:
             coordinator = connect(self.dsn, name=NAME, timeout=0)
-        # a replayer that vanishes must not keep hints locked
+        # so that a replayer that hangs or vanishes doesn't keep hints locked
         coordinator.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
         )
@@ -212,7 +212,7 @@ class Replayer(Background):
             log.warning("handoff.disconnected server=%s reason=%s", name, first_line(error))
 
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
-        """Deliver the hints for a server, once through. A failure is recorded and ends the call.
+        """Go through the hints for a server once, and deliver them. A failure is recorded and ends the call.
 
         If more than a page waits, a second loop helps. While one loop waits for a commit, the other can send.
         """
@@ -237,7 +237,7 @@ class Replayer(Background):
             destination = Destination(coordinator, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
-                return  # another replayer has the next attempt
+                return  # another replayer makes the next attempt
             peer = None
             try:
                 peer = open_peer(name, registered(name, others[name]), self.timeout)

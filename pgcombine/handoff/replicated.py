@@ -1,8 +1,8 @@
 """``ReplicatedQueue``: writes to and reads from a queue that several servers hold, at a level.
 
 :mod:`pgcombine.handoff` has the guarantees and the meaning of the errors. A write isn't part of a transaction of the
-caller. It is committed when :meth:`ReplicatedQueue.enqueue` returns. It may be committed when that raises
-IndeterminateError.
+caller. It is committed when :meth:`ReplicatedQueue.enqueue` returns. If ``enqueue`` raises IndeterminateError,
+the write may be committed.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class ReplicatedQueue:
     def enqueue(self, rows: Iterable[Row], token: UUID | str | None = None, *, level: Level | None = None) -> Receipt:
         """Append updates as one write. Rows are as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`.
 
-        Give a ``token`` to retry a write with the same rows. Raises UnavailableError, or HintsFullError: nothing was
+        To retry a write, give its ``token`` and the same rows. Raises UnavailableError, or HintsFullError: nothing was
         written. Raises IndeterminateError if the level wasn't reached in ``timeout`` seconds: the write was made, or
-        may have been. Raises InvalidUpdateError for rows that don't fit, QueueNotFoundError, TokenConflictError,
+        may have been made. Raises InvalidUpdateError for rows that don't fit, QueueNotFoundError, TokenConflictError,
         TokenExpiredError, and ConfigError for a bad token or level.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)

@@ -66,7 +66,7 @@ def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
 
 
 class _Others:
-    """The other servers: connections to those that answer, until one of them fails."""
+    """Connections to the other servers that answer. A server that fails later is left out from then on."""
 
     def __init__(self, coordinator: DeadlineConnection, opened: ExitStack, timeout: float) -> None:
         self._coordinator = coordinator
@@ -75,7 +75,8 @@ class _Others:
         self._ids = {identity(coordinator)}
         found = coordinator.execute(query("handoff_states").encode()).fetchall()
         for name, dsn, state in found:
-            if state != "paused":  # try a failing one, too: if no hint waits for it, nothing else tries
+            # A server that failed is tried, too. If no hint waits for it, nothing else would try it again.
+            if state != "paused":
                 try:
                     peer = open_peer(name, registered(name, dsn), timeout)
                 except (psycopg.Error, PgCombineError) as error:
@@ -108,7 +109,10 @@ class _Others:
         return {token for (token,) in rows}
 
     def forward(self, name: str, queue: str, tokens: Collection[UUID]) -> None:
-        """Deliver writes whose payloads this server has to another one. Refused writes are logged."""
+        """Deliver writes whose payloads this server has to another one.
+
+        Each write is logged, with the reason if it is refused.
+        """
         for hint in payloads(self._coordinator, queue, sorted(tokens)) if tokens and name in self._peers else ():
             peer = self._peers[name]
             try:

@@ -27,8 +27,9 @@ log = logging.getLogger("pgcombine.handoff")
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
-GATHER_SECONDS = 0.01  # the shortest time for which a write that no caller waits for waits for others
-PAGE_SECONDS = 0.05  # between two pages of such writes, so that a page has more writes
+# A write that no caller waits for is delayed at least this long, so that more writes share its page.
+GATHER_SECONDS = 0.01
+PAGE_SECONDS = 0.05  # the shortest time between two pages of writes that no caller waits for
 
 
 @dataclass(eq=False)
@@ -60,7 +61,7 @@ class Sender:
         self._coordinators = coordinators
         self._addresses = {name: address(one.dsn) for name, one in coordinators.items()}
         self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
-        self._hurry = threading.Event()  # a caller waits for a write, or the sender is to end
+        self._hurry = threading.Event()  # set if a caller waits for a write, or if the sender must end
         self._peer: Peer | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -86,7 +87,7 @@ class Sender:
             write.record(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver the waiting writes, then end. After some timeouts the rest is left to hints."""
+        """Deliver the waiting writes, then end. After up to three timeouts, hints deliver the remaining writes."""
         if self._thread is not None:
             try:
                 self._writes.put(None, timeout=self._server.timeout)
@@ -162,7 +163,8 @@ class Sender:
         """Return whether the server isn't avoided, or a caller still waits after a short pause."""
         if not self._server.avoided:
             return True
-        time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))  # other servers may be enough
+        # in the meantime, answers of other servers may reach the level
+        time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))
         return any(write.awaited for write, _ in group)
 
     def _apply(self, coordinator: Server, hints: list[Hint]) -> dict[UUID, str]:

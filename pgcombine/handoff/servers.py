@@ -1,4 +1,4 @@
-"""The servers as a caller sees them: pools of connections of known identity, and the servers to avoid.
+"""The servers of a caller: pools of connections whose identity is known, and which servers to avoid.
 
 A server that failed is avoided for a time that doubles from a tenth of a second to thirty seconds, times a random
 factor from 0.5 to 1.5. A caller whose level needs the server tries it even then, at most every tenth of a second. The
@@ -114,7 +114,7 @@ class Server:
                     raise
         finally:
             if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                connection.close()  # its transaction is still open, so nobody else can use it
+                connection.close()  # its transaction is still open, so the pool can't reuse it
             self._pool.putconn(connection)
 
     @property

@@ -1,8 +1,8 @@
 """Comparing two servers: the writes that one has and the other lacks.
 
-Digests of the tokens are compared first, one for each day and slice. A token's slice is its last six bits. So little
-is read if nothing differs. A write that waits as a hint isn't missing. Days that are partly older than the retention
-are left out.
+Digests of tokens are compared first. There is a digest for each day and slice; a token's slice is its last six bits.
+Tokens are read only where digests differ. A write that waits as a hint isn't missing. Days that are partly older than
+the retention are left out.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TIMEOUT_SECONDS = 60.0
 class Difference:
     """The difference between a server and the coordinator, in tokens of writes.
 
-    The server lacks ``lacking``, the coordinator lacks ``surplus``, and the contents of ``conflicting`` differ. The
-    server refused updates of ``refused``, and lacks these updates. ``hinted`` is the number of writes that the server
-    lacks but that wait as hints for it.
+    The server lacks the writes ``lacking``, and the coordinator lacks ``surplus``. The updates of ``conflicting``
+    differ. The server refused updates of the writes ``refused``, and lacks these updates. ``hinted`` is the number of
+    writes that the server lacks but that wait as hints for it.
     """
 
     server: str

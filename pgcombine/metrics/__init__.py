@@ -1,1 +1,1 @@
-"""Metrics of the processes that work all day, for Prometheus; and files for Grafana and Prometheus."""
+"""Serves metrics of workers and other daemons to Prometheus; has files for Grafana and Prometheus."""

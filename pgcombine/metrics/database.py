@@ -1,12 +1,14 @@
-"""The figures of the database, read when they are asked for, by one process of all.
+"""The figures of the database. Of all processes that serve metrics, one gives these figures.
 
-- Whoever holds an advisory lock gives the figures. It is tried, never waited for. When the holder ends, or nobody has
-  asked it for figures for five minutes, the next one that is asked takes over. Through a pooler in transaction mode
-  there are no such locks, and each process gives the figures.
-- A role without the right ``monitor`` gives none, since it doesn't see all queues. That is logged once.
-- Figures are kept for a few seconds. Reading them has a deadline. Of a query that the server refuses or cancels there
-  are none, and ``figures_read`` says so. After another failure there are none at all, and the next attempt is some
-  seconds later. No error is raised, and no worker waits: the connection and the thread are others.
+- The process that holds an advisory lock gives the figures. The others try to take the lock at each scrape, and never
+  wait for it. When the holder ends, or isn't scraped for five minutes, another process takes over. A pooler in
+  transaction mode can't keep such a lock, so each process behind it gives the figures.
+- A process whose role lacks the right ``monitor`` gives no figures, since the role doesn't see all queues. The process
+  logs that once.
+- Scrapes within a few seconds get the same figures. All queries of a scrape share a deadline. If the server refuses or
+  cancels a query, only its figures are missing, and ``figures_read`` says so. After any other failure all figures are
+  missing, and the next attempt is some seconds later. No error is raised. Workers don't wait for the figures, which
+  have a separate connection and thread.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from pgcombine.runtime.wakeup import pooled
 
 log = logging.getLogger("pgcombine.metrics")
 
-DEADLINE_SECONDS = 4.0  # for all queries together; Prometheus waits for ten seconds
+DEADLINE_SECONDS = 4.0  # for all queries of a scrape; Prometheus waits for ten seconds
 _STATEMENT_SECONDS = 2.0
-_KEPT_SECONDS = 3.0  # figures are given again
-_REST_SECONDS = 5.0  # after a failure
-_UNASKED_SECONDS = 300.0  # after which the server ends the session
+_KEPT_SECONDS = 3.0  # for which scrapes get the same figures
+_REST_SECONDS = 5.0  # after a failure, until the next attempt
+_UNASKED_SECONDS = 300.0  # without a scrape, after which the server ends the session and so frees the lock
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -57,7 +59,7 @@ class DatabaseFigures(Collector):
         self._trouble: str | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures; none if another process gives them, or the database can't be read now."""
+        """Yield the figures. Yields none if another process gives them, or if the database can't be read now."""
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return
         try:
@@ -72,12 +74,12 @@ class DatabaseFigures(Collector):
         yield from found
 
     def unfit(self) -> str | None:
-        """Return why the database isn't fit for this program: it is away, or has another schema. None: it is fit."""
+        """Return why the program can't use the database (unreachable, or of another schema), or None if it can."""
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return "the database doesn't answer"
         try:
             if self._turn and time.monotonic() > self._asked + _UNASKED_SECONDS:
-                self._close()  # else each probe would put off the end of the session, and so of its turn
+                self._close()  # otherwise probes of /readyz would keep the session, and so the lock, alive
             self._attempt(schema.check_connection)
             return self._trouble
         finally:
@@ -88,7 +90,7 @@ class DatabaseFigures(Collector):
             self._close()
 
     def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
-        """Return what ``read`` returns. An error is logged, and puts off the next attempt."""
+        """Return the result of ``read``, or None after an error. Within some seconds after an error, returns None."""
         if time.monotonic() < self._rest_until:
             return None
         try:
@@ -100,7 +102,7 @@ class DatabaseFigures(Collector):
             self._rest_until = time.monotonic() + _REST_SECONDS
             if self._trouble is None:
                 log.warning("metrics.failed reason=%s", first_line(error))
-            # an answer over HTTP names no address and no role
+            # the reason is shown over HTTP, so it must not name an address or a role
             self._trouble = str(error) if isinstance(error, SchemaError) else "the database can't be reached"
             return None
         if self._trouble is not None:
@@ -147,7 +149,7 @@ class DatabaseFigures(Collector):
         return bool(self._turn)
 
     def _read(self, connection: DeadlineConnection) -> Iterator[Metric]:
-        """Yield which queries the server has answered, and the figures of these."""
+        """Yield which queries the server has answered, and the figures of these queries."""
         rows = {query: self._rows(connection, query) for query in dict.fromkeys(one.query for one in OF_THE_DATABASE)}
         answered = GaugeMetricFamily(FIGURES_READ.name, FIGURES_READ.help, labels=FIGURES_READ.labels)
         for query, found in rows.items():

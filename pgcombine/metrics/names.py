@@ -1,7 +1,7 @@
-"""The metrics: a name, a type, labels and a meaning each.
+"""The definitions of the metrics.
 
-A process counts its own passes. The figures of the database are gauges: a query returns a row for each combination of
-labels, and the column is the figure.
+A process counts its own passes. The figures of the database are gauges: a named query returns a row for each
+combination of labels, and a column of the row is the figure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _gauge(name: str, labels: tuple[str, ...], query: str, column: str, meaning:
     return Gauge(f"pgcombine_{name}", "gauge", labels, meaning, f"metrics_{query}", column)
 
 
-BUILD_INFO = Metric("pgcombine_build_info", "gauge", ("version",), "1. The label is the program's version.")
+BUILD_INFO = Metric("pgcombine_build_info", "gauge", ("version",), "Always 1. The label is the program's version.")
 PASSES = Metric(
     "pgcombine_passes_total",
     "counter",
@@ -52,7 +52,7 @@ DURATION = Metric(
 )
 OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION)
 
-# by the process that gives the figures of the database
+# these are served only by the process that gives the figures of the database
 FIGURES_READ = Metric(
     "pgcombine_figures_read",
     "gauge",
@@ -89,7 +89,13 @@ OF_THE_DATABASE = (
         *("destination", "up", "1: an export or a server takes deliveries. 0: it is suspect, down or paused."),
     ),
     _gauge("hints", ("destination",), "hint", "writes", "About how many writes wait here for another server."),
-    _gauge("hint_age_seconds", ("destination",), "hint", "oldest_seconds", "Age of the oldest of these writes."),
+    _gauge(
+        "hint_age_seconds",
+        ("destination",),
+        "hint",
+        "oldest_seconds",
+        "Age of the oldest write that waits here for another server.",
+    ),
     _gauge(
         "oldest_snapshot_seconds",
         (),

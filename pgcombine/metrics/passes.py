@@ -1,4 +1,4 @@
-"""The passes of a process, counted by prometheus-client. No label is a key."""
+"""Counts the passes of a process with prometheus-client. No label contains a queue's key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PassCounters:
         self._passes.labels(error.queue, "failed").inc()
 
     def _know(self, queue: str) -> None:
-        """Let all counters of a queue begin with 0: Prometheus sees no increase from nothing to 1."""
+        """Create all counters of a queue with 0. Prometheus sees no increase in a counter that begins with 1."""
         if queue not in self._queues:
             self._queues.add(queue)
             for outcome in _OUTCOMES:

@@ -2,10 +2,10 @@
 
 - ``/metrics``: the process's own counters, and the figures of the database if this process gives them
   (:mod:`pgcombine.metrics.database`).
-- ``/healthz``: 200 while all loops go on, also while the database is away. 503: one is stalled.
-- ``/readyz``: 200 if all loops are connected, and the schema is this program's. Else 503 with the reason.
+- ``/healthz``: 503 if a loop is stalled, else 200. A loop that waits for an unreachable database isn't stalled.
+- ``/readyz``: 200 if all loops are connected, and the schema has this program's version. Else 503 with the reason.
 
-It runs in threads of its own. An address that can't be listened on raises :class:`ConfigError`.
+The server runs in separate threads. If it can't listen on its address, it raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 
 class _Until(io.RawIOBase):
-    """What a socket sends until a moment."""
+    """Reads from a socket until a deadline."""
 
     def __init__(self, sock: socket.socket, end: float) -> None:
         self._sock = sock
@@ -55,7 +55,7 @@ class _Handler(WSGIRequestHandler):
     timeout = 10  # seconds for a request to arrive, and for the client to take each part of the answer
 
     def setup(self) -> None:
-        """Give the request its time: a byte now and then doesn't prolong it."""
+        """Limit the time for the whole request. The socket's timeout would only limit the wait for each byte."""
         super().setup()
         self.rfile = io.BufferedReader(_Until(self.connection, time.monotonic() + self.timeout))
 
@@ -66,7 +66,7 @@ class _Handler(WSGIRequestHandler):
             self.connection.settimeout(self.timeout)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log no requests: they come all day."""
+        """Log no requests, since scrapes and probes would fill the log."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -78,7 +78,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*given)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread. One connection too many ends the oldest, so that a probe is answered always."""
+        """Answer in a thread. If connections are too many, close the oldest one, so that probes are always answered."""
         with self._lock:
             while len(self._open) >= MOST_AT_ONCE:
                 oldest = next(iter(self._open))
@@ -94,18 +94,18 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def server_bind(self) -> None:
-        """Bind, without the base class's search for the host's name, which may take seconds."""
+        """Bind without the base class's look-up of the host's name, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error without a traceback: mostly the client has gone."""
+        """Log an error only at the level DEBUG: usually the client has disconnected."""
         log.debug("metrics.request_failed", exc_info=True)
 
 
 class ProcessMetrics:
-    """The metrics of this process, a program of this ``version``. ``passes`` counts a worker's passes."""
+    """The metrics of this process. ``version`` is the program's version. ``passes`` counts the process's passes."""
 
     def __init__(self, version: str) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ def _application(registry: CollectorRegistry, figures: DatabaseFigures, heartbea
     def health() -> str | None:
         ages = [heartbeat.stalled for heartbeat in heartbeats]
         stalled = max((age for age in ages if age is not None), default=None)
-        return None if stalled is None else f"a loop has not gone on for {stalled:.0f} s"
+        return None if stalled is None else f"a loop has made no progress for {stalled:.0f} s"
 
     def readiness() -> str | None:
         return figures.unfit() or (

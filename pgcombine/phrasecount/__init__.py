@@ -1,1 +1,1 @@
-"""The example application: it counts the phrases in a directory of texts, and keeps the counts up to date."""
+"""The example application, which counts the phrases in a directory of texts, and keeps the counts up to date."""

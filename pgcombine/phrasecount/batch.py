@@ -1,4 +1,4 @@
-"""The same counts by a plain Spark batch job: no database, nothing incremental, Parquet files at the end.
+"""A plain Spark batch job that makes the same counts as phrasecount, from scratch, into Parquet files.
 
 ``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` prints its figures as JSON. The benchmark compares
 phrasecount with it. Spark's errors are raised unchanged.

@@ -13,7 +13,7 @@ from pgcombine.errors import ConfigError
 from pgcombine.phrasecount import files
 
 MAX_BYTES = 64 * 1024 * 1024
-# nanoseconds after which a change shows in a file's times: their clocks tick at least every two seconds
+# nanoseconds; some file systems store times in steps of two seconds, so an earlier change may have the same time
 _SETTLED_NS = 2_000_000_000
 
 
@@ -30,7 +30,7 @@ class Corpus:
     exclude: frozenset[str] = frozenset()
 
     def list(self) -> tuple[list[str], list[tuple[str, files.Problem]]]:
-        """Return the paths below ``root``, without regard to the limit, and the problems found."""
+        """Return the paths below ``root``, also those beyond the limit, and the problems."""
         return files.list_files(self.root, self.exclude)
 
     def signatures(self, paths: Iterable[str]) -> Iterator[bytes | None]:

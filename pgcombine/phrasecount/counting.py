@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-_PER_SLICE = 2000
+_PER_SLICE = 2000  # approximate limit of items in a slice
 
 
 def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
-    """Deal ``items`` into slices of equal size: several for each core, and none too long."""
+    """Distribute ``items`` over slices of about equal size: 4 for each core, or more if there are many items."""
     count = _slices(spark, len(items))
     return [list(items[start::count]) for start in range(count)]
 

@@ -1,7 +1,7 @@
 """phrasecount's connections, queries and schema. The files are in ``sql/phrasecount``.
 
 The schema ``phrasecount`` is made when phrasecount is first used in a database. The comment on the schema has a digest
-of the files, so that a program with other files applies them again.
+of the files, so that a program whose files have another digest applies its files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
 
 
 def resolved(dsn: str) -> str:
-    """Return ``dsn`` with all that libpq finds here: Spark's tasks may run elsewhere, in another environment."""
+    """Return ``dsn`` with all parameters that libpq finds here. Spark's tasks may run in another environment."""
     with closing(connect(dsn)) as connection:
         info = connection.info
         found = info.get_parameters()
@@ -41,7 +41,7 @@ def resolved(dsn: str) -> str:
             found["password"] = info.password
     given = conninfo_to_dict(dsn)
     files = ("service", "servicefile", "passfile")
-    automatic = {"sslcertmode", "application_name"} - given.keys()  # an older libpq may not know the first
+    automatic = {"sslcertmode", "application_name"} - given.keys()  # an older libpq doesn't know sslcertmode
     return make_conninfo("", **{name: value for name, value in found.items() if name not in (*files, *automatic)})
 
 
@@ -62,7 +62,7 @@ def ensure_schema(connection: Connection) -> None:
         with connection.transaction():
             if _comment(connection) != comment:
                 connection.execute(statements)
-                _comment(connection)  # nobody else has made it meanwhile
+                _comment(connection)  # raises if another role has made the schema meanwhile
     except psycopg.errors.InsufficientPrivilege as error:
         raise SchemaError(
             f"phrasecount's tables can't be made: {error.diag.message_primary} (run it once as the role that owns the "

@@ -1,4 +1,4 @@
-"""The files of a directory, listed and read so that a bad file costs one line of output, and not the run.
+"""Lists and reads the files of a directory. A bad file is reported in one line, and doesn't end the run.
 
 Every regular file counts, also a hidden one and a link to one. Hidden directories, such as ``.git``, and linked
 directories aren't entered, so there are no loops. A file that can't be counted has a :class:`Problem`, and counts as
@@ -28,7 +28,7 @@ EMPTY = "no tokens"
 
 @dataclass(frozen=True)
 class Problem:
-    """The reason why a file or a directory isn't counted: one of the constants above, and the system's message."""
+    """The reason why a file or a directory isn't counted. ``kind`` is one of the constants above."""
 
     kind: str
     detail: str = ""

@@ -1,13 +1,13 @@
 """``--follow``: phrasecount as a stream, which counts new, changed and deleted files as they appear.
 
-It is a Structured Streaming query that polls the directory. The offset is a fingerprint of all files' names, sizes and
-times. Each change of it makes a micro-batch: a whole run that reads only the files that look different. Spark's own
-file source reports only new names, and never notices an edit or a deletion.
+A Structured Streaming query polls the directory. The query's offset is a fingerprint of all files' names, sizes and
+times. Each new fingerprint makes a micro-batch: a whole run, which reads only files whose size or times have changed.
+Spark's own file source reports only new names, and never notices an edit or a deletion.
 
 A run commits its updates together with the documents' state, and compares the files with that state. So the query needs
 no checkpoint: after a kill at any moment the next start compares all files once. A failed run changes nothing, and is
-repeated with back-off. :data:`ATTEMPTS` failures in a row, or a failure for the configuration, end the stream with the
-error. The search table's database may be down: its entries wait.
+repeated with back-off. :data:`ATTEMPTS` failures in a row, or an error in the configuration, end the stream with the
+error. If the search table's database is down, the stream goes on, and the entries for the table wait.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def follow(
     """Keep the counts up to date with the files until ``stop`` is set. Returns the number of runs.
 
     The run in progress is finished first. ``on_run`` is called after the first run and after each run that changed a
-    count. ``poll`` is the time between two polls at the directory, in seconds. The other parameters and the errors are
+    count. ``poll`` is the time between two polls of the directory, in seconds. The other parameters and the errors are
     as for :func:`~pgcombine.phrasecount.run.count`.
     """
     with borrowed_session("pgcombine phrasecount") as spark:
@@ -146,7 +146,7 @@ class _Stream:
     def batch(self, _: DataFrame, __: int) -> None:
         """Run a micro-batch: one run, which is repeated if it fails."""
         if not self._free.acquire(blocking=False):
-            return  # the stream has ended
+            return  # end() holds the lock, so the stream has ended
         try:
             self._try()
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""The output of a run while it works: lines on stderr, and progress bars if stderr is a terminal."""
+"""Reports the progress of a run: lines on stderr, and progress bars if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.2
 
 
 class Report:
-    """Lines and progress bars on stderr. ``names`` says whether each file that isn't counted is named."""
+    """Lines and progress bars on stderr. With ``names``, each file that isn't counted is named."""
 
     def __init__(self, *, names: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
@@ -34,7 +34,7 @@ class Report:
         self.line("waiting for another run of phrasecount in this database")
 
     def problem(self, kind: str, detail: str, path: str) -> None:
-        """Record that a file can't be counted. It is recorded once, although a stream reads it again and again."""
+        """Record that a file can't be counted. The runs of ``--follow`` record the same problem only once."""
         if (kind, detail, path) in self._noted:
             return
         self._noted.add((kind, detail, path))

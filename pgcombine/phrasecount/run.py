@@ -1,7 +1,7 @@
 """One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
-A run that ends, at any moment and for any reason, has either committed its updates together with the documents' state,
-or changed nothing. The next run goes on from there. Of two concurrent runs, one waits for the other.
+A run commits its updates together with the documents' state. If it ends earlier, for any reason, it has changed
+nothing. The next run continues from the committed state. Of two concurrent runs, one waits for the other.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _LOOPS = 4  # the largest number of threads that combine
 class Figures:
     """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
 
-    ``delivered`` is the number of entries delivered to the search table. None means that the search table was left
-    alone. ``sink`` is the sink asked for, or the one that was used: empty for a run without updates.
+    ``delivered`` is the number of entries delivered to the search table. None means that the run didn't
+    deliver. ``sink`` is the sink that the caller chose or the run used, or empty if there was no choice and no update.
     """
 
     directory: str
@@ -76,9 +76,9 @@ def count(
 
     ``sink`` is ``jdbc``, ``copy`` or None for the first that works. ``top`` is the number of phrases in
     ``Figures.top``. ``recount`` verifies all values afterwards. ``search`` is the search table to keep up to date. None
-    leaves it alone. Files that weren't counted are recorded in ``report``. Raises ConfigError for an unusable
-    directory, sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is counted but the search
-    table's database is down.
+    means that the run doesn't deliver to it. Files that weren't counted are recorded in ``report``. Raises ConfigError
+    for an unusable directory, sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is counted
+    but the search table's database is down.
     """
     started = time.monotonic()
     figures = Figures(str(corpus.root), sink=sink or "", sink_reason="as asked for" if sink else "")
@@ -101,9 +101,9 @@ def count(
 
 @dataclass
 class Run:
-    """The parts of a run. ``seen`` has the signatures of files that are counted already, by path.
+    """The parts of a run. ``seen`` has the signatures, by path, of files that an earlier run counted.
 
-    Files with the same signature aren't read again.
+    A file whose signature is still the same isn't read again.
     """
 
     dsn: str
@@ -143,7 +143,7 @@ class Run:
             self.figures.delivered = self.search.deliver(self.report)
 
     def _work(self, lock: Connection, work: Connection) -> None:
-        """Run all steps up to the commit, which ``lock`` makes. ``work`` commits each step of the work tables."""
+        """Run all steps up to the commit, which ``lock`` makes. ``work`` commits the changes of the work tables."""
         state.ensure_queue(work)
         state.clean(work)
         paths = self._find(work)
@@ -219,7 +219,7 @@ class Run:
                 self._commit(lock)
 
     def _stage(self, updates: DataFrame, stack: ExitStack) -> Any:
-        """Stage the updates by the sink asked for, else by JDBC, else, where that can't work, by COPY."""
+        """Stage the updates by the sink that the caller chose. Otherwise try JDBC first, then COPY."""
         figures = self.figures
         if not figures.sink:
             try:

@@ -22,7 +22,7 @@ from pgcombine.phrasecount.tokens import MAX_PHRASE_BYTES, Document, phrases
 FETCH_ROWS = 32
 _NOTE = ("ns", "content_hashes", "documents", "left_out", "problems", "details")
 _BATCH_FILES = 100
-_BATCH_CHARACTERS = 1024 * 1024  # of tokens that are written at once, about
+_BATCH_CHARACTERS = 1024 * 1024  # approximate number of characters of tokens that are written at once
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Scan:
         """Read new and edited files, and store their documents. Yields the number of files recorded.
 
         A file whose content is stored already isn't recorded. A task may run twice without harm: a document is stored
-        under its content, and of two records of a file either is right.
+        under its content, and two records of the same file are equally valid.
         """
         with closing(connect(self.conninfo)) as connection:
-            # a crash of the server that loses a commit ends the run, too
+            # safe, since a crash of the server that loses a commit also ends the run
             connection.execute("set synchronous_commit = off")
             known: dict[str, str] = dict(
                 connection.execute(

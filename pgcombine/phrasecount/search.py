@@ -1,7 +1,7 @@
 """The search table: ``phrasecount.search`` (phrase, docs, total). An export keeps it equal to the values.
 
-It is in the queue's database, or in another one. The export ``phrases_search`` is created when the first run's updates
-are combined. From then on each pass writes its changes as entries, in its own transaction, and the end of a run
+The table is in the queue's database, or in another one. The export ``phrases_search`` is created when the first run's
+updates are combined. From then on each pass writes its changes as entries, in its own transaction, and the end of a run
 delivers them. If a run dies, its entries wait for the next run, or for ``pgcombine export run phrases_search``. Entries
 that are delivered twice change nothing. The row of a deleted phrase stays, with ``pgcombine_deleted``.
 """
@@ -29,7 +29,8 @@ SEARCHING = "keeping the search table"  # the name of the step in a run
 class Search:
     """The search table of the queue in database ``dsn``.
 
-    ``there`` is the database for the table. None means where it is now, and for a new table the queue's database.
+    ``there`` is the database for the table. None means the table's present database; a new table is then made in the
+    queue's database.
     """
 
     dsn: str
@@ -59,7 +60,7 @@ class Search:
                 exporter="postgres",
                 target=target,
                 target_table="phrasecount.search",
-                existing=target != here,  # else the table begins with the present values
+                existing=target != here,  # in the queue's database, fill_search copies the present values
             )
             with suppress(QueueExistsError), connection.transaction():  # QueueExistsError: another run was faster
                 export.create(connection)
@@ -84,7 +85,7 @@ class Search:
         return ExportWorker(self.dsn, EXPORT, target=where).drain()
 
     def find(self, text: str, top: int) -> list[tuple[str, int, int]]:
-        """Return (phrase, docs, total) of the ``top`` most frequent phrases with the words of ``text`` in a row.
+        """Return (phrase, docs, total) of the ``top`` most frequent phrases that contain ``text``'s words in a row.
 
         Raises ConfigError for a text without words, and if there is no search table.
         """
@@ -118,7 +119,7 @@ class Search:
     def _export(self, connection: Connection) -> tuple[str | None, str]:
         """Return the export's destination, or None if there is no export, and the destination's state.
 
-        Raises QueueError if it isn't phrasecount's.
+        Raises QueueError if the export isn't phrasecount's.
         """
         found = connection.execute(query("search_export")).fetchone()
         if found is None:
@@ -157,5 +158,5 @@ def _address(connection: Connection) -> dict[str, str]:
 
 
 def _here(connection: Connection) -> str:
-    """Return the queue's own database as a destination. It has no host, since the host may change."""
+    """Return the queue's own database as a destination, without the host, which may change."""
     return make_conninfo("", dbname=connection.info.dbname)

@@ -1,8 +1,9 @@
 """The state in the database: the lock that lets one run at a time work, the work tables, and the commit.
 
-The lock belongs to a transaction that stays open, without a snapshot or a transaction id. At its end the run's only
-lasting change is made in it. A run that dies frees the lock. It leaves rows in work tables, and documents that no file
-refers to. The next run removes them. Errors of the database are psycopg's.
+The lock belongs to a transaction that stays open during the run, without a snapshot or a transaction id. At its end,
+this transaction makes the only change of the run that lasts. If a run dies, the server frees the lock. The dead run
+leaves rows in the work tables, and documents that no file refers to, which the next run removes. Errors of the database
+are psycopg's.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pgcombine.phrasecount.database import Connection, connect, ensure_schema, q
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
-# Runs take turns by this lock. A role that may only read or insert can't take it. A run's statements don't conflict
-# with it, and autovacuum skips a table that it can't lock.
+# Only one run at a time can hold this lock. A role with only the right to read or insert can't take it. The lock
+# doesn't conflict with a run's statements, and autovacuum skips a table that it can't lock.
 _LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
@@ -48,8 +49,8 @@ class Comparison:
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
     """Yield the connection whose open transaction holds the lock. ``waiting`` is called if another run has the lock.
 
-    Leaving the block without a commit rolls back. A lost connection raises psycopg's error. The schema is made if it
-    is missing: raises SchemaError if that can't be.
+    Leaving the block without a commit rolls back. A lost connection raises psycopg's error. Makes the schema if it
+    is missing. Raises SchemaError if that fails.
     """
     with closing(connect(dsn, autocommit=False)) as connection:
         ensure_schema(connection)
@@ -73,7 +74,7 @@ def clean_after(lock: Connection, work: Connection) -> None:
 def clean(connection: Connection) -> None:
     """Empty the work tables. The caller holds the lock.
 
-    Rows that a dead run's last writer still locks stay, and do no harm.
+    If a writer of a dead run still holds locks, its rows stay, which does no harm.
     """
     try:
         with connection.transaction():
@@ -122,7 +123,7 @@ def ensure_queue(connection: Connection) -> None:
 
 
 def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: int | None) -> None:
-    """Store the files that were found. Those beyond ``limit`` aren't counted."""
+    """Store the paths of the files that were found. Files after the first ``limit`` are marked as not counted."""
     with (
         connection.cursor() as cursor,
         cursor.copy("copy phrasecount.listed (load, n, path, counted) from stdin") as copy,

@@ -5,8 +5,8 @@ joined by one space. A text is split into *chunks*, which are bounded strings of
 ``WIDTH - 1`` tokens of the chunk before. So every phrase is in exactly one chunk, and no table row holds a whole
 document.
 
-A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A longer token is cut in the
-chunk. The cut token is still too long for any phrase. The document's hash is over the whole token.
+A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A token that is
+longer than this is cut in its chunk; it is still too long for any phrase. The document's hash covers the whole token.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WIDTH = 4
 MAX_PHRASE_BYTES = 2600
 CHUNK_CHARACTERS = 32 * 1024
 
-# no phrase of shorter tokens is too long, with 4 bytes a character at most
+# characters; a phrase of shorter tokens is never too long, since a character has at most 4 bytes
 _LONG = (MAX_PHRASE_BYTES - WIDTH) // (4 * WIDTH)
 _SEPARATORS = re.compile(r"[\W_]+")
 
@@ -65,6 +65,6 @@ class Document:
 
 
 def phrases(chunk: str) -> Iterator[str]:
-    """Return the phrases of a chunk, with those that are too long."""
+    """Return the phrases of a chunk, including those that are too long."""
     tokens = chunk.split(" ")
     return map(" ".join, zip(*(tokens[offset:] for offset in range(WIDTH)), strict=False))

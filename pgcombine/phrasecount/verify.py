@@ -1,8 +1,8 @@
-"""Recount a directory from scratch and compare all values, in both directions.
+"""Recounts a directory from scratch, and finds all phrases whose recount differs from the value.
 
 The recount reads the files again, forms the phrases in Python (a run does it in Spark's SQL), and uses no data that a
-run stored about this directory. Spark joins it with the values. Documents that only other directories have are read
-from the database. A file that changes meanwhile raises PgCombineError.
+run stored about this directory. Spark joins the recount with the values. Documents that only other directories have are
+read from the database. A file that changes meanwhile raises PgCombineError.
 """
 
 from __future__ import annotations

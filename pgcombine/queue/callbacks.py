@@ -1,7 +1,7 @@
 """Python observers of a queue's changes, and of what arrived in its passes.
 
-A CombineQueue has them by name. They are declared in the database, too, by
-``pgcombine.add_observer(…, language => 'python')``. A pass by a program that lacks a declared observer is refused.
+A CombineQueue has observers by name. ``pgcombine.add_observer(…, language => 'python')`` declares them in the database,
+too. The database refuses a pass by a program that lacks a declared observer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgcombine.database.connect import Connection
 
 
 class Change(NamedTuple):
-    """A key with its value before and after a pass. None as a value means that there is none.
+    """A key with its value before and after a pass. A value is None if the key has no value.
 
     A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value.
     """
@@ -26,7 +26,7 @@ class Change(NamedTuple):
 
 
 class ChangeStream(Protocol):
-    """The changes of a pass. They are read in portions, and may be iterated several times."""
+    """The changes of a pass. An observer may iterate them several times. They are read in portions."""
 
     def __iter__(self) -> Iterator[Change]: ...
 

@@ -31,8 +31,14 @@ from pgcombine.queue.wait import wait
 
 _OPTIONS = (
     *("key", "value", "delete_when", "buckets", "notify", "pass_limit", "quarantine_after", "buckets_per_partition"),
-    *("tablespaces", "max_backlog", "expire_when", "expire_silently", "expire_every"),
+    *("tablespaces", "max_backlog", "expire_when", "expire_silently", "expire_every", "token_retention"),
 )
+
+_OF_SOURCE = {
+    "value": "it has the value columns of its source",
+    "delete_when": "it has the delete_when of its source",
+    "max_backlog": "a full tier would let passes over its source fail",
+}
 
 F = TypeVar("F", bound=Observer)
 A = TypeVar("A", bound=ArrivalObserver)
@@ -43,7 +49,7 @@ class CombineQueue:
 
     ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
     ``["n bigint sum"]``). A single definition may be a string. The other arguments are the options of
-    ``pgcombine.create_queue``. All but the name are needed for :meth:`create` only.
+    ``pgcombine.create_queue``. Only :meth:`create` and :meth:`create_tier` need arguments other than the name.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class CombineQueue:
         expire_when: str | None = None,
         expire_silently: bool = False,
         expire_every: timedelta | None = None,
+        token_retention: timedelta | None = None,
     ) -> None:
         self.name = name
         self.key = [key] if isinstance(key, str) else list(key)
@@ -76,6 +83,7 @@ class CombineQueue:
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
         self.expire_when, self.expire_silently, self.expire_every = expire_when, expire_silently, expire_every
+        self.token_retention = token_retention
         self.observers: dict[str, Observer | OfArrivals] = {}
 
     def __repr__(self) -> str:
@@ -85,16 +93,38 @@ class CombineQueue:
     def create(self, *, if_not_exists: bool = False) -> Steps[None]:
         """Create the queue and declare its observers.
 
-        With ``if_not_exists`` a queue with the same definition may exist already. ``buckets``,
+        With ``if_not_exists``, nothing is raised if a queue with the same definition exists already. ``buckets``,
         ``buckets_per_partition``, ``tablespaces`` and ``pass_limit`` aren't compared. Raises QueueExistsError,
         InvalidDefinitionError (its message names the fault), or TooManyLocksError.
         """
-        options = {name: getattr(self, name) for name in _OPTIONS}
-        given = {name: option for name, option in options.items() if option is not None} | {
-            "if_not_exists": if_not_exists
-        }
+        yield self._created_by("pgcombine.create_queue", _OPTIONS, if_not_exists=if_not_exists)
+        yield from self._declare()
+
+    @_in_transaction(latest=True)
+    def create_tier(self, source: str, *, existing: bool = True, if_not_exists: bool = False) -> Steps[None]:
+        """Create the queue as a tier that the queue ``source`` feeds, and declare its observers.
+
+        ``key`` has expressions over the key columns of the source (``["date_trunc('day', hour) as day", "page"]``);
+        ``pgcombine.create_tier`` describes them. Value columns and ``delete_when`` are those of the source, and a tier
+        has no ``max_backlog``. With ``existing`` the values that the source has now are enqueued. With
+        ``if_not_exists`` the same tier of the source may exist already. Raises ConfigError if one of these three is
+        given, and otherwise as :meth:`create`.
+        """
+        given = [name for name in _OF_SOURCE if getattr(self, name)]
+        if given:
+            raise ConfigError(f'queue "{self.name}" can\'t be a tier with {given[0]}: {_OF_SOURCE[given[0]]}')
+        options = [name for name in _OPTIONS if name not in _OF_SOURCE]
+        yield self._created_by(
+            "pgcombine.create_tier", options, source=source, existing=existing, if_not_exists=if_not_exists
+        )
+        yield from self._declare()
+
+    def _created_by(self, function: str, options: Iterable[str], **arguments: object) -> Statement:
+        given = {name: option for name in options if (option := getattr(self, name)) is not None} | arguments
         named = ", ".join(f"{name} => %s" for name in given)
-        yield Statement(f"select pgcombine.create_queue(%s, {named})", (self.name, *given.values()))
+        return Statement(f"select {function}(%s, {named})", (self.name, *given.values()))
+
+    def _declare(self) -> Steps[None]:
         found = yield Statement("select observer from pgcombine.observer where queue = %s", (self.name,))
         declared = {name for (name,) in found}
         for name in (name for name in self.observers if name not in declared):
@@ -151,8 +181,8 @@ class CombineQueue:
     def drop(self, *, force: bool = False) -> Steps[None]:
         """Drop the queue with its values.
 
-        ``force`` also drops what other parts of pgcombine have made for the queue. Without ``force``, the call raises
-        QueueNotEmptyError if there is such a thing, or if updates are pending or quarantined. It also raises
+        With ``force``, the call also drops pending and quarantined updates, and what other parts of pgcombine have made
+        for the queue. Without ``force``, it raises QueueNotEmptyError if there is any of these, and
         InvalidDefinitionError if the connection's isolation level isn't read committed.
 
         Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case
@@ -161,23 +191,32 @@ class CombineQueue:
         yield Statement("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
     @_in_transaction()
-    def enqueue(self, rows: Iterable[Row]) -> Steps[int]:
+    def enqueue(self, rows: Iterable[Row], *, token: str | None = None) -> Steps[int]:
         """Append updates by COPY in the connection's transaction. Returns the number of updates.
 
         A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
         mapping lacks takes its default. SQLAlchemy with another driver than psycopg enqueues JSON by
-        ``pgcombine.enqueue``. Raises InvalidUpdateError for a row that doesn't fit the queue's columns, and
-        QueueNotFoundError.
+        ``pgcombine.enqueue``.
+
+        A ``token`` names the input, as in ``pgcombine.enqueue_once``: the id of an event or of a message. If a call
+        with the same token was committed before, this call appends nothing and returns 0. With a token the call reads
+        all rows before it appends the first one.
+
+        Raises InvalidUpdateError for a row that doesn't fit the queue's columns, or a token that is empty or too long,
+        and QueueNotFoundError.
         """
-        return (yield from content.enqueue(self.name, rows))
+        if token is not None:
+            # An error in a row must come before the token: the caller's transaction could go on, and commit the token.
+            rows = yield from content.checked(self.name, rows)
+        return (yield from content.enqueue(self.name, rows, token))
 
     @_in_transaction()
     def get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
         """Return the current value of each key that has one. All values come from one snapshot.
 
         A current value is the combined value together with the pending updates. No value contains quarantined updates.
-        A key is a scalar, or a tuple if the queue has several key columns. A value likewise. In the keys of the result
-        an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
+        A key is a scalar, or a tuple if the queue has several key columns. The same holds for a value. In the keys of
+        the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
         columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
@@ -189,9 +228,9 @@ class CombineQueue:
     def values(self, connection: Any) -> Any:
         """Iterate all keys with their combined values, without pending updates.
 
-        They come from one snapshot, in no particular order. Keys and values are as in :meth:`get`. The iterator is
-        asynchronous on an asynchronous connection. It reads in portions, so read it to the end, or close it, before the
-        transaction ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
+        The values come from one snapshot, in no particular order. Keys and values are as in :meth:`get`. The iterator
+        is asynchronous on an asynchronous connection. It reads in portions, so read it to the end, or close it, before
+        the transaction ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
@@ -227,7 +266,7 @@ class CombineQueue:
 
     @_in_transaction(latest=True)
     def initialize(self, rows: Iterable[Row], *, force: bool = False) -> Steps[int]:
-        """Write values into the queue directly, past updates and observers. Returns the number of values written.
+        """Write values into the queue without updates, and without calling observers. Returns the number of values.
 
         Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
         left out. Without ``force``, raises QueueNotEmptyError if the queue has values or pending updates. Raises

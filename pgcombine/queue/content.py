@@ -82,9 +82,23 @@ def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
     return (int(told[1]), told[2] or "") if told else (None, context)
 
 
-def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
-    """Append updates. Returns the number of updates."""
+def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
+    """Read all rows, and raise an error if one has other columns than the queue."""
     columns = [name for name, *_ in (yield from roles(queue))]
+    found = list(rows)
+    for _, group in groups(found, columns, queue):
+        for _ in group:
+            pass
+    return found
+
+
+def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[int]:
+    """Append updates, unless the queue has the token. Returns the number of updates."""
+    columns = [name for name, *_ in (yield from roles(queue))]
+    if token is not None:
+        ((new,),) = yield Statement("select pgcombine_internal.take_token(%s, %s)", (queue, token))
+        if not new:
+            return 0
     count = 0
     for names, group in groups(rows, columns, queue):
         counted = Counted(group)
@@ -127,7 +141,7 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
 
 
 def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tuple[Any, Any]]]]:
-    """Return the statement that reads all combined values, and a function that makes a key and a value of a row.
+    """Return the statement that reads all combined values, and a function that splits a row into key and value.
 
     Keys and values are as in :func:`get`.
     """
@@ -139,7 +153,7 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 
 
 def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
-    """Return how many of the keys are quarantined, and how many updates these have.
+    """Return the number of quarantined keys among ``keys``, and the number of their updates.
 
     The values of :func:`get` don't include these updates.
     """
@@ -157,7 +171,7 @@ def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
 
 
 def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composable, Sequence[Any]] | None:
-    """Return the condition that a row's key is one of ``keys``, and its parameters. None: there are no keys."""
+    """Return the condition that a row's key is one of ``keys``, and its parameters, or None if ``keys`` is empty."""
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
@@ -191,9 +205,9 @@ def _among(
 ) -> tuple[sql.Composable, Sequence[Any]]:
     """Return the condition that a row's key is one of ``keys``, and its parameters.
 
-    There is one array for each column, so each row is looked up in a hash table, however many keys there are. With
-    several key columns, the conditions on single columns choose the buckets and the candidate rows. The condition on
-    all columns together chooses the right ones among the candidates.
+    The keys are passed as one array for each column. PostgreSQL makes a hash table of an array, so many keys don't slow
+    the search down. With several key columns, the conditions on single columns choose the buckets and candidate rows.
+    The condition on all columns together then chooses among the candidates.
     """
     if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
         casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]

@@ -1,4 +1,4 @@
-"""The initial load, as steps in the caller's transaction. It writes values directly, past updates and observers.
+"""The initial load, as steps in the caller's transaction. It writes values without updates, and calls no observers.
 
 Either all rows are loaded or none. If a row is refused or raises, the values loaded so far are removed, and the
 caller's transaction can go on. A key that comes twice, or that has a value already, raises
@@ -45,7 +45,7 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
 
 
 def _mapped(queue: str, error: Exception, before: int, read: int) -> InvalidUpdateError | None:
-    """Return the InvalidUpdateError to raise for an error about a row that doesn't fit. Returns None for other errors.
+    """Return an InvalidUpdateError if the error is about a row that doesn't fit, else None.
 
     ``before`` counts the rows of earlier COPYs, ``read`` the rows that were read for the COPY that failed.
     """

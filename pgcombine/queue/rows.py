@@ -14,7 +14,7 @@ Row = Mapping[str, Any] | Sequence[Any]
 
 
 def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
-    """Return the columns that the row gives, in the order of ``columns``, the queue's columns.
+    """Return the columns for which the row has values. ``columns`` are the queue's columns, and give the order.
 
     Raises InvalidUpdateError for a row with other columns, and for an object that isn't a row.
     """
@@ -26,7 +26,7 @@ def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
             )
         if not row:
             raise InvalidUpdateError(
-                f'an update of queue "{queue}" has no key, it is empty; its columns: {", ".join(columns)}', queue=queue
+                f'an update of queue "{queue}" is empty, so it has no key; columns: {", ".join(columns)}', queue=queue
             )
         return tuple(name for name in columns if name in row)
     if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):

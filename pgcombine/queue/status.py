@@ -1,7 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update. Where it is exact, it is exact to about a second. It is 0 when
-nothing is pending. ``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
+``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending.
+``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def definition(connection: Connection, queue: str) -> dict[str, Any]:
 
 
 class Column(NamedTuple):
-    """A column of a queue. ``role`` is ``key`` or ``value``, ``type`` is as defined.
+    """A column of a queue. ``role`` is ``key`` or ``value``. ``type`` is the type in the queue's definition.
 
-    ``base`` has no domain and no modifiers, and is an array's element type. ``scale`` is the number of digits after the
-    point to which PostgreSQL rounds, or None.
+    ``base`` is the type without domain and modifiers; for an array it is the type of the elements. ``scale`` is the
+    number of digits after the point to which PostgreSQL rounds values, or None.
     """
 
     name: str
@@ -113,7 +113,7 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
 
 
 def quarantined(connection: Connection, queue: str) -> tuple[int, int]:
-    """Return how many keys of the queue are quarantined, and how many updates these have."""
+    """Return the number of quarantined keys of the queue, and the number of their updates."""
     keys, updates = one(
         connection, "select count(*), coalesce(sum(updates), 0) from pgcombine.quarantined_key where queue = %s", queue
     )
@@ -121,7 +121,7 @@ def quarantined(connection: Connection, queue: str) -> tuple[int, int]:
 
 
 class Contents(NamedTuple):
-    """Counts of the data that would be lost with a queue. ``waiting`` counts the rows in tables of components."""
+    """Counts of the data that a drop of the queue would delete. ``waiting`` counts rows in tables of components."""
 
     queue: str
     values: int

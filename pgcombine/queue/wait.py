@@ -43,7 +43,8 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
             connection.execute(_CALL, (queue, timeout), prepare=False)
     finally:
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            connection.close()  # interrupted before psycopg read the answer, so the connection can't be used any more
+            # An interrupt came before psycopg read the answer. The connection can't be used any more.
+            connection.close()
         elif not connection.closed:
             connection.autocommit = before
     return None

@@ -13,7 +13,10 @@ log = logging.getLogger("pgcombine.worker")
 
 
 class Background:
-    """The base of classes whose ``run`` works until an event is set. ``with Worker(dsn): …`` starts and stops it."""
+    """The base of classes whose ``run`` works until an event is set.
+
+    ``with Worker(dsn): …`` starts and stops a worker.
+    """
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -39,9 +42,9 @@ class Background:
     def stop(self, timeout: float | None = None) -> None:
         """End :meth:`run`, and wait until the thread of :meth:`start` has finished what it was doing.
 
-        Raises WaitTimeoutError if it hasn't after ``timeout`` seconds (None: no limit), and the error that has ended
-        the thread. Without :meth:`start` it doesn't wait. A callback of the worker must not call it, since the thread
-        waits for the callback.
+        Raises WaitTimeoutError if the thread hasn't ended after ``timeout`` seconds (None: no limit), and the error
+        that has ended the thread. Without :meth:`start` the call doesn't wait. A callback of the worker must not call
+        it: the call would wait for the thread, and the thread waits for the callback.
         """
         self._stop.set()
         thread = self._thread
@@ -69,7 +72,7 @@ class Background:
         try:
             self.stop()
         except Exception:
-            if error is None:  # else the block's own error goes on; this one is logged already
+            if error is None:  # Otherwise the block's own error is raised. The thread's error is logged already.
                 raise
 
     def _work(self) -> None:

@@ -5,8 +5,8 @@ The state of a *destination* is in the database, so all processes share it: ``up
 ticket. After the delivery, the caller calls :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the
 ticket. While the destination is up, the calls write nothing to the database. After a failure nobody tries the
 destination for a time that doubles with each failure. Then one process tries again, and the others wait. A destination
-must accept the same entries twice: a process may die after a delivery, before it is recorded. A delivery raises one of
-two errors:
+must accept the same entries twice: a process may die after a delivery, before the delivery is recorded. A delivery
+raises one of two errors:
 
 * :class:`~pgcombine.errors.DestinationDownError`: the cause is the destination's *health* (it can't be reached, times
   out, or lacks the table). The entries stay and are delivered again.
@@ -44,7 +44,7 @@ class Destination:
         self.kind = kind
         self.name = name
         self._connection = connection
-        self._state: str | None = None  # as last reported by this instance
+        self._state: str | None = None  # the state that this instance reported last
 
     def attempt(self, *, probe: float = PROBE_SECONDS) -> int | None:
         """Return a ticket if the destination may be tried now, else None.
@@ -66,7 +66,7 @@ class Destination:
         return self._report(ticket, str(reason))
 
     def retry_in(self) -> float:
-        """Return the seconds until the destination may be tried again, as far as known, or infinity if it is paused."""
+        """Return the seconds until the destination may be tried again, or infinity if it is paused."""
         return float(self._call(query("destination_retry"), self.kind, self.name))
 
     def pause(self, reason: str | None = None) -> None:

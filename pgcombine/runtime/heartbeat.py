@@ -50,7 +50,7 @@ class Heartbeat:
 
     @property
     def stalled(self) -> float | None:
-        """Return the seconds since the last beat of the loop that has stalled for longest. None: no loop has."""
+        """The seconds since the last beat of the loop that has stalled longest, or None if no loop has stalled."""
         beats = self._beats.copy().values()
         age = time.monotonic() - min(beats) if beats else None
         return None if age is None or age <= self.limit else age

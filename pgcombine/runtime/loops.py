@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 Loop = Callable[[threading.Event], object]
 
-_FIRST = "_pgcombine_first"  # attribute of an error: it ended the loops of an inner call
+_FIRST = "_pgcombine_first"  # attribute of an error that has ended the loops of a call of run_together
 
 
 def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:

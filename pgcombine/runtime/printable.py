@@ -1,7 +1,7 @@
 """Escaping of control characters in text from outside, for logs and terminals.
 
-Names, errors and answers come from databases and receivers that others write to. The text after a line break in them
-would look like a line of this program. A terminal would execute an escape sequence in them.
+Other people choose the names, errors and answers in databases and at receivers. The text after a line break in such a
+text would look like a log line of this program. A terminal would execute an escape sequence in the text.
 """
 
 from __future__ import annotations

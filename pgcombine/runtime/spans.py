@@ -1,9 +1,9 @@
 """Spans of passes, deliveries and loads for OpenTelemetry.
 
-Spans are made if the program has imported OpenTelemetry, as ``opentelemetry-instrument pgcombine worker`` does. Else
-nothing is imported, and a span costs one look-up in a dictionary. Names and attributes follow the semantic conventions
-for messaging (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). A span contains no key and no
-value.
+Spans are made if the program has imported OpenTelemetry, as ``opentelemetry-instrument pgcombine worker`` does.
+Otherwise nothing is imported, and a span costs one look-up in a dictionary. Names and attributes follow the semantic
+conventions for messaging (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). A span contains no
+key and no value.
 
 A pass isn't linked to the spans of the programs that enqueued its updates. The log doesn't store these spans, since
 they would make each update larger.
@@ -23,8 +23,8 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
     ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue, or where entries go, and
-    ``partition`` is the bucket. For an exception of the block, the span has the SQLSTATE or the class, but not its
-    text, which may contain keys. The exception is raised again.
+    ``partition`` is the bucket. If the block raises, the span gets the SQLSTATE or the class of the exception, but
+    not its text, which may contain keys. The exception is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
         yield lambda number: None

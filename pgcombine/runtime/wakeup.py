@@ -2,8 +2,9 @@
 
 Enqueues make work for workers, and passes make work for deliveries. Such a transaction notifies only while a
 session holds the *idle lock* of the table into which the work is inserted. A worker takes the lock before it polls a
-last time and sleeps. A worker with little work in one queue keeps the idle locks of the others. So writers to these
-queues notify while the worker runs passes. The trigger function ``wake`` explains why no commit goes unnoticed.
+last time and sleeps. A worker with little work in one queue keeps the idle locks of the other queues. So writers to
+the other queues notify while the worker runs passes. The trigger function ``wake`` explains why no commit goes
+unnoticed.
 
 The poll interval bounds the delay if a notification is lost. Through a pooler in transaction mode LISTEN doesn't work,
 and the listener polls. The connection must be in autocommit. Its errors are psycopg's.
@@ -25,7 +26,8 @@ from psycopg import sql
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 
-_SHORTEST_NAP = 0.005  # seconds; a nap replaces a sleep while open transactions of writers share the idle lock
+# seconds; a listener naps instead of sleeping while open transactions of writers share the idle lock
+_SHORTEST_NAP = 0.005
 _LONGEST_NAP = 0.1
 _ALL = 1.0  # seconds between two polls of all queues by a busy worker
 STOP_CHECK = 0.2  # seconds until a listener sees that an event is set
@@ -46,7 +48,7 @@ class Waker:
             self._writer.send(b"!")
 
     def drain(self) -> bool:
-        """Forget earlier calls of :meth:`wake`. Returns whether there were any."""
+        """Clear earlier calls of :meth:`wake`. Returns whether there were any."""
         with suppress(BlockingIOError):
             return bool(self._reader.recv(4096))
         return False
@@ -73,9 +75,9 @@ class Source(NamedTuple):
 class Listener(ABC):
     """The sleep of one loop, on the loop's own connection.
 
-    A sleep ends after ``poll`` seconds, at a notification, or when ``waker`` wakes the listener. A notification or the
-    waker also releases the idle locks (:class:`QueueListener` keeps them). After a sleep that lasted its whole time,
-    the listener keeps its idle locks until :meth:`found_work` or :meth:`rest` is called.
+    A sleep ends after ``poll`` seconds, at a notification, or when ``waker`` wakes the listener. In the last two cases
+    the listener also releases its idle locks (a :class:`QueueListener` keeps them). After a sleep that lasted its whole
+    time, the listener keeps its idle locks until :meth:`found_work` or :meth:`rest` is called.
     """
 
     def __init__(self, connection: Connection, *, poll: float, waker: Waker | None = None) -> None:
@@ -95,7 +97,7 @@ class Listener(ABC):
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
         ``may_work`` polls, and returns whether it found work. It is called after the listener has taken idle locks,
-        because earlier commits didn't notify.
+        because transactions that committed before that didn't notify.
         """
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)
@@ -123,9 +125,9 @@ class Listener(ABC):
     def rest(self, stop: threading.Event, seconds: float) -> None:
         """Return after ``seconds``, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        Use it when there is work that can't be done yet. The listener holds no idle lock meanwhile, so new work doesn't
-        notify because of it. A notification that doesn't depend on the idle lock ends the rest, for example that of a
-        resumed destination.
+        Use it when there is work that can't be done yet. The listener holds no idle lock meanwhile, so transactions
+        with new work don't notify. A notification that doesn't depend on the idle lock ends the rest, for example that
+        of a resumed destination.
         """
         if not self.listens:
             self._pause(min(self._poll, seconds), stop)
@@ -146,7 +148,8 @@ class Listener(ABC):
         for channel in new:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         self._channels |= new
-        # A notification on a new channel may have come before LISTEN. Without the idle lock, the listener polls again.
+        # A notification on a new channel may have been sent before LISTEN. So these sources' idle locks are released:
+        # the listener polls again after it has taken an idle lock.
         self._release({source.idle_lock for source in found if not new.isdisjoint(source.channels)} & self._locked)
         return found
 
@@ -186,7 +189,10 @@ class Listener(ABC):
         return {notification.channel for notification in self._connection.notifies(timeout=0)}
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
-        """Wait for ``seconds`` or for the waker, where there are no notifications."""
+        """Wait for ``seconds`` or for the waker.
+
+        This is for connections through a pooler, which get no notifications.
+        """
         if self._waker is None:
             stop.wait(seconds)
             return
@@ -243,7 +249,7 @@ class QueueListener(Listener):
                 yield Source(int(idle_lock), channels, not paused)
 
     def _take(self, idle_locks: set[int]) -> set[str]:
-        self._release(self._locked - idle_locks)  # of queues that are paused or gone
+        self._release(self._locked - idle_locks)  # the queues of these idle locks are paused or dropped
         self._heard = self._unlocked()
         return super()._take(idle_locks)
 
@@ -260,5 +266,5 @@ class QueueListener(Listener):
 
 
 def pooled(connection: Connection) -> bool:
-    """Whether a pooler is in between: then the server process's id isn't the one that the connection was given."""
+    """Whether the connection goes through a pooler: then the server process has another id than the connection got."""
     return one(connection, "select pg_backend_pid()") != (connection.info.backend_pid,)

@@ -57,7 +57,7 @@ def not_utf8(column: str, content: str) -> str:
 
 
 def spark_type(column: Column) -> DataType:
-    """Return the Spark type for reading a column. It is text if Spark has no such type."""
+    """Return the Spark type for reading a column. It is StringType if Spark has no corresponding type."""
     from pyspark.sql import types as t
 
     simple: dict[str, Callable[[], DataType]] = {
@@ -144,7 +144,7 @@ def _element_fits(given: Any, base: str) -> bool:
 
 
 def _scale(given: Any) -> float:
-    """Return the largest number of digits after the point. That of floating point isn't known: it is rounded."""
+    """Return the largest number of digits after the point, or -inf for floating point, which PostgreSQL may round."""
     from pyspark.sql import types as t
 
     if isinstance(given, t.ArrayType):

@@ -80,7 +80,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
     kind = column.type
     if pa.types.is_list(kind):
-        if pa.types.is_temporal(kind.value_type):  # converted to text, since Python's dates have fewer years
+        if pa.types.is_temporal(kind.value_type):  # Python's dates have fewer years
             in_utc = column.cast(pa.list_(_utc(kind.value_type)))
             texts = in_utc.cast(pa.list_(pa.string())).to_pylist()
             return pa.array([None if one is None else _array_text([*map(_era, one)]) for one in texts], pa.string())
@@ -95,7 +95,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _utc(kind: pa.DataType) -> pa.DataType:
-    """Return the type in UTC. For another zone, Arrow writes an offset without seconds, which old offsets have."""
+    """Return the type with the zone UTC. In other zones, Arrow omits the seconds that historic offsets have."""
     import pyarrow as pa
 
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
@@ -110,7 +110,7 @@ def _before_christ(column: pa.Array) -> bool:
 
 
 def _era(text: str | None) -> str | None:
-    """Convert a date or time that Arrow wrote. Arrow has a year 0 and negative years, PostgreSQL has an era."""
+    """Convert Arrow's text of a date or time for PostgreSQL, which writes 0001 BC for Arrow's year 0000."""
     if text is None or not text.startswith(("-", "0000-")):
         return text
     year, dash, rest = text.lstrip("-").partition("-")

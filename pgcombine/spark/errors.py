@@ -61,5 +61,5 @@ def reason(error: BaseException) -> str:
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
     if frames:  # the error follows the last frame of a Python traceback, and frames are indented
         lines = [line for line in lines[frames[-1] :] if not line.startswith(" ")]
-    # brief() leaves no traceback, and Spark puts a line before the message
+    # after brief() there is no traceback, but Spark adds a line before the message
     return next(filter(_OWN.search, lines), lines[0]).strip() if lines else type(error).__name__

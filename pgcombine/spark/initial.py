@@ -1,4 +1,4 @@
-"""The initial load: the values of an empty queue from a frame, in parallel, all or nothing."""
+"""The initial load of an empty queue's values from a frame, in parallel, completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
-    """Load the rows of ``df``, one for each key, into the values of an empty queue, past updates and observers.
+    """Load the rows of ``df``, one for each key, into the values of an empty queue, without updates and observers.
 
     ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). Tasks COPY in parallel into a
     stage. One transaction moves the rows into the values. Rows for which ``delete_when`` holds are left out. Raises

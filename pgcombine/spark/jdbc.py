@@ -25,8 +25,9 @@ DEFAULTS = {
     "stringtype": "unspecified",  # text reaches uuid, jsonb and other columns unchanged
 }
 _OTHERS = ("numPartitions", "queryTimeout", "runId", "preaggregate")
-# explained() raises this class
+# in the message of a Spark error, this makes explained() raise InvalidUpdateError
 _REFUSED = f"{InvalidUpdateError.__module__}.{InvalidUpdateError.__name__}: "
+# settings that follow from the queue and the DSN
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 
@@ -36,7 +37,7 @@ def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, s
 
     assert target.url is not None
     staged = _as_text(df, {column.name: column for column in columns})
-    # "*" instead of a list, since names may need quotes, or differ only by case
+    # "*", since names in a list would need quotes, and names that differ only by case would be ambiguous
     staged = staged.select("*", F.spark_partition_id().alias("pgcombine_part"))
     writer = staged.write.mode("append").options(**settings)
     writer.jdbc(target.url, f'pgcombine."{table}"', properties=target.properties)

@@ -1,4 +1,4 @@
-"""Names of the jobs of a load, as Spark's pages and its progress show them."""
+"""Describes the jobs of a load for Spark's UI and progress bars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DESCRIPTION = "spark.job.description"
 
 @contextmanager
 def described(spark: SparkSession, queue: str, run_id: str | None = None) -> Iterator[None]:
-    """Name the queue, the run or the batch in the description of the jobs in the block.
+    """Name the queue, and the run or the batch, in the description of the jobs in the block.
 
     Spark Connect has no descriptions.
     """

@@ -34,7 +34,7 @@ _LEAVE_SECONDS = 3.0  # seconds for which the end of a failed load waits for its
 class Outcome:
     """The result of a run. ``updates`` is the number of rows added.
 
-    ``applied`` is False if an earlier run of its id did it.
+    ``applied`` is False if an earlier run with the same id added the rows.
     """
 
     updates: int
@@ -45,7 +45,7 @@ class Outcome:
 class Load:
     """One attempt at the run ``run_id`` into ``queue``.
 
-    ``kind`` is ``stage`` or ``values`` (see ``pgcombine_internal.begin_load``).
+    ``kind`` is ``stage`` for rows that become updates, or ``values`` for rows of an initial load.
     """
 
     conninfo: str = field(repr=False)
@@ -68,7 +68,7 @@ class Load:
         return None if table is None else str(table)
 
     def skipped(self) -> str:
-        """Log that an earlier run of the same id was applied. Returns that as a sentence."""
+        """Log that an earlier run with the same id was applied. Returns a sentence that says so."""
         log.info("load.skipped queue=%s run_id=%s reason=applied_before", self.queue, self.run_id)
         return f'run "{self.run_id}" of queue "{self.queue}" was applied before: nothing is written'
 
@@ -86,7 +86,7 @@ class Load:
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
         """End the load in the caller's transaction, with the attempts that :meth:`prepare` stored.
 
-        Raises as :meth:`end`.
+        Raises the errors of :meth:`end`.
         """
 
         def steps() -> Steps[Outcome]:
@@ -161,7 +161,7 @@ class Load:
             connection.execute("select pgcombine_internal.hold_load(%s)", (self.load,))
             yield
             with suppress(psycopg.OperationalError):  # the server was restarted meanwhile
-                # records that the load is alive: the lock ends with this transaction
+                # records that the load is alive, since hold_load's lock ends with this transaction
                 self.begin(connection, join_only=True)
                 connection.commit()
 

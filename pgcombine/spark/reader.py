@@ -2,8 +2,8 @@
 
 Pending updates aren't included. If there are some, a line on the driver's stderr says so. The frame has all columns, or
 those of the option ``columns`` or of ``.schema(…)``. The option ``where`` is a condition in SQL, which the server
-applies. Only Spark applies conditions of ``df.where``: the filters that Spark 4 passes to a Python source would stay
-with the frame of their first use, and with all other frames made from it. If a column's Spark type can't hold a value
+applies. Only Spark applies conditions of ``df.where``. The server doesn't, because Spark 4 would apply a filter that
+a Python source has accepted also to other frames made from the same one. If a column's Spark type can't hold a value
 (infinity, a date before Christ, decimals beyond ``decimal(38,18)``), :class:`QueueError` is raised. ``.schema(…)`` with
 ``string`` for the column reads it as text.
 """
@@ -44,7 +44,7 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A part of the values: the rows of a relation under a condition. Both are SQL, of ``values_tables``."""
+    """A part of the values: the rows of a relation that meet a condition. ``values_tables`` returns both as SQL."""
 
     relation: str
     condition: str
@@ -93,7 +93,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
 
     def _say_pending(self, connection: Connection) -> None:
         """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
-        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may read the values alone
+        with suppress(psycopg.errors.InsufficientPrivilege):  # a role may have the right to read only values
             if one(connection, _PENDING, self.queue)[0]:
                 print(
                     f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '
@@ -130,7 +130,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         try:
             with translated(queue=self.queue):
                 cursor.execute(select)
-        except psycopg.errors.UndefinedTable as error:  # or in the user's condition
+        except psycopg.errors.UndefinedTable as error:  # of the queue, or of the user's condition
             raise QueueError(
                 f'{first_line(error)}: if that is a table of queue "{self.queue}", the queue was rebucketed or dropped '
                 "after this read was planned: read again, with a new frame (spark.read … load())",

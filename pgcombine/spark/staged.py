@@ -1,4 +1,4 @@
-"""Frames that are staged first, and become updates later: at once, or in a transaction of the caller.
+"""Frames that are staged first. Their rows become updates later, in a separate transaction or in the caller's.
 
 Spark writes the rows into a stage, by its JDBC writer or by COPY. Then one transaction applies them. A partition that
 is written twice (by a task that failed after its commit, or a speculative one) counts once. A job that fails leaves
@@ -44,8 +44,8 @@ class Staged:
         """Enqueue the rows in the transaction of ``connection``. They commit or roll back with it.
 
         The connection is as for :class:`~pgcombine.CombineQueue`, to the same database. Commit before the block of
-        :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is False: that
-        earlier transaction committed. So if the answer to a commit is lost, repeat the transaction with the same run
+        :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is False, since
+        an earlier transaction committed. So if the answer to a commit is lost, repeat the transaction with the same run
         id. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue
         refuses.
         """

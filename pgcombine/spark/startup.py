@@ -100,7 +100,7 @@ def _settings(scratch: Path, log_level: str | None) -> dict[str, str]:
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        # Adaptive execution merges small partitions. But some hundred of them would be slow on one machine.
+        # Spark's default, 200 partitions, is slow on one machine, even though adaptive execution merges small ones.
         "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 4)),
     }
     if jar := find_driver():
@@ -111,8 +111,8 @@ def _settings(scratch: Path, log_level: str | None) -> dict[str, str]:
 def register(spark: SparkSession) -> None:
     """Register ``format("pgcombine")`` with a session in which Spark doesn't find it itself, for example in a checkout.
 
-    Also makes the session the active one of the calling thread. In other threads than the one that started the session,
-    Spark finds no Python source.
+    Also makes the session the active one of the calling thread. Without this, Spark finds Python data sources only in
+    the thread that started the session.
     """
     from pyspark.sql.utils import is_remote
 
@@ -159,7 +159,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _scratch() -> Path:
-    """Create a scratch directory, and lock it for the life of this process. Remove those without a lock."""
+    """Create a scratch directory, locked until this process ends. Remove unlocked ones, which killed programs left."""
     parent = Path(tempfile.gettempdir())
     for orphan in parent.glob(_PREFIX + "*"):
         _remove_orphan(orphan)
@@ -182,7 +182,7 @@ def _remove_orphan(directory: Path) -> None:
     try:
         lock = os.open(directory / "lock", os.O_RDWR)
     except OSError:
-        return  # another user's, or not complete yet
+        return  # the directory is another user's, or has no lock file yet
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

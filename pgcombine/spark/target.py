@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SINKS = ("jdbc", "copy")
 _FILES = ("service", "servicefile", "passfile")
-# parameters that the user didn't set: libpq sets sslcertmode, unknown to older versions; connect() application_name
+# libpq sets sslcertmode itself, which older versions don't know, and connect() sets application_name
 _AUTOMATIC = {"sslcertmode", "application_name"}
 # libpq's parameters that the JDBC driver has, with their names there
 _PROPERTIES = {
@@ -67,7 +67,7 @@ class Target:
             socket = not info.host or info.host.startswith(("/", "@"))
             name = info.host
             if parameters.get("hostaddr") and parameters.get("sslmode") != "verify-full":
-                name = parameters["hostaddr"]  # it was given, so perhaps the name can't be resolved
+                name = parameters["hostaddr"]  # the user gave an address, so the name may not be resolvable
             host = f"[{name}]" if ":" in name else name
             url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{quote(info.dbname, safe='')}"
             return cls(conninfo, url, properties)

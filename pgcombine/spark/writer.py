@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
-except ImportError:  # PySpark 4.0 passes a stream's rows one by one, and StreamWriter refuses that
+except ImportError:  # PySpark 4.0 lacks the class, so StreamWriter raises ConfigError
     DataSourceStreamArrowWriter = None
 
 _KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}

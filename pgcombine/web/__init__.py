@@ -1,1 +1,1 @@
-"""The page: ``pgcombine web`` shows a database's queues to people, and lets them act if it was started so."""
+"""The web pages of ``pgcombine web``. They show a database's queues; with ``--allow-actions`` readers can act, too."""

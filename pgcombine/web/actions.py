@@ -1,7 +1,7 @@
-"""The actions that readers can take if the page was started with ``--allow-actions``; signing in and out.
+"""The actions of readers: signing in and out, and with ``--allow-actions`` changes of queues and exports.
 
-An action is a form on one of this process's pages. The guard has checked that the request comes from the same site. The
-database checks the rights of the page's role.
+A reader sends an action as a form on one of this process's pages. The guard has checked that the request comes from the
+same site. The database checks the rights of the role with which ``pgcombine web`` connects.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def _act(request: Request, what: str, target: str, work: Work) -> Response
     site = site_of(request)
     fields = await own_form(request)
     if not site.actions:
-        raise HTTPException(403, "This page only shows. Start it with --allow-actions to act.")
+        raise HTTPException(403, "Actions are switched off. Start pgcombine web with --allow-actions.")
 
     def acted() -> str:
         return site.database.run(lambda connection: work(connection, fields))
@@ -115,12 +115,12 @@ async def release(request: Request, *, drops: bool) -> Response:
 async def examine(request: Request) -> Response:
     """Run the doctor's checks again."""
     await own_form(request)
-    site_of(request).checkup.result(anew=True)
+    site_of(request).checkup.result(again=True)
     return RedirectResponse("/doctor", 303)
 
 
 async def sign_in(request: Request) -> Response:
-    """Show the form, or check the token and give the browser a cookie."""
+    """Show the sign-in form, or check the form's token and give the browser a cookie."""
     keys = site_of(request).keys
     if not keys.needed:
         return RedirectResponse("/", 303)
@@ -133,7 +133,7 @@ async def sign_in(request: Request) -> Response:
         return page(request, "login.html", 403, names={}, next=wanted, wrong=True)
     own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
     answer = RedirectResponse(wanted if own else "/", 303)
-    secure = urlsplit(request.headers.get("origin", "")).scheme == "https"  # a proxy ends TLS
+    secure = urlsplit(request.headers.get("origin", "")).scheme == "https"  # true behind a proxy that ends TLS
     answer.set_cookie(
         keys.cookie, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure
     )

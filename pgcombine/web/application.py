@@ -1,4 +1,4 @@
-"""The application: routes, errors as pages, and the guard around all."""
+"""The web application: its routes, its pages for errors, and the guard around it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from pgcombine.web.pages import Site, page
 QUEUE = "/queues/{queue:name}"
 QUARANTINE = f"{QUEUE}/quarantine"
 EXPORT = "/exports/{export:name}"
-TITLES = {404: "There is no such page", 405: "That can't be asked of this page"}
+TITLES = {404: "There is no such page", 405: "This page doesn't support that method"}
 
 log = logging.getLogger("pgcombine.web")
 
 
 class _Name(StringConvertor):
-    """A queue's or an export's name. Other names don't reach the database."""
+    """A queue's or an export's name. For other names no route matches, so they don't reach the database."""
 
     regex = "[a-z_][a-z0-9_]{0,62}"
 
@@ -59,7 +59,7 @@ register_url_convertor("id", _Id())
 
 
 def application(site: Site, hosts: Collection[str] = ()) -> Guard:
-    """Return the application. ``hosts`` are names for it beside addresses and ``localhost``."""
+    """Return the application. ``hosts`` are host names that are accepted besides addresses and ``localhost``."""
     post = ["POST"]
     app = Starlette(
         routes=[
@@ -83,8 +83,8 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route(f"{EXPORT}/resume", partial(actions.call, name="resume_export"), methods=post),
             Mount("/static", StaticFiles(directory=str(resources.files("pgcombine.web") / "static"))),
         ],
-        # The length of a compressed answer shows whether texts in it are equal. So no page that repeats a part of the
-        # request contains a form's key.
+        # If a page repeats a text of the request, the length of the compressed answer tells whether the text equals
+        # another one in the page. So such a page must not contain the forms' key.
         middleware=[Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)],
         exception_handlers={
             HTTPException: _http_error,
@@ -98,7 +98,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
 
 
 def trouble(request: Request, status: int, title: str, text: str, advice: str = "") -> Response:
-    """Return a page that says what is wrong, and what to do. For a temporary problem the browser tries again."""
+    """Return a page that says what is wrong, and what to do. After the status 503, the browser tries again."""
     again = status == 503 and request.method == "GET"
     return page(request, "trouble.html", status, title=title, text=text, advice=advice, again=again)
 
@@ -116,11 +116,11 @@ def _mapped_error(request: Request, error: Exception) -> Response:
     if isinstance(error, ConnectError):
         return trouble(request, 503, "The database doesn't answer", text, advice)
     if isinstance(error, SchemaError):
-        return trouble(request, 503, "The database has another schema", str(error))
+        return trouble(request, 503, "The database's schema has another version", str(error))
     if isinstance(error, (QueueNotFoundError, ExportNotFoundError, DestinationNotFoundError, NotQuarantinedError)):
-        return trouble(request, 404, "It isn't there", str(error))
+        return trouble(request, 404, "Not found", str(error))
     if isinstance(error, NotGrantedError):
-        return trouble(request, 403, "The page's role may not do that", text, advice)
+        return trouble(request, 403, "The page's role isn't allowed to do that", text, advice)
     return trouble(request, 409, "Not done", text, advice)
 
 
@@ -131,17 +131,17 @@ def _database_error(request: Request, error: Exception) -> Response:
         return _mapped_error(request, mapped)
     reason = first_line(error)
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        return trouble(request, 403, "The page's role may not do that", reason, error.diag.message_hint or "")
+        return trouble(request, 403, "The page's role isn't allowed to do that", reason, error.diag.message_hint or "")
     if isinstance(error, psycopg.errors.QueryCanceled):
-        return trouble(request, 503, "That took too long", "The database is busy, and was left alone.")
+        return trouble(request, 503, "That took too long", "The database is busy, so the statement was cancelled.")
     if isinstance(error, psycopg.errors.LockNotAvailable):
-        return trouble(request, 503, "Another session has locked it", reason)
+        return trouble(request, 503, "Another session has locked a table", reason)
     if isinstance(error, psycopg.OperationalError):
         return trouble(request, 503, "The database doesn't answer", reason)
     log.error("web.database_error path=%s", request.url.path, exc_info=error)
-    return trouble(request, 500, "The database refused", reason)
+    return trouble(request, 500, "The database reports an error", reason)
 
 
 def _defect(request: Request, error: Exception) -> Response:
     """Answer after an unexpected error. The error is raised again after the answer, so its traceback is logged."""
-    return trouble(request, 500, "This is a defect of the page", "The log of pgcombine web has the details.")
+    return trouble(request, 500, "Internal error of pgcombine web", "The log has the details.")

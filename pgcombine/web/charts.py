@@ -1,7 +1,7 @@
-"""Charts as coordinates: the templates draw them as SVG.
+"""Computes the coordinates of charts, which the templates draw as SVG.
 
-A series is a sequence of (time, value) in ascending order. A time is in seconds since 1970. A line is interrupted where
-more than ``gap`` seconds have no value.
+A series is a sequence of (time, value) in ascending order. A time is in seconds since 1970. Where a series has no value
+for more than ``gap`` seconds, the line is interrupted.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 Series = Sequence[tuple[float, float]]
 
-LOWEST = 2.0  # an axis ends at least here, so that small values are drawn low
-LEVELS = 5
+LOWEST = 2.0  # the least end of the values' axis, so that small values are drawn low
+LEVELS = 5  # of colour in a heat map
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times on an axis
 MOST_TIMES = 6
 
 
 class Format(NamedTuple):
-    """The size of a drawing, its margins, and the number of intervals of time. Each interval has one point at most."""
+    """The size and the margins of a drawing. ``parts`` intervals of time have one point each at most."""
 
     width: int
     height: int
@@ -81,7 +81,7 @@ def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format 
     return Chart(
         form,
         datetime.fromtimestamp(begin, UTC),
-        # a run of one point is a dot, by the round ends of the line
+        # h0 draws a single point as a dot, since lines have round ends
         "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
         "".join(
             f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"
@@ -118,7 +118,7 @@ def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
 
 
 def rounded_up(value: float) -> float:
-    """Return the next of 1, 2, 5 or 10 times a power of ten that is at least the value and at least LOWEST."""
+    """Return the end of an axis: the least of 1, 2, 5, 10, 20, 50, … that isn't below the value or LOWEST."""
     if value <= LOWEST:
         return LOWEST
     power = 10.0 ** math.floor(math.log10(value))
@@ -126,7 +126,7 @@ def rounded_up(value: float) -> float:
 
 
 def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:
-    """Return round times between the ends, except for those so near to an end that their text would be cut."""
+    """Return ticks at round times, except near the ends of the axis, where their texts would be cut."""
     step = next((one for one in STEPS if (end - begin) / one <= MOST_TIMES), 86400)
     first = math.ceil((begin + step / 3) / step) * step
     return [Tick(across(at), at) for at in range(first, int(end - step / 3) + 1, step)]

@@ -1,4 +1,4 @@
-"""The doctor's findings for the page. A background thread makes them at intervals and on request."""
+"""The doctor's findings for the pages. A background thread runs the doctor at intervals and on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
-GOOD_FOR = 300.0  # seconds
+GOOD_FOR = 300.0  # seconds until the doctor runs again while pages are open
 YOUNGEST = 5.0  # seconds for which a request for new findings is ignored
 
 log = logging.getLogger("pgcombine.web")
@@ -21,7 +21,7 @@ log = logging.getLogger("pgcombine.web")
 
 @dataclass(frozen=True)
 class Result:
-    """The findings, worst first, and the time at which they were made."""
+    """The findings, worst first, and the time at which the doctor ended."""
 
     findings: Sequence[Finding]
     at: datetime
@@ -29,7 +29,7 @@ class Result:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of findings by level; all levels are there."""
+        """The number of findings by level, also of levels without findings."""
         counted = Counter(finding.level for finding in self.findings)
         return {level.value: counted[level] for level in Level}
 
@@ -42,20 +42,20 @@ class Checkup:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
-        self._states: frozenset[str] = frozenset()  # those at the last poll
+        self._states: frozenset[str] = frozenset()  # the states for which the last run was started
         self._tried_at = float("-inf")
 
-    def result(self, states: frozenset[str] | None = None, *, anew: bool = False) -> tuple[Result | None, bool]:
+    def result(self, states: frozenset[str] | None = None, *, again: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
-        A new one is made if the last one is older than GOOD_FOR, if ``anew`` is True, or if ``states`` differs from the
-        last poll. ``states`` names the alarms and the paused queues that the page shows now. None means that they
-        aren't known.
+        A new result is made if the last one is older than GOOD_FOR, if ``again`` is True, or if ``states`` differs from
+        those of the last run. ``states`` names the alarms and the paused queues that the page shows now. None means
+        that they aren't known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
-            anew = anew or (states is not None and states != self._states)
-            if not running and time.monotonic() - self._tried_at > (YOUNGEST if anew else GOOD_FOR):
+            again = again or (states is not None and states != self._states)
+            if not running and time.monotonic() - self._tried_at > (YOUNGEST if again else GOOD_FOR):
                 self._states = self._states if states is None else states
                 self._thread = threading.Thread(target=self._run, name="pgcombine-web-doctor", daemon=True)
                 self._thread.start()

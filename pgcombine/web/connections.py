@@ -1,9 +1,9 @@
 """Limits for connections that don't send a complete request, so that they can't block other clients.
 
-uvicorn waits without limit for the rest of a request, and counts such connections against its limit. Here a request
-must arrive within :data:`REQUEST_SECONDS`, and its answer must be read within :data:`ANSWER_SECONDS`. Of the
-connections that wait, a client has at most :data:`MOST_OF_CLIENT`, and all clients together :data:`MOST`. One
-connection more closes the oldest one.
+uvicorn itself waits without limit for the rest of a request. With this protocol, a request must arrive within
+:data:`REQUEST_SECONDS`, and the client must read the answer within :data:`ANSWER_SECONDS`. At most :data:`MOST`
+connections can wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. A further connection
+closes the one that has waited longest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # also for the next request of a connection
+REQUEST_SECONDS = 10.0  # also between two requests on a connection
 ANSWER_SECONDS = 120.0
 MOST_OF_CLIENT = 50
 MOST = 200
@@ -21,7 +21,7 @@ MOST = 200
 
 def protocol() -> type[H11Protocol]:
     """Return a protocol class for one server. The class knows all connections of that server."""
-    waiting: dict[H11Protocol, str] = {}  # the client by connection; who waits longest comes first
+    waiting: dict[H11Protocol, str] = {}  # the client's address by connection; the one that has waited longest is first
 
     def make_room(client: str) -> None:
         mine = [one for one, its in waiting.items() if its == client]
@@ -62,7 +62,7 @@ def protocol() -> type[H11Protocol]:
             super().connection_lost(exc)
 
         def _is_asked(self) -> bool:
-            """Whether there is a whole request that isn't answered."""
+            """Whether a complete request has arrived, and isn't answered yet."""
             return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
         def _wait(self) -> None:

@@ -1,8 +1,8 @@
-"""The page's connections: a few, opened when they are needed, each used for one short transaction at a time.
+"""A small pool of connections, opened on demand. Each is used for one short transaction at a time.
 
-A connection that was lost while nobody used it is replaced. If the database can't be reached,
-:class:`~pgcombine.errors.PgCombineError` is raised at once. A statement that takes too long raises
-psycopg.errors.QueryCanceled. If the server doesn't answer at all, psycopg.OperationalError is raised a second later.
+A connection that was lost while idle is replaced. If the database can't be reached,
+:class:`~pgcombine.errors.PgCombineError` is raised at once. After ``seconds``, a statement raises
+psycopg.errors.QueryCanceled. A second later, if the server doesn't answer at all, psycopg.OperationalError is raised.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConnectError
 
 CONNECTIONS = 4
-SECONDS = 5.0  # for a statement, and for a free connection
-IDLE_SECONDS = 2.0  # for the answer on a connection that was idle
-CONNECT_SECONDS = 5  # unless the connection string sets a timeout
+SECONDS = 5.0  # limit of a statement, and of the wait for a free connection
+IDLE_SECONDS = 2.0  # within which a connection that was idle must answer, before it is used
+CONNECT_SECONDS = 5  # limit of connecting, unless the connection string has one
 
-BUSY = "all connections of the page are in use (wait a moment: the database answers slowly)"
+BUSY = "all connections of pgcombine web are in use (wait a moment: the database answers slowly)"
 
 T = TypeVar("T")
 
 
 class BusyError(ConnectError):
-    """All connections of the page have been in use for too long."""
+    """No connection became free in time."""
 
 
 class Database:
@@ -67,7 +67,7 @@ class Database:
             self._free.release()
 
     def _taken(self) -> DeadlineConnection | None:
-        """Return an idle connection that still answers, or None. If one doesn't answer, the others aren't tried."""
+        """Return an idle connection that still answers, or None. If one doesn't answer, closes all idle ones."""
         with self._lock:
             if not self._idle:
                 return None
@@ -93,7 +93,7 @@ class Database:
         connection.close()
 
     def close(self) -> None:
-        """Close all idle connections, and those in use when they are put back."""
+        """Close all idle connections. Connections in use are closed after their transactions."""
         with self._lock:
             self._closed = True
         self._close_idle()

@@ -1,6 +1,7 @@
-"""The parts of the pages beside the figures of :mod:`pgcombine.web.history`, read from the monitoring views.
+"""Reads the parts of the pages, except for the figures of :mod:`pgcombine.web.history`.
 
-If the role lacks the right to read a part, or reading it takes too long, the :class:`Part` has a sentence, not rows.
+If the role lacks the right to read a part, or reading it takes too long, its :class:`Part` has a sentence instead of
+rows.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pgcombine.queue.status import Column
 from pgcombine.worker.maintenance import old_snapshots
 
 QUARANTINED_KEYS = 100  # quarantined keys on a queue's page
-QUARANTINED_UPDATES = 50  # of one key
-GREATEST = 20  # keys
+QUARANTINED_UPDATES = 50  # updates on the page of a quarantined key
+GREATEST = 20  # keys on the page of the greatest values
 LONGEST = 4000  # characters of a cell that the database sends
 
 
@@ -40,17 +41,17 @@ def part(connection: Connection, name: str, *parameters: Any) -> Part:
 
 
 def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -> Part:
-    """Return the rows. After an expected error, return the sentence for it; the transaction goes on."""
+    """Return the rows, or the sentence for an expected error. Afterwards the caller can go on with its transaction."""
     try:
         with connection.transaction():
             return Part(read())
     except psycopg.errors.InsufficientPrivilege as error:
-        hint = f"; {error.diag.message_hint} would let it" if error.diag.message_hint else ""
-        return Part(trouble=f"The page's role may not see this: {first_line(error)}{hint}.")
+        hint = f"; {error.diag.message_hint} grants the right" if error.diag.message_hint else ""
+        return Part(trouble=f"The page's role isn't allowed to see this: {first_line(error)}{hint}.")
     except psycopg.errors.QueryCanceled:
         return Part(trouble="This took too long, so it was left out.")
     except psycopg.errors.LockNotAvailable:
-        return Part(trouble="Another session has locked this. It is back when that session ends its transaction.")
+        return Part(trouble="Another session has locked this until it ends its transaction.")
 
 
 def snapshots(connection: Connection, older_than: float) -> Part:
@@ -102,7 +103,7 @@ def quarantined_updates(connection: Connection, queue: str, number: int, found: 
 
 
 def _texts(found: Sequence[Column]) -> sql.Composed:
-    """Return the columns as PostgreSQL writes them: infinite dates and long numbers stay as they are."""
+    """Return the columns as text, since Python can't represent all values, such as infinite dates."""
     return sql.SQL(", ").join(
         sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column.name), sql.Literal(LONGEST))
         for column in found

@@ -1,8 +1,8 @@
 """The checks of every request, and the headers of every answer.
 
-- The request's host must be an address, ``localhost`` or a name that was given. So a request by a foreign name that
-  resolves to this machine (DNS rebinding) is refused.
-- Other sites can link to the page. They must not load parts of it, and must not post to it.
+- The request's Host header must have an IP address, ``localhost`` or a name of ``--allow-host``. This refuses DNS
+  rebinding, in which another site's name resolves to this machine.
+- Other sites can link to the pages, but can't embed them, load parts of them, or post to them.
 - With a token, only the sign-in page, its style and ``/healthz`` are open. A browser signs in with a form and stores a
   cookie. A program sends ``Authorization: Bearer …``, and can only read.
 - The number of requests that are answered at once is limited, except for ``/healthz``.
@@ -26,9 +26,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SESSION_SECONDS = 12 * 3600
-MOST_AT_ONCE = 100  # requests that are answered
-MOST_OF_CLIENT = 50  # of these, those of one client
-LARGEST = 4096  # bytes of a form
+MOST_AT_ONCE = 100  # requests that are answered at the same time
+MOST_OF_CLIENT = 50  # the same, for one client
+LARGEST = 4096  # bytes of a form; longer ones are refused
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -43,13 +43,13 @@ HEADERS = {
 
 
 class Keys:
-    """The secrets of this process: the token that readers need, if any, and the key in the page's own forms."""
+    """The secrets of this process: the readers' token, if there is one, and a key that all its forms contain."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
         self._secret = secrets.token_bytes(32)
         self.form = secrets.token_urlsafe(32)
-        self.cookie = f"pgcombine_{secrets.token_hex(4)}"  # its name: all ports of a host share their cookies
+        self.cookie = f"pgcombine_{secrets.token_hex(4)}"  # random: all ports of a host share their cookies
 
     @property
     def needed(self) -> bool:
@@ -69,7 +69,7 @@ class Keys:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and method in ("GET", "HEAD"):
             return self.opens(given.strip())
-        cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")  # skips what it can't read
+        cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")  # ignores malformed cookies
         return hmac.compare_digest(cookie.encode(), self.session().encode())
 
     def is_form(self, given: str) -> bool:
@@ -78,13 +78,13 @@ class Keys:
 
 
 class Guard:
-    """The middleware. ``hosts`` are names for the page beside its addresses and ``localhost``."""
+    """The ASGI middleware. ``hosts`` are host names that are accepted besides addresses and ``localhost``."""
 
     def __init__(self, app: ASGIApp, *, keys: Keys, hosts: Collection[str] = ()) -> None:
         self._app = app
         self._keys = keys
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
-        self._clients: Counter[str] = Counter()  # of the requests that are answered now
+        self._clients: Counter[str] = Counter()  # number of requests in progress by client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -102,7 +102,7 @@ class Guard:
 
         refused = self._refused(scope["method"], path, Headers(scope=scope))
         if refused is None and scope["method"] == "POST":
-            form = await _form(receive)  # a request counts once it is complete, so incomplete ones don't block others
+            form = await _form(receive)  # read before counting: slow senders must not use up the limits
             if form is None:
                 return
             receive = _again(form, receive)
@@ -151,7 +151,7 @@ class Guard:
 
 
 async def _form(receive: Receive) -> bytes | None:
-    """Return the body of a request, cut after LARGEST bytes, or None if the client has disconnected."""
+    """Return a request's body, or None if the client has disconnected. Stops reading after more than LARGEST bytes."""
     body, more = b"", True
     while more and len(body) <= LARGEST:
         message = await receive()
@@ -163,7 +163,7 @@ async def _form(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a function that receives ``body``, which was read already, and then what follows."""
+    """Return an ASGI receive function that returns ``body``, which was read already, and then calls ``receive``."""
     left = [body]
 
     async def received() -> Message:
@@ -173,7 +173,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def foreign(method: str, headers: Headers) -> bool:
-    """Whether another site made a browser send the request, and the request is more than following a link."""
+    """Whether another site made a browser send the request, unless the reader only followed a link."""
     site = headers.get("sec-fetch-site")
     if method == "POST":
         origin = headers.get("origin")

@@ -1,8 +1,8 @@
-"""The figures of the queues over time, in memory while the page runs.
+"""The figures of the queues over time, kept in this process's memory.
 
 One poll serves all readers: :meth:`History.poll` reads ``pgcombine.queue_stat`` at most once a second, no matter how
-many pages are open. A thread polls every few seconds, so charts have no gaps while nobody reads. The lag and the
-backlog are known only since the page's start. The earlier throughput is in ``pgcombine.minute_stat``.
+many pages are open. A thread polls every few seconds, so that charts have no gaps after a time without readers. The
+lag and the backlog are known only since the process started. ``pgcombine.minute_stat`` also has the throughput before.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.web.database import BUSY, BusyError, Database
 
 EVERY = 5.0  # seconds between two polls while nobody reads
-YOUNGEST = 1.0  # seconds for which the result of a poll, or its failure, serves all readers
-KEPT = 720  # points: an hour
+YOUNGEST = 1.0  # seconds for which all readers get the same result of a poll, or the same error
+KEPT = 720  # points of a queue: those of an hour
 MINUTES_EVERY = 30.0  # seconds between two polls of the sums by minute
 
 log = logging.getLogger("pgcombine.web")
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class History:
-    """The latest and the earlier figures of the queues. Methods raise what :meth:`Database.run` raises."""
+    """The latest and the earlier figures of the queues. The methods raise the errors of :meth:`Database.run`."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class History:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock. The wait for it is short; if the last poll failed, there is no wait for the next one."""
+        """Hold the lock. If another thread holds it, wait; but if the last poll failed, raise its error at once."""
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
             raise BusyError(BUSY) if error is None else error.with_traceback(None)
@@ -105,9 +105,9 @@ class History:
             return self._minutes
 
     def run(self, stop: threading.Event) -> None:
-        """Poll every few seconds until ``stop`` is set. While the database is unreachable, this is logged once.
+        """Poll every few seconds until ``stop`` is set. Logs when the database becomes unreachable and reachable.
 
-        Raises SchemaError if the schema was of this program's version before, but isn't any more.
+        Raises SchemaError if the schema had this program's version before, and now has another one.
         """
         away = right = False
         while not stop.is_set():

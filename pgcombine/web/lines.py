@@ -1,7 +1,7 @@
 """The charts of queues, from the points in :mod:`pgcombine.web.history`.
 
-The lag and the backlog are known since the start of the page, for an hour at most. The throughput is by the minute, as
-summed up by workers. Its last point is the minute in progress.
+Charts of the lag and the backlog begin when the process started, at most an hour ago. Charts of the throughput have a
+point for each minute, from the sums that workers write, and a last point for the minute in progress.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pgcombine.web.charts import SPARK, Chart, drawn
 from pgcombine.web.history import EVERY, History
 
 HOUR = 3600.0
-SHORTEST = 300.0  # seconds that a chart covers at least
-GAP = 3 * EVERY
-LATE = 150.0  # seconds after which workers have summed up a minute
+SHORTEST = 300.0  # seconds: the least time that a chart covers
+GAP = 3 * EVERY  # seconds without a point, for which a chart's line is interrupted
+LATE = 150.0  # seconds until workers have summed up a minute
 MINUTE_GAP = LATE + 90
-LONGEST = 3 * HOUR  # of throughput
+LONGEST = 3 * HOUR  # the greatest time that a chart of throughput covers
 
 
 class Sparks(NamedTuple):
@@ -41,9 +41,9 @@ class Lines:
         self._at = 0.0
 
     def sparks(self, rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Sparks]:
-        """Return the small charts by queue, a few seconds old at most: one drawing serves all readers.
+        """Return the small charts by queue. All readers get the same charts, which are a few seconds old at most.
 
-        ``rows`` are those of ``pgcombine.queue_stat``. Raises as :meth:`History.minutes`.
+        ``rows`` are the rows of ``pgcombine.queue_stat``. Raises the errors of :meth:`History.minutes`.
         """
         minutes = self._history.minutes()
         with self._lock:
@@ -69,7 +69,7 @@ class Lines:
     def charts(self, row: Mapping[str, Any], minutes: Sequence[Mapping[str, Any]]) -> dict[str, Chart]:
         """Return the charts of a queue: ``lag``, ``pending``, ``updates``, ``changes``.
 
-        ``minutes`` are its rows of ``pgcombine.minute_stat``.
+        ``row`` and ``minutes`` are the queue's rows of ``pgcombine.queue_stat`` and ``pgcombine.minute_stat``.
         """
         now = self._clock()
         points = self._history.points(row["queue"])
@@ -85,12 +85,12 @@ class Lines:
         }
 
     def _known(self, now: float) -> float:
-        """Return the seconds that a chart of what is known since the start covers."""
+        """Return how many seconds a chart of the lag or the backlog covers."""
         return max(SHORTEST, min(HOUR, now - self._began))
 
 
 def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> float:
-    """Return the time at which a chart of throughput begins: the first minute, but at most ``longest`` seconds ago."""
+    """Return when a chart of throughput begins: with the first minute, but at most ``longest`` seconds ago."""
     first = min((minute["minute"].timestamp() for minute in minutes), default=now)
     return now - max(SHORTEST, min(longest, now - first))
 
@@ -98,10 +98,10 @@ def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> f
 def per_second(
     minutes: Sequence[Mapping[str, Any]], name: str, row: Mapping[str, Any], now: float
 ) -> list[tuple[float, float]]:
-    """Return what passes took a second, by the minute.
+    """Return the column ``name``, ``updates`` or ``changes``, per second, with a point for each minute.
 
-    ``minutes`` are rows of ``pgcombine.minute_stat``, ``row`` is that of ``pgcombine.queue_stat``. A minute without
-    passes between others is 0.
+    ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``. A
+    minute without a row had no passes, so its point is 0.
     """
     points: list[tuple[float, float]] = []
     for minute in minutes:
@@ -114,6 +114,6 @@ def per_second(
 
 
 def _fill(points: list[tuple[float, float]], until: float) -> None:
-    """Append a zero for each minute until the next point."""
+    """Append zeros for the minutes without a row before ``until``, the time of the next point."""
     while points and until - points[-1][0] > 90:
         points.append((points[-1][0] + 60, 0.0))

@@ -1,4 +1,4 @@
-"""The pages: each reads in one short transaction, and fills in a template."""
+"""The functions for the pages. Each reads the database in one short transaction, and fills in a template."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from pgcombine.web.texts import FILTERS, counted
 
 REFRESH = 5  # seconds between two polls of an open page
 BEHIND = 60.0  # seconds of lag from which a queue counts as behind
-WAITING = 10.0  # seconds of lag from which a queue isn't well
+WAITING = 10.0  # seconds of lag from which a queue counts as waiting
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # cells of a heat map
-REFUSED = 50  # entries that destinations have refused
+REFUSED = 50  # rows of the table of entries that destinations have refused
 LONGEST_NAME = 40
 STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
 TROUBLES = STATES[:3]
-DONE = {  # what an action did, for the page after it
-    "paused": "Paused: nothing goes on until it is resumed.",
+DONE = {  # the message about an action, on the page that follows it
+    "paused": "Paused until it is resumed.",
     "resumed": "Resumed.",
     "retried": "Pending again: {}.",
     "dropped": "Deleted: {}.",
@@ -46,8 +46,8 @@ DONE = {  # what an action did, for the page after it
 class Site:
     """What all pages share.
 
-    ``actions`` says whether readers may act. ``version`` is the program's. ``names`` has the names of database and role
-    as soon as the database has answered.
+    ``actions`` says whether readers can act. ``version`` is the program's version. ``names`` is empty until the
+    database has answered; then it has the result of :func:`pgcombine.web.figures.identity`.
     """
 
     database: Database
@@ -62,7 +62,7 @@ class Site:
 
 @cache
 def templates() -> Environment:
-    """Return the templates. All of them escape what they are given."""
+    """Return the environment with all templates. Templates escape the texts that they insert."""
     found = Environment(
         loader=PackageLoader("pgcombine.web"),
         autoescape=True,
@@ -95,7 +95,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def _done(request: Request) -> str:
-    """Return the text about the action that led to this page. Of the address, it shows only a number."""
+    """Return the message about the action before this page. The page's address decides only its kind and a number."""
     text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
     known = count.isascii() and count.isdigit() and len(count) < 19
@@ -124,12 +124,12 @@ def state_of(row: Mapping[str, Any]) -> str:
 
 
 def overview(request: Request) -> Response:
-    """All queues, and what is wrong."""
+    """The page with all queues and alarms."""
     site = site_of(request)
     rows, _ = site.history.poll()
     sparks = site.lines.sparks(rows)
 
-    found, alarms = looked(site, rows)
+    found, alarms = alarms_of(site, rows)
     states = watched(rows, alarms)
     wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
     queues = [{**row, "state": state_of(row), "sparks": sparks[row["queue"]]} for row in rows if wanted in row["queue"]]
@@ -152,8 +152,8 @@ def overview(request: Request) -> Response:
     )
 
 
-def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
-    """Return the other parts of the overview, beside the queues' figures, and a name for each alarm on the page."""
+def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
+    """Return the workers, old snapshots and failing exports, and a name for each alarm on the overview."""
 
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)
@@ -174,12 +174,12 @@ def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, fig
 
 
 def watched(rows: Sequence[Mapping[str, Any]], alarms: frozenset[str]) -> frozenset[str]:
-    """Return what the doctor's result depends on: the alarms, and which queues are paused."""
+    """Return the names of the alarms and of the paused queues. When they change, the doctor examines again."""
     return alarms | {f"{row['queue']} paused" for row in rows if row["paused"]}
 
 
 def queue(request: Request) -> Response:
-    """One queue."""
+    """The page of one queue."""
     site = site_of(request)
     name: str = request.path_params["queue"]
     rows, _ = site.history.poll()
@@ -257,7 +257,7 @@ def exports(request: Request) -> Response:
 
 
 def servers(request: Request) -> Response:
-    """The other servers, and what waits for them."""
+    """The other servers, and the writes that wait for them."""
     return _listed(request, "servers.html", {"hints": (), "destinations": ()})
 
 
@@ -267,7 +267,7 @@ def loads(request: Request) -> Response:
 
 
 def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]]) -> Response:
-    """Return a page of tables: those of named queries, with their parameters."""
+    """Return a page. ``parts`` maps the names of its tables, which are queries, to the queries' parameters."""
     site = site_of(request)
 
     def read(connection: Connection) -> dict[str, figures.Part]:
@@ -282,13 +282,13 @@ def doctor(request: Request) -> Response:
     """The doctor's findings."""
     site = site_of(request)
     states = None
-    with suppress(PgCombineError, psycopg.Error):  # the findings say so
+    with suppress(PgCombineError, psycopg.Error):  # the doctor's findings report the error
         rows, _ = site.history.poll()
-        states = watched(rows, looked(site, rows)[1])
+        states = watched(rows, alarms_of(site, rows)[1])
     result, checking = site.checkup.result(states)
     return page(request, "doctor.html", result=result, checking=checking)
 
 
 async def health(request: Request) -> Response:
-    """``/healthz``: 200 while the process answers, also while the database is away, and all threads wait for it."""
+    """``/healthz``: 200 as long as the process answers. It needs no database and no thread of the pool."""
     return Response("ok\n", media_type="text/plain")

@@ -1,6 +1,6 @@
-"""The page's server: it listens, and runs until it is stopped.
+"""The HTTP server of ``pgcombine web``, which runs until it is stopped.
 
-If other machines can reach its address, or if further names are given, it refuses to start without a token.
+If other machines can reach the server's address, or if ``--allow-host`` is given, the server needs a token.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ log = logging.getLogger("pgcombine.web")
 
 
 def require_token(host: str, hosts: Collection[str], token: str | None) -> None:
-    """Raise ConfigError if others could read the page without a token, or if the token is short."""
+    """Raise ConfigError if other machines could read the pages without a token, or if the token is short."""
     if token is not None and len(token) < SHORTEST_TOKEN:
         raise ConfigError(
-            f"the token has {len(token)} characters, and needs {SHORTEST_TOKEN} (openssl rand -base64 24 makes one)"
+            f"the token has {len(token)} characters, but needs {SHORTEST_TOKEN} (openssl rand -base64 24 makes one)"
         )
     if token is None and (hosts or not is_loopback(host)):
         what = f"under the name {min(hosts)}" if hosts else f"on {host}"
@@ -44,7 +44,7 @@ def require_token(host: str, hosts: Collection[str], token: str | None) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address reaches only this machine."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -64,7 +64,7 @@ def listening(host: str, port: int) -> socket.socket:
         raise ConfigError(
             f"the page can't be served on port {port} of {host} ({error.strerror}; choose another one with --port)"
         ) from error
-    # connections inherit it; without it, the second part of an answer would wait for the acknowledgement of the first
+    # connections inherit the option; without it, each answer's second packet would wait for an acknowledgement
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
@@ -80,10 +80,10 @@ def serve(
     actions: bool = False,
     seconds: float = SECONDS,
 ) -> None:
-    """Serve the page on a listening socket until ``stop`` is set. The database may be unreachable meanwhile.
+    """Serve the pages on a listening socket until ``stop`` is set, also while the database is unreachable.
 
-    ``token``, ``hosts`` and ``actions`` are as the options of the command. ``seconds`` is the limit of a statement.
-    Raises SchemaError if another program has upgraded the schema meanwhile.
+    ``token``, ``hosts`` and ``actions`` are the options of ``pgcombine web``. ``seconds`` is the limit of a statement.
+    Raises SchemaError if the schema is upgraded while the server runs.
     """
     database = Database(dsn, seconds=seconds)
     history = History(database)

@@ -1,7 +1,7 @@
 """The templates' filters: they make figures and texts readable.
 
-Other programs write keys and errors to the database. So their control characters are escaped, and they are cut to a
-length that a page can show. The templates escape HTML's markup. A figure that is missing is shown as a dash.
+Keys and errors in the database come from other programs. So the filters escape control characters in them, and cut
+them to a length that a page can show. The templates escape HTML. A dash stands for a missing figure.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def size(value: float | Decimal | None) -> str:
 
 
 def when(value: datetime | None) -> str:
-    """Return a time in UTC as in logs."""
+    """Return a time in UTC with its date."""
     return NOTHING if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -89,7 +89,7 @@ def age(value: datetime | None) -> str:
 
 
 def shown(value: Any, longest: int = LONGEST) -> str:
-    """Return a text from outside in one line without control characters, cut to ``longest`` characters."""
+    """Return any value as text in one line, with control characters escaped, cut to ``longest`` characters."""
     if value is None:
         return "null"
     text = str(value)
@@ -97,7 +97,7 @@ def shown(value: Any, longest: int = LONGEST) -> str:
 
 
 def key(value: Mapping[str, Any], longest: int = LONGEST) -> str:
-    """Return a key: its only part, or its parts in a list."""
+    """Return a key as text: the value of its only column, or the values of its columns in parentheses."""
     parts = [shown(part, longest) for part in value.values()]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 

@@ -39,16 +39,16 @@ Bucket = tuple[str, int]  # name of the queue, number of the bucket
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 # seconds without passes over a bucket whose failure can't be recorded, for example because the role lacks a right
 _TROUBLE_PAUSE = 5.0
-_SHORT_PASS = 0.02  # seconds; the next poll doesn't wait for a longer pass
-_FEW = 8  # queues; more queues than this are polled with one query over all queues
+_SHORT_PASS = 0.02  # seconds that the next poll waits for passes in progress, if a loop has nothing to do
+_FEW = 8  # queues; up to this number, each queue is polled with its own query, otherwise one query polls all queues
 _TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
 
 
 class Dispatcher:
     """Dispatches the buckets with pending updates of the queues ``only`` (empty: of all queues), and runs the passes.
 
-    If ``observers`` lacks the Python observers of a queue, no pass over that queue is tried for a minute. A bucket that
-    another worker has claimed is deferred for ``poll`` seconds: the other worker polls again when its pass is done. A
+    If ``observers`` lacks the Python observers of a queue, no pass over that queue is tried for a minute. A bucket over
+    which another worker runs a pass is deferred for ``poll`` seconds: the other worker polls again after its pass. A
     bucket whose pass failed isn't due for a while. After each pass that took updates, ``count`` is called, and
     ``waker`` wakes the poller. After each pass that failed, ``failed`` is called.
     """
@@ -74,11 +74,12 @@ class Dispatcher:
         self._dispatched: deque[Bucket] = deque()
         self._in_progress: set[Bucket] = set()
         self._waiting = 0  # number of loops without a bucket
-        self._deferred: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
-        self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
+        self._deferred: dict[Bucket, float] = {}  # by bucket: the monotonic time before which the bucket isn't tried
+        # by queue: the monotonic time before which no pass over the queue is tried
+        self._refused: dict[str, float] = {}
         self._again: set[str] = set()  # queues with passes since the last poll
         self._observed: set[str] = set()  # queues with observers, or with triggers on their values
-        self.large = False  # whether the last poll found a queue with so large a log that passes may take long
+        self.large = False  # whether the last poll found a queue whose log is so large that passes may take long
         self._everything = False  # whether observers may have enqueued to any queue since the last poll
         self._passes = self._updates = 0  # sums over the passes since the last dispatch
 
@@ -88,7 +89,7 @@ class Dispatcher:
         The poll also covers the queues with passes since the last poll. After passes with observers it covers all
         queues, since observers may have enqueued to any queue.
         """
-        self._waker.drain()  # this poll sees all updates for which the waker was called
+        self._waker.drain()  # so that earlier calls cause no other poll: this one sees their updates
         with self._changed:
             again, self._again = self._again, set()
             everything, self._everything = queues is None or self._everything, False
@@ -148,7 +149,7 @@ class Dispatcher:
 
     @property
     def updates(self) -> int:
-        """The number of updates that passes since the last dispatch took."""
+        """The number of updates taken by passes since the last dispatch."""
         return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
@@ -196,7 +197,7 @@ class Dispatcher:
                     connection, error, observers, on_pass=self._record, on_failure=self._failed, stopped=stop.is_set
                 )
         except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
-            return False  # the queue was dropped, the bucket is gone, or the right was revoked
+            return False  # the queue or the bucket was dropped, or the right was revoked
         except PassError:
             return False  # the failure is recorded, and the bucket isn't due for a while
         except psycopg.DatabaseError as trouble:  # trouble with one bucket must not end the worker

@@ -22,8 +22,8 @@ from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
-_RECENT = 0.6  # seconds; ``reclaim`` leaves more of a segment after a pass of the last half second
-_RECLAIMS = 4  # a session that reads a segment, or an analysis by autovacuum, keeps its rows for a moment
+_RECENT = 0.6  # seconds; ``reclaim`` truncates more after half a second without a pass
+_RECLAIMS = 4  # attempts; a session that reads a segment, or an analysis by autovacuum, blocks some of them
 
 
 @operational()
@@ -44,9 +44,9 @@ def drain(
     quarantined, and their updates aren't pending any more.
 
     Raises WaitTimeoutError after ``timeout`` seconds or for a paused queue, ServerNotReadyError if the server isn't
-    ready by then, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role may not
-    run passes over the queue, ObserversMissingError if the queue has Python observers that ``queue`` lacks, and
-    OperationalError if the connection is lost.
+    ready by then, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role lacks
+    the right to run passes over the queue, ObserversMissingError if the queue has Python observers that ``queue``
+    lacks, and OperationalError if the connection is lost.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name
@@ -75,7 +75,7 @@ def drain(
 
 
 def _reclaim(connection: Connection, queue: str) -> None:
-    """Reclaim the segments of a queue. Large segments that remain are tried again, since perhaps no worker follows."""
+    """Reclaim the segments of a queue. Try large segments again, since there may be no worker that does it later."""
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():

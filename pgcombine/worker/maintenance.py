@@ -1,4 +1,6 @@
-"""The work of a worker besides passes: it reclaims segments, removes dead loads, and warns of old snapshots.
+"""The work of a worker besides passes: it reclaims segments, cleans up, and warns of old snapshots.
+
+In a database that was restored from a dump, it also calls ``pgcombine.post_restore``.
 
 Each task runs at intervals. A lost connection raises psycopg's OperationalError. Other errors of the database are
 logged.
@@ -21,7 +23,7 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # between two checks whether a round of ids has ended
+ROUND_SECONDS = 0.1  # between two checks whether the transaction ids have reached the next segment
 RECLAIM_EVERY_SECONDS = 1.0  # for queues with recent passes
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
@@ -46,7 +48,8 @@ class Maintenance:
         self._next = now + self._every
         try:
             self._do(connection)
-        except psycopg.Error as error:  # another user's change to the database must not end the worker
+        # for example after another user's change to the database, which must not end the worker
+        except psycopg.Error as error:
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", self._name, first_line(error))
@@ -82,14 +85,15 @@ class Reclaim:
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
     ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second. It
-    is also reclaimed when a round of ids ends, so that the segment is empty before ids reach it again. Other queues'
-    logs are reclaimed once a minute, and every second while a large segment remains.
+    is also reclaimed when transaction ids reach the next segment (a *round* ends), so that each segment is empty before
+    ids reach it again. Other queues' logs are reclaimed once a minute, and every second while a large segment remains.
     """
 
     def __init__(self, queues: tuple[str, ...]) -> None:
         self._queues = queues
         self._passed_over: dict[str, float] = {}  # the time of the last pass, by queue
-        self._reclaimed: dict[str, tuple[int, float]] = {}  # the round, and the time after which it is due, by queue
+        # by queue: the round of the last call, and the time of the next call
+        self._reclaimed: dict[str, tuple[int, float]] = {}
         self._next_all = 0.0
 
     def passed_over(self, queue: str) -> None:
@@ -104,7 +108,7 @@ class Reclaim:
             for queue in self._queues or (None,):
                 reclaim(connection, queue)
                 connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
-            # A segment that a session reads now remains. Without a pass, only this entry causes another attempt.
+            # ``reclaim`` leaves a segment that a session reads. The entry causes another attempt even without a pass.
             for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
                 self._passed_over.setdefault(queue, now)
             return
@@ -125,7 +129,7 @@ class Reclaim:
 def clean(connection: Connection) -> None:
     """Run the components' queries for the event ``clean_up``, which remove what is no longer needed. Log their rows.
 
-    Does nothing if the worker's role lacks the right to run passes over any queue.
+    A query for which the worker's role lacks a right is skipped.
     """
     for (statement,) in connection.execute("select query from pgcombine.hook where event = 'clean_up'").fetchall():
         with suppress(pg.InsufficientPrivilege):

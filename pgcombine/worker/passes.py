@@ -43,9 +43,9 @@ _PASS = (
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
-# A pass combines about a million updates (pass_limit) at most. That lasts seconds, or a minute on a busy server. A pass
-# that exceeds this timeout isn't an ordinary one, and holds its bucket, its snapshot and its locks. So the pass is
-# cancelled, and the next one combines half as many updates.
+# A pass combines about a million updates (pass_limit) at most, which takes seconds, or a minute on a busy server. A
+# pass that exceeds this timeout would block its bucket and keep its snapshot and locks. So it is cancelled, and the
+# next one combines half as many updates.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -130,7 +130,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
 
 
 def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R | None]) -> tuple[R | None, int]:
-    """Call ``take`` in a transaction, again after a conflict. Returns its result and the number of conflicts.
+    """Call ``take`` in a transaction, and again after each conflict. Returns its result and the number of conflicts.
 
     The result is also None if a lock wasn't granted in time. Raises as :func:`run_pass` does.
     """
@@ -154,10 +154,11 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
             about_bucket = isinstance(mapped, ObserversMissingError | NotGrantedError) or not _exists(
                 connection, queue, bucket
             )
-            # if an observer raises such an error about another queue, the pass has failed
+            # An observer may raise such an error about another queue. In that case the pass has failed.
             if mapped is not None and about_bucket:
                 raise mapped from error
-            schema.check_connection(connection)  # a pass that meets functions of another version hasn't failed
+            # If an upgrade has replaced the functions, the pass hasn't failed: this raises SchemaError.
+            schema.check_connection(connection)
             raise _failed(queue, bucket, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 

@@ -62,7 +62,7 @@ class Stream(Generic[T]):
 def call(
     connection: Connection, queue: str, bucket: int, names: list[str], observers: Observers, *, changes: int
 ) -> None:
-    """Call these observers in order with the rows in the cursor of a pass, and close the cursor.
+    """Call the observers ``names`` in order, with the rows from the pass's cursor, and close the cursor.
 
     The cursor has ``changes`` changes and then, for observers of arrivals, what arrived. An observer isn't called if
     there is nothing for it. Raises the errors of the database, and PassError if an observer raises.

@@ -2,7 +2,7 @@
 
 A failed pass rolls back. The failure is recorded, and no worker tries the bucket for a time that grows with each
 failure. After enough failures a search bisects the bucket's keys: it combines those that don't fail and quarantines
-those that do (``pgcombine_internal.bisect``). For a queue with Python observers, this module makes the same steps. If
+those that do (``pgcombine_internal.bisect``). For a queue with Python observers, this module takes the same steps. If
 the process is killed during a search, nothing is lost.
 """
 
@@ -119,7 +119,7 @@ def _search(
     observers: Observers,
     stopped: Callable[[], bool],
 ) -> tuple[Any, ...] | None:
-    """Make the steps of ``pgcombine_internal.bisect``, and call the Python observers."""
+    """Take the steps of ``pgcombine_internal.bisect`` one by one, and call the Python observers for each try."""
     opened = one(
         connection,
         "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
@@ -142,7 +142,8 @@ def _search(
         sqlstate = why = None
         try:
             with connection.transaction():
-                connection.execute("set constraints all deferred")  # as a separate transaction checks them at its end
+                # A try checks deferrable constraints at its end, as a pass does.
+                connection.execute("set constraints all deferred")
                 changes, observe = one(
                     connection,
                     "select changes, observe from pgcombine_internal.try_keys(%s, %s, arrived => %s)",

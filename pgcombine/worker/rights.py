@@ -18,7 +18,7 @@ log = logging.getLogger("pgcombine.worker")
 
 
 class Role(NamedTuple):
-    """A role that has one right on all queues. ``new`` says that it doesn't exist yet.
+    """A role that has one right on all queues. ``new`` says whether the role must be created.
 
     ``statements`` create the role if it is new, and grant the right.
     """
@@ -32,7 +32,7 @@ class Role(NamedTuple):
 def require_work(connection: Connection, queues: Sequence[str]) -> None:
     """Raise NotGrantedError for the first of ``queues`` over which the connection's role lacks the right to run passes.
 
-    If ``queues`` is empty, log a warning for each such queue of the database.
+    If ``queues`` is empty, log a warning for each queue of the database over which the role lacks this right.
     """
     for queue in queues:
         with translated(queue=queue):

@@ -53,10 +53,10 @@ log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
-# The fixed cost of a round of passes is about a millisecond per bucket. So a worker rests for max_delay after a round
-# of at least this number of updates, even if the round took long. With a shorter rest, long rounds with few updates
-# each would follow one another. After a smaller round a rest hardly makes the next round larger. Then the worker rests
-# only for three times the round's duration, max_delay at most, so that other processes have most of the processor.
+# After a round of passes with at least this number of updates, the worker rests for the whole max_delay, so that more
+# updates gather: a round costs about a millisecond per bucket, however few updates it combines. After a smaller round,
+# few updates would gather. Then the worker rests for three times the round's duration, max_delay at most, which leaves
+# most of the processor to other processes.
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # seconds after trouble
 _LONGEST_PAUSE = 5.0
@@ -74,18 +74,19 @@ class Worker(Background):
     :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
     Each loop is a thread with one connection. A single loop also polls for pending updates and sleeps. With several
-    loops one more thread and connection does that. Another one does the upkeep (:mod:`pgcombine.worker.maintenance`),
-    so that passes don't wait for it. ``name`` is the worker's name in the view ``pgcombine.worker``.
+    loops, one more thread with a connection polls and sleeps. Another thread with a connection does the upkeep
+    (:mod:`pgcombine.worker.maintenance`), so that passes don't wait for it. ``name`` is the worker's name in the view
+    ``pgcombine.worker``.
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
-    ``app`` has the observers of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
-    each pass that took updates, ``on_failure`` after each that failed. ``heartbeat`` is that of the loops.
+    ``app`` has more queues with Python observers. It doesn't restrict the worker to these queues. ``on_pass`` is called
+    after each pass that took updates, ``on_failure`` after each that failed. ``heartbeat`` is that of the loops.
 
     Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, the worker rests for
-    ``max_delay`` at most between rounds of passes, since passes over more updates cost less each. Updates of an idle
-    queue are combined at once. ``lock_timeout`` and ``statement_timeout`` are as for ``open_connection``. For
-    ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the start. A snapshot that is
-    held elsewhere is reported at the age ``old_snapshot``.
+    ``max_delay`` at most between rounds of passes: the more updates a pass combines, the less each of them costs.
+    Updates of an idle queue are combined at once. ``lock_timeout`` and ``statement_timeout`` are as for
+    ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
+    start. The worker logs a warning for each snapshot in the database that is older than ``old_snapshot``.
 
     Raises ConfigError for a concurrency or a poll that isn't positive, and for a negative timeout.
     """
@@ -152,10 +153,10 @@ class Worker(Background):
         Passes in progress are finished first.
 
         Declares the given queues' observers that aren't declared yet. Raises QueueNotFoundError if a given queue
-        doesn't exist at the start, NotGrantedError if the role may not run passes over a named queue,
+        doesn't exist at the start, NotGrantedError if the role lacks the right to run passes over a named queue,
         ObserversMissingError if a named queue has Python observers that the worker lacks, SchemaError, and ConnectError
-        if the server doesn't answer at the start. If no queue is named, queues that the role may not work on are logged
-        and left alone.
+        if the server doesn't answer at the start. If no queue is named, queues over which the role lacks this right are
+        logged and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -251,7 +252,8 @@ class Worker(Background):
                 listener.sleep(stop, may_work)
                 dispatcher.retry_deferred()
             else:
-                # A single update is combined at once. While updates keep coming, the rest lets them gather.
+                # Without a rest after the first round, a single update is combined at once. Later rests let updates
+                # gather.
                 rounds += 1
                 rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
                 stop.wait(self.max_delay if dispatcher.updates >= _COMPANY else min(self.max_delay, rest))
@@ -281,7 +283,7 @@ class Worker(Background):
 
 
 def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
-    """Log why a loop ends. Returns whether its connection was lost.
+    """Log the error that ended a loop. Returns whether the loop's connection was lost.
 
     If the server lacks memory, locks or disk, its hint is logged. The hint names the remedy.
     """

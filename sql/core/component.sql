@@ -27,5 +27,5 @@ insert into pgcombine.right_privilege ("right", relation, privileges, partitions
     ('operate', '_quarantine_keys', '{select,delete}', false),
     ('monitor', 'pgcombine.every_queue', '{select (monitor)}', false);
 insert into pgcombine.component_table (name, marked) values
-    ('pass', null), ('pass_minute', null), ('tick', null), ('sample', null),
+    ('pass', null), ('pass_minute', null), ('tick', null), ('sample', null), ('token', null),
     ('failure', 'attempts = 0'), ('quarantined_key', 'updates < 0');

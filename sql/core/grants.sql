@@ -88,5 +88,13 @@ create policy counted on pgcombine.quarantined_key for update
     using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'));
 grant select on pgcombine.worker to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
+-- No policy shows a token that all roles share to any role. Components add policies for the tokens of single roles.
+-- PostgreSQL checks policies in the order of their names, and this one is the first. It is has_right's condition for
+-- enqueue: a call of has_right would cost each enqueue_once 16 µs more.
+grant insert (queue, role, token) on pgcombine.token to public;
+drop policy if exists appended on pgcombine.token;
+create policy appended on pgcombine.token for insert
+    with check (role = ''
+                and has_any_column_privilege(to_regclass(format('pgcombine.%I', queue || '_updates')), 'insert'));
 -- for time_of, which dates pending updates
 grant select on pgcombine.tick to public;

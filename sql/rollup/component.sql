@@ -8,6 +8,13 @@ insert into pgcombine.hook (event, query) values
                format('select pgcombine.drop_rollup(%L)', r.queue),
                format('select pgcombine_internal.remove_rollup(%L)', r.queue)
         from pgcombine.rollup r where r.queue = $1$$),
+    ('close', $$ -- see create_tier
+        select null, null, format('select pgcombine.drop_observer(%L, %L)', o.queue, o.observer)
+        from pgcombine.observer o where o.observer = 'tier ' || $1
+        union all
+        select format('queue "%s" feeds the tier "%s"', o.queue, substr(o.observer, 6)),
+               'drop the tier first, or pass force => true', 'select'
+        from pgcombine.observer o where o.queue = $1 and starts_with(o.observer, 'tier ')$$),
     ('regenerate', 'select pgcombine_internal.regenerate_rollup($1)'),
     ('generated', 'select r.queue || ''_rollup'' from pgcombine.rollup r'),
     ('verify', 'select p.problem from pgcombine_internal.rollup_problems($1) p'),

@@ -1,5 +1,5 @@
 -- The rows that the component spark registers with the core (see sql/core/component.sql).
-insert into pgcombine.component_table (name) values ('spark_load'), ('spark_run');
+insert into pgcombine.component_table (name) values ('spark_load');
 insert into pgcombine.hook (event, query) values
     ('clean_up', $$
         select n.what, n.count

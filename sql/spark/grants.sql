@@ -2,11 +2,11 @@
 -- rows. Policies check this, not functions with their owner's rights, since in a policy current_user is always the role
 -- whose statement runs. The privileges are on columns for the reason given in sql/core/grants.sql; remove_load deletes
 -- loads.
-grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_run, pgcombine.spark_limit,
+grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_limit,
     pgcombine.load_stat to public;
 grant insert (load, queue, run_id, kind),
     update (seen_at, ended_at, attempts, expected) on pgcombine.spark_load to public;
-grant insert (queue, role, run_id, updates), update (updates) on pgcombine.spark_run to public;
+grant select, insert (updates), update (updates) on pgcombine.token to public;
 drop policy if exists seen on pgcombine.spark_load;
 create policy seen on pgcombine.spark_load for select using (pgcombine_internal.acts_for(role));
 drop policy if exists begun on pgcombine.spark_load;
@@ -20,11 +20,10 @@ create policy changed on pgcombine.spark_load for update
 drop policy if exists seen on pgcombine.spark_alive;
 create policy seen on pgcombine.spark_alive for select
     using (exists (select from pgcombine.spark_load l where l.load = spark_alive.load));
-drop policy if exists seen on pgcombine.spark_run;
-create policy seen on pgcombine.spark_run for select
-    using (pgcombine_internal.acts_for(role) or role = '' and pgcombine_internal.has_right(queue, 'load'));
-drop policy if exists begun on pgcombine.spark_run;
-create policy begun on pgcombine.spark_run for insert
+drop policy if exists seen on pgcombine.token;
+create policy seen on pgcombine.token for select using (pgcombine_internal.acts_for(role));
+drop policy if exists begun on pgcombine.token;
+create policy begun on pgcombine.token for insert
     with check (pgcombine_internal.acts_for(role) and pgcombine_internal.has_right(queue, 'load'));
-drop policy if exists changed on pgcombine.spark_run;
-create policy changed on pgcombine.spark_run for update using (pgcombine_internal.acts_for(role));
+drop policy if exists changed on pgcombine.token;
+create policy changed on pgcombine.token for update using (pgcombine_internal.acts_for(role));

@@ -114,7 +114,12 @@ def test_commands_print_json_from_create_to_drop(cli: Cli, conn: psycopg.Connect
     assert cli.json("get", "wc", "a", "absent", "b") == [{"word": "a", "n": 3}, {"word": "b", "n": 5}] or (
         sorted(row["word"] for row in cli.json("get", "wc", "a", "absent", "b")) == ["a", "b"]
     )
+    tier = ("queue", "create-tier", "first", "--source", "wc", "--key", "left(word, 1) as first", "--no-existing")
+    for _ in range(2):
+        assert cli.json(*tier, "--if-not-exists") == {"queue": "first", "state": "created"}
     assert cli.json("drain", "wc")["updates"] == 3
+    assert cli.json("drain", "first")["updates"] == 3
+    assert cli.json("queue", "drop", "first", "--yes")["state"] == "dropped"
     assert cli.json("top", "wc", "--by", "n", "-n", 2) == [{"word": "b", "n": 5}, {"word": "c", "n": 4}]
     assert cli.json("top", "wc", "--limit", 1) == [{"word": "b", "n": 5}]
     assert sorted(row["n"] for row in cli.json("values", "wc")) == [3, 4, 5]
@@ -231,7 +236,7 @@ def test_printed_values_are_valid_input_for_postgresql(cli: Cli, conn: psycopg.C
 
 def test_help_shows_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    for command, default in ((("worker",), "for ever. Default: 10."), (("export", "create"), "Default: NAME.")):
+    for command, default in ((("worker",), "no limit. Default: 10."), (("export", "create"), "Default: NAME.")):
         with pytest.raises(SystemExit):
             app([*command, "--help"])
         assert default in " ".join(capsys.readouterr().out.split())
@@ -251,6 +256,20 @@ def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, 
     assert current(conn) == {"fluo": 5, 'größe, "quoted"': None if name.endswith("csv") else 0}
     combine_all(conn)
     assert len(rows(conn, "wc_values")) == 2
+
+
+def test_file_with_a_token_counts_once(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn, delete_when=None)
+    file = tmp_path / "updates.jsonl"
+    bad = tmp_path / "bad.jsonl"
+    file.write_text(FILES["updates.jsonl"], encoding="utf-8")
+    bad.write_text('{"word": "a"}\n{"word": "b", "m": 1}\n')
+    assert cli("enqueue", "wc", bad, "--token", "day 1").status == 1
+    assert cli("enqueue", "wc", file, "--token", "day 1").out == "enqueued: 3 updates\n"
+    assert cli.json("enqueue", "wc", file, "--token", "day 1") == {"queue": "wc", "updates": 0}
+    assert 'queue "wc" has the token "day 1"' in cli("enqueue", "wc", file, "--token", "day 1").out
+    assert cli.json("enqueue", "wc", file, "--token", "day 2") == {"queue": "wc", "updates": 3}
+    assert current(conn)["fluo"] == 10
 
 
 def test_files_with_a_byte_order_mark_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:

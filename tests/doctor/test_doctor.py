@@ -277,7 +277,7 @@ def test_doctor_checks_rights(conn: psycopg.Connection, dsn: str, roles: Roles) 
     conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
     assert {one.level for one in findings(database.rights, own, rights=[right.value for right in Right])} == {Level.ok}
     conn.execute(sql.SQL("revoke delete on pgcombine.wc_values_b0001 from {}").format(sql.Identifier(role)))
-    found(database.rights, "warning", own, "part of the right work only on wc")
+    found(database.rights, "warning", own, "only a part of the right work on wc")
     conn.execute(sql.SQL("select pgcombine.revoke_right('work', {}, 'other')").format(sql.Literal(role)))
     found(database.rights, "error", own, "lacks the right work on other", rights=["work"], queues=["other"])
 
@@ -345,7 +345,7 @@ def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, words)
     conn.execute("delete from pgcombine.sample")
     found(queues.workers, "warning", dsn, "updates are pending")
-    found(queues.backlog, "warning", dsn, "4 updates are pending of the 4")
+    found(queues.backlog, "warning", dsn, "4 updates are pending; at 4, enqueues fail")
     an_hour_ago(conn)
     stalled = found(queues.lag, "error", dsn, "stalled: about 4")
     assert stalled.value == pytest.approx(3600, abs=60)
@@ -398,7 +398,7 @@ def test_doctor_reports_locked_tables(conn: psycopg.Connection, dsn: str) -> Non
     with psycopg.connect(dsn) as other:
         other.execute("lock table pgcombine.wc_updates_s0 in access exclusive mode")
         other.execute("lock table pgcombine.wc_updates_s1 in access exclusive mode")
-        found(queues.locked, "warning", dsn, "has locked its tables")
+        found(queues.locked, "warning", dsn, "has locked the queue's tables")
 
 
 def test_doctor_checks_workers(conn: psycopg.Connection, dsn: str) -> None:
@@ -538,7 +538,7 @@ def test_doctor_checks_the_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tm
     for places in ("_spark_jars", "_cache"):
         monkeypatch.setattr(f"pgcombine.spark.jdbc_driver.{places}", lambda: tmp_path / "empty")
     monkeypatch.setattr("pgcombine.spark.jdbc_driver._DEBIAN", tmp_path / "none.jar")
-    found(machine.jdbc_driver, "info", dsn, "there is none")
+    found(machine.jdbc_driver, "info", dsn, "no driver is here")
     monkeypatch.setattr("pgcombine.spark.java._candidates", lambda: [("PATH's", tmp_path / "java")])
     found(machine.java, "warning", dsn, "Spark needs Java 17")
 

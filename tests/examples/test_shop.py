@@ -18,7 +18,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import orm
-from support.queues import one
+from support.queues import combine_all, one
 from support.servers import Server, embedded_only
 
 from pgcombine import operations
@@ -145,9 +145,11 @@ def upgrade():
         notify=False,
         pass_limit=1000,
     )
+    op.create_tier("odder", source="odd", key=["left(label, 1) || '%:x' as \\"a:b %\\""], buckets=1)
 
 
 def downgrade():
+    op.drop_combine_queue("odder")
     op.drop_combine_queue("odd")
 """
 
@@ -176,6 +178,9 @@ def test_migrations_keep_definitions_unchanged(
         False,
         1000,
     )
+    conn.execute("insert into pgcombine.odd_updates values ('x', 'label', 7)")
+    combine_all(conn, "odd")
+    assert conn.execute("select * from pgcombine.odder_current").fetchall() == [("l%:x", 7)]
     stored = one(conn, "select delete_when from pgcombine.queue where queue = 'odd'")
     assert r"it''s :x, 5 % of \n" in stored
 
@@ -195,8 +200,12 @@ def test_offline_script_runs_in_psql(shop: Config, dsn: str, conn: psycopg.Conne
 
 def test_unknown_option_of_a_queue_is_refused() -> None:
     op = Operations(MigrationContext.configure(dialect_name="postgresql", opts={"as_sql": True}))
-    with pytest.raises(ConfigError, match="'bucket' is no option of a queue; its options: buckets, "):
+    with pytest.raises(ConfigError, match=r"'bucket' is no option of pgcombine\.create_queue; its options: buckets, "):
         op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], bucket=4)  # type: ignore[attr-defined]
+    with pytest.raises(
+        ConfigError, match=r"'max_backlog' is no option of pgcombine\.create_tier; its options: buckets, "
+    ):
+        op.create_tier("day", source="hour", key=["page"], max_backlog=4)  # type: ignore[attr-defined]
 
 
 def test_migration_requires_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

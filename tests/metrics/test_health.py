@@ -46,7 +46,7 @@ def test_a_loop_that_hangs_is_not_healthy(conn: psycopg.Connection, dsn: str) ->
             limit, worker.heartbeat.limit = worker.heartbeat.limit, 0.0
             status, text = get(port, "/healthz")
             assert status == 503
-            assert text.startswith("a loop has not gone on for ")
+            assert text.startswith("a loop has made no progress for ")
             worker.heartbeat.limit = limit
             goes_on.set()
             assert get(port, "/healthz") == (200, "ok\n")

@@ -130,6 +130,18 @@ def test_restored_queue_counts_each_update_once(
 
 
 @embedded_only
+def test_restored_queue_keeps_its_tokens(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    make_queue(conn)
+    assert WC.enqueue(conn, [("a", 1)], token="t") == 1
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        with pytest.raises(PostRestorePendingError):
+            WC.enqueue(there, [("a", 10)], token="new")
+        assert one(there, "select pgcombine.post_restore()") is True
+        assert [WC.enqueue(there, [("a", 100)], token=token) for token in ("t", "new", "t")] == [0, 1, 0]
+        assert current(there) == {"a": 101}
+
+
+@embedded_only
 def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     """A writer that was refused before the worker starts can enqueue after the worker has run post_restore."""
     make_queue(conn)

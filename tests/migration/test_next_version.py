@@ -31,8 +31,11 @@ def by_psql(dsn: str) -> None:
 UPGRADES = [schema.upgrade, pytest.param(by_psql, marks=pytest.mark.slow)]
 
 
+ONCE = """select pgcombine.enqueue_once('money', 'token', '{"m": "x", "b": 1, "top": 7}')"""
+
+
 def with_queues(conn: psycopg.Connection) -> None:
-    """Create queues with an observer, an export, an attached table, a quarantined key, values and pending updates."""
+    """Create queues with an observer, an export, an attached table, a quarantined key, a token and pending updates."""
     make_queue(conn, expire_when="n <= -1000", quarantine_after=9)
     make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
     conn.execute("create table public.history (word text, was bigint, is_now bigint)")
@@ -49,12 +52,13 @@ def with_queues(conn: psycopg.Connection) -> None:
     conn.execute("insert into pgcombine.money_updates (m, b, top) values ('x', 1, 2.5)")
     combine_all(conn, "money")
     add(conn, {"a": 10, "bad": 8})
-    conn.execute("insert into pgcombine.money_updates (m, b, top) values ('x', 1, 7)")
+    assert one(conn, ONCE)
 
 
 def holds(conn: psycopg.Connection, others: int = 0) -> None:
     """Check that the queues of ``with_queues`` are complete and work. The word w has ``others`` updates."""
     assert conn.execute("select q.queue, v.* from pgcombine.queue q, pgcombine.verify(q.queue) v").fetchall() == []
+    assert one(conn, ONCE) is False
     for queue in ("wc", "money", "docs"):
         combine_all(conn, queue)
     assert values(conn) == {"a": 11} | ({"w": others} if others else {})

@@ -1,4 +1,4 @@
-"""A version of the product, installed in an environment of its own. Nothing is downloaded.
+"""Install a version of the product in a new environment. Nothing is downloaded.
 
 Raises ConfigError if there is no such commit, or if it can't be installed.
 """
@@ -34,7 +34,7 @@ class Environment:
     python: Path
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command that runs this version's ``pgcombine``, whatever the directory and ``PYTHONPATH``."""
+        """Return the command that runs this version's ``pgcombine``, from any directory and with any ``PYTHONPATH``."""
         return [str(self.python), "-I", "-c", _MAIN, *arguments]
 
     def cli(self, *arguments: str) -> str:
@@ -43,16 +43,16 @@ class Environment:
 
 
 def names(commits: Sequence[str]) -> list[str]:
-    """Return names for commits, which may be given twice."""
+    """Return a name for each commit; a commit given twice gets different names."""
     return [f"{one} again" * (one in commits[:place]) or one for place, one in enumerate(commits)]
 
 
 def check_out(commit: str, tree: Path) -> str:
-    """Write the files of a commit, or of the working tree, to a new directory. Returns what it is, in a line."""
+    """Write the files of a commit, or of the working tree, to a new directory. Returns its description."""
     tree.mkdir(parents=True)
     if commit == WORKING_TREE:
         for name in _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0"):
-            if name and (ROOT / name).is_file():  # else it was removed
+            if name and (ROOT / name).is_file():  # git also lists removed files
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, tree / name)
         return f"the working tree at {_git('describe', '--always', '--dirty').decode().strip()}"
@@ -62,7 +62,7 @@ def check_out(commit: str, tree: Path) -> str:
 
 
 def install(commit: str, name: str, directory: Path) -> Environment:
-    """Install a commit, or the working tree, in a directory that has nothing else."""
+    """Install a commit, or the working tree, in an empty directory."""
     tree = directory / "tree"
     summary = check_out(commit, tree)
     venv.create(directory / "venv", with_pip=False, symlinks=True)
@@ -72,8 +72,8 @@ def install(commit: str, name: str, directory: Path) -> Environment:
     _run((*pip, "wheel", *quietly, "--no-build-isolation", "--wheel-dir", str(directory), str(tree)), directory)
     (wheel,) = directory.glob("*.whl")
     _run((*pip, "--python", str(python), "install", *quietly, str(wheel)), directory)
-    # Directories that a .pth file names come after the environment's own, and their .pth files aren't read. So this
-    # program's package, which is installed there as editable, isn't seen.
+    # A .pth file adds the directories of this environment after the new environment's own. Python ignores .pth files
+    # in them, so the editable install of this checkout stays out.
     own = Path(_run((str(python), "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"), directory))
     shared = dict.fromkeys(sysconfig.get_path(one) for one in ("purelib", "platlib"))
     (own / "shared.pth").write_text("\n".join(shared) + "\n")

@@ -1,9 +1,9 @@
-"""What idle workers cost: processor time of a worker and of its sessions over queues in which nothing is pending.
+"""Measure the processor time of an idle worker and of its sessions, over queues without pending updates.
 
-``python -m tests.programs.idle_workers`` makes 100 queues of 16 buckets on an embedded server of its own and runs
+``python -m tests.programs.idle_workers`` makes 100 queues of 16 buckets on a new embedded server and runs
 ``pgcombine worker`` with one loop, then with four, for 20 seconds each; then it reads the view ``status`` five times.
-``--queues``, ``--buckets``, ``--loops`` and ``--seconds`` change that. One JSON line a number of loops, and one for the
-view (median, in seconds); shares are of one processor core.
+``--queues``, ``--buckets``, ``--loops`` and ``--seconds`` change that. It prints a JSON line for each number of loops
+(shares of one processor core), and one for the view (median, in seconds).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def seconds_of(pids: list[int]) -> float:
 
 
 def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> dict[str, float]:
-    """Shares of a core, in percent, once the worker listens."""
+    """The shares of a core in percent that the worker and its sessions use once the worker sleeps."""
     with start_cli("worker", "--concurrency", loops, "--dsn", dsn) as worker:
         eventually(lambda: conn.execute(LISTENING).fetchone() != (0,), what="the worker listens")
         sessions = [pid for (pid,) in conn.execute(SESSIONS)]
@@ -54,7 +54,7 @@ def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> d
 
 
 def status_seconds(conn: psycopg.Connection) -> Iterator[float]:
-    """How long the view takes."""
+    """Yield the seconds of five reads of the view."""
     for _ in range(5):
         began = time.monotonic()
         conn.execute("select * from pgcombine.status").fetchall()

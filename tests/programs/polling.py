@@ -1,10 +1,10 @@
-"""What it costs to read all views for monitoring each second: processor time of the server's session.
+"""Measure the server's processor time for reading all monitoring views each second.
 
-``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on an embedded server of its own, and
-a backlog of 10 million updates in a tenth of them. It reads all views once a second for 30 seconds: while nobody works
-on any queue, and while a worker sleeps on those without a backlog. ``--queues``, ``--buckets``, ``--updates`` and
-``--seconds`` change that; ``--each`` measures each view alone, too. One JSON line each: the share of one processor core
-in percent, and the seconds of the first read, which finds all figures for the first time and isn't in that share.
+``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and
+a backlog of 10 million updates in a tenth of them. It reads all views once a second for 30 seconds: without a
+worker, and while a worker sleeps on the queues without a backlog. ``--queues``, ``--buckets``, ``--updates`` and
+``--seconds`` change that; ``--each`` measures each view alone, too. It prints a JSON line for each measurement: the
+share of one processor core in percent without the first read, and the seconds of the first read, which fills caches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The comparison with peers: exact totals of each contender, the guards against unfair set-ups, ratios, table, plot."""
+"""The comparison with peers: exact totals of each contender, rules of a fair set-up, ratios, table, plot."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pgcombine.database.connect import connect
 
 from .peers import __main__ as program
 from .peers import plot, report, run
-from .peers.by_hand import BASELINE, SequenceWindow, SortedUpsert
 from .peers.contender import Contender
 from .peers.contenders import CONTENDERS
 from .peers.load import Ledger, Work
+from .peers.manual import BASELINE, SequenceWindow, SortedUpsert
 from .peers.measurement import Measurement, rotated
 from .peers.measures import FIGURES, Lengths, Metric
 from .peers.server import OWN, describe
@@ -29,7 +29,7 @@ from .peers.turn import Base, base, database
 
 TINY = Lengths(rounds=1, other_rounds=1, window=1, hot=2, open_writer=2, new_transactions=2, aging=0)
 DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
-HERE = [name for name, contender in CONTENDERS.items() if contender.__module__.endswith((".by_hand", ".queues"))]
+HERE = [name for name, contender in CONTENDERS.items() if contender.__module__.endswith((".manual", ".queues"))]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def copied(server: Server) -> Iterator[Base]:
 
 
 class Forgetful(SortedUpsert):
-    """Doesn't add to a key that is there."""
+    """Loses each update of an existing key."""
 
     name = "forgetful"
 
@@ -66,7 +66,7 @@ def test_totals_are_exact_by_key(copied: Base, name: str) -> None:
         assert contender.read(turn.connection, "probe") == 1
         assert sum(contender.totals(turn.connection).values()) == 2_000 + 10 * (40 - turn.failed) + 20 + 200 + 1
         assert contender.size(turn.connection) > 0
-        # the same durability for all: no unlogged table, no setting of the database's own
+        # the same durability for all: no unlogged table, no setting of the database
         unlogged = "select count(*) from pg_class where oid = any(%s::regclass[]) and relpersistence <> 'p'"
         assert turn.connection.execute(unlogged, (list(contender.tables),)).fetchone() == (0,)
         own = (
@@ -96,7 +96,7 @@ def test_lost_updates_are_marked_everywhere(copied: Base, server: Server, tmp_pa
 
 @pytest.mark.slow
 @embedded_only
-def test_an_error_is_kept_and_the_run_goes_on(copied: Base) -> None:
+def test_run_goes_on_after_an_error(copied: Base) -> None:
     class Broken(SortedUpsert):
         name = "broken"
 
@@ -110,8 +110,8 @@ def test_an_error_is_kept_and_the_run_goes_on(copied: Base) -> None:
 
 
 @embedded_only
-def test_a_window_waits_for_open_writers(copied: Base) -> None:
-    """A row with a smaller number that is committed later is in the window."""
+def test_window_waits_for_open_writers(copied: Base) -> None:
+    """A row with a smaller sequence number that is committed later still counts."""
     contender = SequenceWindow()
     with (
         database(copied, contender) as turn,
@@ -134,7 +134,7 @@ def test_a_window_waits_for_open_writers(copied: Base) -> None:
 
 @embedded_only
 def test_deadlocks_are_counted(copied: Base) -> None:
-    """Two sessions that lock two keys in different orders."""
+    """Two sessions lock two keys in different orders."""
     contender = SortedUpsert()
     with (
         database(copied, contender) as turn,
@@ -163,7 +163,7 @@ def test_deadlocks_are_counted(copied: Base) -> None:
 
 
 @embedded_only
-def test_a_checkpoint_in_a_window_is_told(copied: Base) -> None:
+def test_checkpoint_in_a_window_is_reported(copied: Base) -> None:
     with database(copied, SortedUpsert()) as turn:
         with turn.used() as used:
             turn.load(Work(10), clients=1, transactions=3)
@@ -176,7 +176,7 @@ def test_a_checkpoint_in_a_window_is_told(copied: Base) -> None:
 
 
 @embedded_only
-def test_the_time_of_ended_sessions_counts(server: Server) -> None:
+def test_time_of_ended_sessions_counts(server: Server) -> None:
     with closing(connect(server.dsn)) as observer, ServerTime(observer) as used:
         with closing(connect(server.dsn)) as other:
             other.execute("select count(*) from generate_series(1, 1500000)")
@@ -186,7 +186,7 @@ def test_the_time_of_ended_sessions_counts(server: Server) -> None:
     assert used.seconds > 0
 
 
-def test_a_server_of_its_own_is_durable() -> None:
+def test_started_server_is_durable() -> None:
     assert {OWN[name] for name in ("synchronous_commit", "fsync", "full_page_writes")} == {"on"}
 
 
@@ -196,9 +196,9 @@ def test_every_turn_comes_first_once() -> None:
     assert all(set(rotated(some, number)) == set(some) for number in range(4))
 
 
-def test_a_ledger_tells_what_is_wrong() -> None:
+def test_ledger_reports_differences() -> None:
     ledger = Ledger(["a", "b", "a", "c"] + ["d"] * 499_996)
-    ledger.enter(Work(3), [(0, 0)])  # the first three
+    ledger.enter(Work(3), [(0, 0)])  # this transaction wrote the first three words
     ledger.enter(Work(1, "hot"), [(0, 1), (5, 1)])
     assert ledger.totals() == {"a": 2, "b": 1, "hot": 2}
     assert ledger.difference({"a": 2, "b": 1, "hot": 2}) is None
@@ -207,7 +207,7 @@ def test_a_ledger_tells_what_is_wrong() -> None:
     )
 
 
-def test_ratios_are_to_the_same_round() -> None:
+def test_ratios_compare_within_a_round() -> None:
     def turn(contender: str, number: int, rate: float) -> Measurement:
         return Measurement("hot-8", contender, number, {"rate": rate})
 
@@ -229,7 +229,7 @@ def test_ratios_are_to_the_same_round() -> None:
     assert (better.ratio, better.least, better.greatest) == (1 / 2, 1 / 3, 1)
 
 
-def test_two_runs_are_compared_by_their_spreads() -> None:
+def test_runs_are_compared_by_their_spreads() -> None:
     def run(ratio: float) -> report.Stored:
         return report.stored(
             {},
@@ -265,8 +265,8 @@ def squeezed(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the program, on a server of its own: of the queue, beside the baseline and another with a consumer."""
+def test_program_measures_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program starts a server and measures the queue, the baseline and another contender with a consumer."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
     chosen = ["--contender", "pgcombine, 4 buckets", "--contender", SequenceWindow.name]
@@ -278,6 +278,6 @@ def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         metrics = {metric.name for metric in FIGURES[one["figure"]].metrics}
         values = one["values"]
         assert values.keys() == metrics - CONTENDERS[one["contender"]].unmeasured
-        if "clients" in values:  # told apart, and the whole is their sum
+        if "clients" in values:  # the parts are measured separately, and their sum is the whole
             assert values["processor"] == pytest.approx(values["server"] + values["consumer"] + values["clients"])
     assert drawn.exists()

@@ -1,8 +1,8 @@
-"""The contenders from outside this project: exact totals, also with open writers and when a consumer is killed.
+"""The contenders from outside this project have exact totals, also with open writers and after a killed consumer.
 
-What isn't installed is skipped, in CI too: nobody needs it to work on this project. PostgreSQL 15 from Debian is used
-where it is, because PgQ is a package for it, and otherwise the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of
-pgmq's SQL.
+Tests of contenders that aren't installed are skipped, in CI too. The server is Debian's PostgreSQL 15 if installed,
+since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of pgmq's SQL
+file.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def test_totals_are_exact_by_key(copied: Base, contender: Contender) -> None:
 
 
 @pytest.mark.parametrize("contender", SQL, ids=lambda one: one.name)
-def test_open_writers_and_single_updates(copied: Base, contender: Contender) -> None:
-    """Updates that are committed long after later ones are counted once."""
+def test_late_commits_and_single_updates_count_once(copied: Base, contender: Contender) -> None:
+    """An update that is committed long after later updates counts once."""
     contender = installed(contender, copied)
     with database(copied, contender) as turn:
         with turn.consumer():
             with closing(connect(turn.dsn, name="open", autocommit=False)) as open_writer:
                 contender.add(open_writer, "early")  # begins a transaction
-                if not isinstance(contender, Ivm):  # whose other writers wait for this one
+                if not isinstance(contender, Ivm):  # with pg_ivm all other writers would wait for this one
                     turn.load(Work(10), clients=4, transactions=20)
                     contender.add(turn.connection, "late")
                     eventually(lambda: contender.read(turn.connection, "late") == 1)
@@ -103,14 +103,16 @@ def test_open_writers_and_single_updates(copied: Base, contender: Contender) -> 
 
 
 @pytest.mark.parametrize("contender", CONSUMED, ids=lambda one: one.name)
-def test_a_killed_consumer_loses_and_doubles_nothing(copied: Base, contender: Contender) -> None:
-    """It is killed in the middle of its transaction, while eight clients write."""
+def test_killed_consumer_loses_and_doubles_nothing(copied: Base, contender: Contender) -> None:
+    """The consumer is killed in the middle of its transaction, while eight clients write."""
     contender = installed(contender, copied)
     with database(copied, contender) as turn, ThreadPoolExecutor(1) as pool:
         with contender.consumer(turn.dsn) as process, closing(connect(turn.dsn, autocommit=False)) as blocker:
             assert process is not None
             writing = pool.submit(turn.load, Work(10), clients=8, seconds=2)
-            eventually(lambda: one(turn.connection, "select exists (select from bench.total)")[0])  # it works
+            eventually(
+                lambda: one(turn.connection, "select exists (select from bench.total)")[0]
+            )  # the consumer has begun to work
             blocker.execute("lock table bench.total in share mode")
             waiting = "select pid from pg_locks where relation = 'bench.total'::regclass and not granted"
             eventually(lambda: turn.connection.execute(waiting).fetchone() is not None)
@@ -127,7 +129,7 @@ def test_a_killed_consumer_loses_and_doubles_nothing(copied: Base, contender: Co
 
 
 @pytest.mark.parametrize("contender", PGQ, ids=lambda one: one.name)
-def test_rotating_tables_loses_nothing(copied: Base, contender: Contender) -> None:
+def test_rotation_of_tables_loses_nothing(copied: Base, contender: Contender) -> None:
     contender = installed(contender, copied)
     with database(copied, contender) as turn:
         turn.connection.execute("select pgq.set_queue_config('bench', 'rotation_period', '0.1 s')")

@@ -1,4 +1,4 @@
-"""``polling`` reads each view that the page on monitoring lets read each second, and none that counts."""
+"""``polling`` reads each view that the page on monitoring allows each second, and no view that counts rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .polling import VIEWS
 DOCS = ROOT / "pgcombine" / "docs"
 
 
-def test_it_reads_all_cheap_views() -> None:
+def test_polling_reads_all_cheap_views() -> None:
     (named,) = re.findall(
         r"^- The views (.*) read each row", (DOCS / "monitoring.md").read_text(encoding="utf-8"), re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""The counts of the product's size, of small made-up sources and of a new database."""
+"""The program for the product's size counts small made-up sources and a new database right."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FILES = {
 }
 
 
-def test_what_is_counted(tmp_path: Path) -> None:
+def test_tree_counts_made_up_sources(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -71,7 +71,7 @@ def test_functions_are_those_of_both_schemas(conn: psycopg.Connection, dsn: str)
     assert sorted(functions(dsn)) == sorted([*before, "pgcombine.another()"])
 
 
-def test_versions_are_columns() -> None:
+def test_table_has_a_column_for_each_version() -> None:
     assert table({"old": {"functions": Count(1351)}, ".": {"functions": Count(240)}}) == (
         "|  | old | . |\n| --- | --- | --- |\n| functions | 1,351 | 240 |"
     )

@@ -1,4 +1,4 @@
-"""The comparison of versions: what it prints and stores, exact totals, how the log was reclaimed, ratios."""
+"""The comparison of versions: its output, exact totals, how the log was reclaimed, ratios."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .versions.version import create, reclaimed
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @embedded_only
-def test_the_working_tree_twice(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_working_tree_is_measured_twice(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "run.json"
     figures = ("end-to-end-10", "statement-10", "idle", "share-10", "session-log")
     chosen = [option for figure in figures for option in ("--figure", figure)]
@@ -54,10 +54,10 @@ def test_the_working_tree_twice(server: Server, tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("options", "right", "way"), [([], "has", "truncating"), (["--deleting"], "lacks", "deleting")]
 )
-def test_how_the_log_was_reclaimed_is_named(
+def test_report_names_how_the_log_was_reclaimed(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], right: str, way: str
 ) -> None:
-    """Passes take exactly what is there, from a log that a worker has reclaimed before."""
+    """Passes take exactly the pending updates, after a worker has reclaimed the log."""
     monkeypatch.setattr(sessions, "PASSES", {1: 2, 100: 2})
     monkeypatch.setattr(sessions, "KEYS", 20_000)
     monkeypatch.setattr(sessions, "EMPTY", 0.1)
@@ -68,7 +68,7 @@ def test_how_the_log_was_reclaimed_is_named(
     assert re.match(rf"{way} \(.*\); the owner {right} pg_read_all_stats; ", one["note"])
 
 
-def test_what_is_in_the_tables_tells_how_they_were_reclaimed(conn: Connection) -> None:
+def test_tables_show_how_they_were_reclaimed(conn: Connection) -> None:
     create(conn, QUEUE, 1)
     segments = [
         str(name)
@@ -84,7 +84,7 @@ def test_what_is_in_the_tables_tells_how_they_were_reclaimed(conn: Connection) -
     assert reclaimed(conn).startswith(f"truncating (1 of {len(segments)} tables) and deleting (5 rows); ")
 
 
-def test_ratios_and_spreads_are_to_the_first_version() -> None:
+def test_ratios_compare_with_the_first_version() -> None:
     def turn(version: str, number: int, rate: float) -> Measurement:
         return Measurement(
             "end-to-end-1", version, number, {"rate": rate}, note=f"deleting ({number} rows); 1.0 MB left"
@@ -111,11 +111,11 @@ def test_ratios_and_spreads_are_to_the_first_version() -> None:
     ]
 
 
-def test_a_commit_may_be_given_twice() -> None:
+def test_commit_may_be_given_twice() -> None:
     assert names(["a", ".", "a", "."]) == ["a", ".", "a again", ". again"]
 
 
-def test_the_working_tree_is_copied_as_it_is(tmp_path: Path) -> None:
+def test_working_tree_is_copied_unchanged(tmp_path: Path) -> None:
     require_program("git")
     assert check_out(WORKING_TREE, tmp_path / "tree").startswith("the working tree at ")
     here = Path(__file__).relative_to(ROOT)

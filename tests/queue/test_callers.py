@@ -88,11 +88,36 @@ def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, wc
 
 
 @pytest.mark.parametrize("opened", SYNC)
+def test_token_counts_once(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+    with opened(dsn) as caller:
+        assert [WC.enqueue(caller, FLUO, token=token) for token in ("1", "1", "2")] == [3, 0, 3]
+        caller.rollback()
+        assert [WC.enqueue(caller, iter(FLUO), token=token) for token in ("1", "1")] == [3, 0]
+        caller.commit()
+        assert WC.enqueue(caller, FLUO, token="1") == 0
+        for token, message in [("", "is empty"), ("x" * 1025, "is too long")]:
+            with pytest.raises(InvalidUpdateError, match=message):
+                WC.enqueue(caller, FLUO, token=token)
+            caller.rollback()
+    assert current(conn) == {"fluo": 4, "spark": 2}
+
+
+@pytest.mark.parametrize("opened", SYNC)
+def test_row_with_other_columns_leaves_the_token_free(dsn: str, wc: str, opened: Opened) -> None:
+    """Python refuses the row, so the caller's transaction goes on."""
+    with opened(dsn) as caller:
+        with pytest.raises(InvalidUpdateError, match='no column "wrod"'):
+            WC.enqueue(caller, [("fluo", 1), {"wrod": "fluo"}], token="1")
+        caller.commit()
+        assert WC.enqueue(caller, FLUO, token="1") == 3
+
+
+@pytest.mark.parametrize("opened", SYNC)
 def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Opened) -> None:
     with opened(dsn) as caller:
         for bad, message in [
             ({"wrod": "fluo"}, 'no column "wrod"'),
-            ({}, "it is empty; its columns: word, n"),
+            ({}, "is empty, so it has no key; columns: word, n"),
             (("fluo",), "has 1 columns, not 2"),
             ((None, 1), "null value"),
             (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
@@ -210,6 +235,18 @@ def test_enqueue_joins_the_asynchronous_transaction(
 
     run(main)
     assert current(conn) == {"fluo": 4, "spark": 2, "kept": 1}
+
+
+@pytest.mark.parametrize("opened", ASYNC)
+def test_token_counts_once_asynchronously(dsn: str, conn: psycopg.Connection, wc: str, opened: AsyncOpened) -> None:
+    async def main() -> None:
+        async with opened(dsn) as caller:
+            assert [await WC.enqueue(caller, FLUO, token=token) for token in ("1", "1")] == [3, 0]
+            await caller.commit()
+            assert await WC.enqueue(caller, FLUO, token="1") == 0
+
+    run(main)
+    assert current(conn) == {"fluo": 4, "spark": 2}
 
 
 @pytest.mark.parametrize("opened", ASYNC)

@@ -12,7 +12,13 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 
-from pgcombine.errors import BacklogFullError, InvalidDefinitionError
+from pgcombine.errors import (
+    BacklogFullError,
+    ConfigError,
+    InvalidDefinitionError,
+    QueueExistsError,
+    QueueNotFoundError,
+)
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -120,6 +126,7 @@ OPTIONS: dict[str, Any] = {
     "expire_when": "n <= 0",
     "expire_silently": True,
     "expire_every": timedelta(hours=1),
+    "token_retention": timedelta(days=3),
 }
 
 
@@ -133,7 +140,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.create_queue('sql', array['w text'], array['n int sum'])")
     chosen = (
         "buckets, notify, pass_limit, quarantine_after, partitions, tablespaces, max_backlog, "
-        "expire_when, expire_silently, expire_every"
+        "expire_when, expire_silently, expire_every, token_retention"
     )
     made = {
         name: row
@@ -141,7 +148,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
     }
     assert made["wc"] == [
         *("(n = 0)", 6, False, 777, 9, 2, ["pg_default"], 1000),
-        *("(n <= 0)", True, timedelta(hours=1)),
+        *("(n <= 0)", True, timedelta(hours=1), timedelta(days=3)),
     ]
     assert made["python"] == made["sql"]
     with pytest.raises(InvalidDefinitionError, match="invalid pass limit: 0"):
@@ -236,3 +243,24 @@ def test_command_sets_all_options(conn: psycopg.Connection, dsn: str) -> None:
     assert shown["expire_when"] == "(w <= 'a'::text)"
     assert [shown[name] for name in ("expire_silently", "expire_every")] == [True, "00:01:00"]
     assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"
+
+
+def test_a_tier_takes_values_and_deletion_from_its_source(conn: psycopg.Connection, dsn: str) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0")
+    wc.create(conn)
+    wc.enqueue(conn, [("aa", 1), ("ab", 2)])
+    drain(dsn, wc)
+    first = CombineQueue("first", key=["left(word, 1) as first"], buckets=2, expire_when="n > 100")
+    for _ in range(2):
+        first.create_tier(conn, "wc", if_not_exists=True)
+    wc.enqueue(conn, [("aa", 4), ("b", 1), ("c", 200)])
+    drain(dsn, wc)
+    drain(dsn, first)
+    assert dict(first.values(conn)) == {"a": 7, "b": 1}
+    with pytest.raises(QueueExistsError, match='queue "first" exists'):
+        first.create_tier(conn, "wc")
+    with pytest.raises(QueueNotFoundError):
+        CombineQueue("second", key=["left(word, 1) as first"]).create_tier(conn, "nowhere")
+    for option in ({"value": ["n bigint sum"]}, {"delete_when": "n = 0"}, {"max_backlog": 7}):
+        with pytest.raises(ConfigError, match=f'queue "second" can\'t be a tier with {next(iter(option))}'):
+            CombineQueue("second", key=["left(word, 1) as first"], **option).create_tier(conn, "wc")

@@ -240,7 +240,7 @@ class World:
                     f"{queue} {loads[-1]}",
                     kind,
                 )
-            owner.execute("insert into pgcombine.spark_run (queue, run_id, updates) values (%s, 'run', 1)", (queue,))
+            owner.execute("insert into pgcombine.token (queue, token, updates) values (%s, 'run', 1)", (queue,))
         ages = ("-23 hours", "-2 days", "13 days", "1 year")
         tokens = [new_token(), new_token(), *(self._token_of(age) for age in ages)]
         self.accept_write("own", tokens[0])

@@ -63,7 +63,7 @@ def fill(conn: psycopg.Connection) -> Values:
     for kind in ("stage", "stage", "values", "stage"):
         loads.append(uuid4())
         one(conn, "select pgcombine_internal.begin_load(%s, 'wc', %s, %s)", loads[-1], str(loads[-1]), kind)
-    conn.execute("insert into pgcombine.spark_run (queue, run_id, updates) values ('wc', 'r', 1)")
+    conn.execute("insert into pgcombine.token (queue, token, updates) values ('wc', 'r', 1)")
     conn.execute("update pgcombine.spark_load set ended_at = now() where load = %s", (loads[3],))
     conn.execute("select pgcombine.create_export('words', 'wc')")
     conn.execute("create schema app; grant usage on schema app to public; create table app.doc (body text)")

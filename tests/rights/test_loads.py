@@ -36,7 +36,7 @@ def test_roles_cannot_continue_the_loads_of_others(conn: psycopg.Connection, log
     mine = login(ENQUEUE)
     load, table = begin(mine)
     for other in (login(), login(ENQUEUE)):
-        for relation in ("spark_load", "spark_run", "spark_alive"):
+        for relation in ("spark_load", "token", "spark_alive"):
             assert rows(other, relation) == []
         for call in (
             "select pgcombine_internal.prepare_load(%s, '{}', 0)",
@@ -53,7 +53,7 @@ def test_roles_cannot_continue_the_loads_of_others(conn: psycopg.Connection, log
         other.execute("update pgcombine.spark_load set ended_at = now()")
         for command in (
             "lock table pgcombine.spark_load in row exclusive mode",
-            "lock table pgcombine.spark_run in row exclusive mode",
+            "lock table pgcombine.token in row exclusive mode",
             "delete from pgcombine.spark_load",
             "insert into pgcombine.spark_load (load, queue, run_id, kind, role) "
             "values (gen_random_uuid(), 'wc', 'r', 'stage', 'x')",
@@ -80,9 +80,7 @@ def test_load_needs_the_right_to_enqueue(conn: psycopg.Connection, login: Login)
             "values (gen_random_uuid(), 'wc', 'r', 'stage')"
         )
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
-        other.execute(
-            "insert into pgcombine.spark_run (queue, role, run_id, updates) values ('wc', current_user, 'r', 0)"
-        )
+        other.execute("insert into pgcombine.token (queue, role, token, updates) values ('wc', current_user, 'r', 0)")
 
 
 def test_roles_cannot_use_the_stages_of_others(conn: psycopg.Connection, login: Login) -> None:
@@ -185,14 +183,14 @@ def test_roles_may_use_the_same_run_ids(conn: psycopg.Connection, login: Login) 
         stage(mine, table, ("a", 1))
         assert end(mine, load, stream.format(batch)) == (1, True)
     assert begin(mine, stream.format(1))[1] is None
-    assert {run for (run,) in mine.execute("select run_id from pgcombine.spark_run")} == {"stream:q:0", "stream:q:1"}
+    assert {run for (run,) in mine.execute("select token from pgcombine.token")} == {"stream:q:0", "stream:q:1"}
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         other.execute(
-            "insert into pgcombine.spark_run (queue, role, run_id, updates) values ('wc', %s, 'stream:q:9', 0)",
+            "insert into pgcombine.token (queue, role, token, updates) values ('wc', %s, 'stream:q:9', 0)",
             (mine.info.user,),
         )
-    other.execute("update pgcombine.spark_run set updates = 0")
-    assert one(conn, "select sum(updates)::int from pgcombine.spark_run where role = %s", mine.info.user) == 2
+    other.execute("update pgcombine.token set updates = 0")
+    assert one(conn, "select sum(updates)::int from pgcombine.token where role = %s", mine.info.user) == 2
 
 
 def test_runs_can_be_reassigned_to_another_role(conn: psycopg.Connection, login: Login) -> None:
@@ -301,7 +299,7 @@ def test_security_definer_function_may_load_for_others(conn: psycopg.Connection,
         """
     )
     assert one(web, "select public.load_words(%s)", uuid4()) == 1
-    assert one(conn, "select role from pgcombine.spark_run") == app.info.user
+    assert one(conn, "select role from pgcombine.token") == app.info.user
 
 
 def test_search_path_of_the_caller_does_not_affect_checks(conn: psycopg.Connection, login: Login) -> None:

@@ -122,7 +122,7 @@ def test_updates_are_combined_although_a_role_holds_the_idle_lock(
 def test_readers_cannot_lock_tables_against_writers(login: Login) -> None:
     """A role that may only read pgcombine's tables can't take locks on them that block writers."""
     role = login()
-    for table in ("queue", "bucket", "schema_version", "spark_load", "spark_run", "handoff_partial", "tick"):
+    for table in ("queue", "bucket", "schema_version", "spark_load", "token", "handoff_partial", "tick"):
         lock = sql.SQL("lock table {} in row exclusive mode").format(sql.Identifier("pgcombine", table))
         with pytest.raises(psycopg.errors.InsufficientPrivilege), role.transaction():
             role.execute(lock)

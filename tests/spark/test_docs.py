@@ -143,7 +143,7 @@ def test_section_upsert_works(spark: Any, conn: psycopg.Connection, recipe: Reci
 def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     make_queue(conn)
     given = {"wrong": words(spark, a=1, b=2, c=3), "right": words(spark, a=1, b=5, d=4)}
-    for _ in range(2):  # the repetition is ignored, since both runs were applied
+    for _ in range(2):  # the second time adds nothing: both runs were applied the first time
         recipe("Correcting a past run", **given)
     assert one(conn, "select pgcombine.backlog('wc')") == 3 + 4
     combine_all(conn)

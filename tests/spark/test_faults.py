@@ -190,7 +190,7 @@ def test_rows_count_once_after_a_killed_driver(
     lost = int(moment == "committed")
     with losing_commit(dsn, b"end_load", times=lost, hang=True) as proxy, psycopg.connect(dsn) as holder:
         if moment == "in":  # all rows are staged, and end_load waits for a lock to record the run
-            holder.execute("lock table pgcombine.spark_run in share mode")
+            holder.execute("lock table pgcombine.token in share mode")
         program = Program(tmp_path / "program")
         try:
             program.write(sink, proxy.dsn, "r", pause=tmp_path if moment == "before" else None)

@@ -1,4 +1,4 @@
-"""Reading values into frames: types, columns, filters, and the plain JDBC recipe of Spark's page."""
+"""Reading values into frames: types, columns, filters, and the recipe for plain JDBC in docs/spark.md."""
 
 from __future__ import annotations
 

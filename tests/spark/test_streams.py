@@ -44,7 +44,7 @@ def test_batches_count_once(spark: Any, dsn: str, conn: psycopg.Connection, tmp_
     stream.run(parts=1)
     combine_all(conn)
     assert values(conn) == {"a": 3, "b": 1, "c": 1, "d": 1}
-    runs = conn.execute("select batch, updates from pgcombine.spark_run order by batch").fetchall()
+    runs = conn.execute("select batch, updates from pgcombine.token order by batch").fetchall()
     assert runs == [(0, 4), (1, 2)]
     assert one(conn, "select count(*) from pgcombine.spark_load") == 0
 
@@ -83,7 +83,7 @@ def test_concurrent_streams_count_once_after_a_kill(
         program = Program(tmp_path / "program")
         try:
             program.streams(proxy.dsn, {sink: tmp_path / sink for sink in streams})
-            runs = "select count(*) from pgcombine.spark_run"
+            runs = "select count(*) from pgcombine.token"
             eventually(lambda: one(conn, runs) == 2, timeout=240, what="both batches are applied")
             assert program.running()
         finally:
@@ -98,7 +98,7 @@ def test_concurrent_streams_count_once_after_a_kill(
             query.awaitTermination()
     combine_all(conn)
     assert values(conn) == {"a": 6, "b": 2, "c": 2, "d": 2}
-    applied = conn.execute("select batch, updates from pgcombine.spark_run order by batch, updates").fetchall()
+    applied = conn.execute("select batch, updates from pgcombine.token order by batch, updates").fetchall()
     assert applied == [(0, 4), (0, 4), (1, 2), (1, 2)]
     assert [stream.noted() for stream in streams.values()] == [["0", "1"]] * 2
 

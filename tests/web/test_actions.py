@@ -28,7 +28,7 @@ def test_form_pauses_and_resumes_a_queue(
         assert (answer.status_code, answer.headers["location"]) == (303, "/queues/wc?done=paused")
         assert paused(conn)
         page = read(client.get(answer.headers["location"]))
-        assert "✓ Paused: nothing goes on until it is resumed." in page.text
+        assert "✓ Paused until it is resumed." in page.text
         assert "/queues/wc/resume" in [form["action"] for form in page.all("form")]
         assert post(client, "/queues/wc/resume", key).headers["location"] == "/queues/wc?done=resumed"
         assert not paused(conn)
@@ -127,7 +127,7 @@ def test_actions_are_refused_unless_allowed(busy: None, conn: psycopg.Connection
         ):
             refused = post(client, path, key, id=number, all="yes")
             assert refused.status_code == 403
-            assert "Start it with --allow-actions to act" in read(refused).text
+            assert "Start pgcombine web with --allow-actions" in read(refused).text
             assert client.get(path).status_code == 405
     assert not paused(conn)
     assert one(conn, "select count(*) from pgcombine.quarantine") == 1
@@ -152,5 +152,5 @@ def test_page_reports_a_lock(busy: None, conn: psycopg.Connection, dsn: str) -> 
         blocker.execute("select from pgcombine.queue where queue = 'wc' for no key update")
         refused = post(client, "/queues/wc/pause", form_key(client, "/queues/wc"))
         assert refused.status_code == 503
-        assert "Another session has locked it" in read(refused).text
+        assert "Another session has locked a table" in read(refused).text
     assert not paused(conn)

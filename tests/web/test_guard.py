@@ -76,7 +76,7 @@ def test_defect_is_answered_without_a_traceback(
         answer = client.get("/exports")
     assert answer.status_code == 500
     assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
-    assert "This is a defect of the page" in read(answer).text
+    assert "Internal error of pgcombine web" in read(answer).text
     assert "secret" not in answer.text
     assert "a secret" in caplog.text
 

@@ -197,7 +197,7 @@ def test_page_is_never_green_beside_an_alarm(
     def told() -> str:
         text = read(client.get("/")).text
         assert not ("✓ nothing is wrong" in text and re.search("[▲✖⚑]", text))
-        (card,) = re.findall(r"Doctor: (looking …|nothing else is wrong|✓ nothing is wrong)", text)
+        (card,) = re.findall(r"Doctor: (checking …|nothing else is wrong|✓ nothing is wrong)", text)
         return str(card)
 
     with served(dsn) as client:
@@ -218,7 +218,7 @@ def test_page_is_never_green_beside_an_alarm(
             conn.execute("delete from pgcombine.quarantined_key")
             eventually(lambda: told() == "✓ nothing is wrong")
             conn.execute("select pgcombine.pause('wc')")
-            assert told() == "looking …"
+            assert told() == "checking …"
             eventually(lambda: told() == "✓ nothing is wrong")
             assert len(calls) == looks + 3
             assert re.search(r"✓ nothing is wrong \d+ s ago", read(client.get("/")).text)
@@ -259,11 +259,11 @@ def test_hostile_texts_are_shown_as_text(hostile: None, conn: psycopg.Connection
 def test_wrong_paths_show_an_error_page(busy: None, dsn: str) -> None:
     titles = {
         "/nothing": (404, "There is no such page"),
-        "/queues/nothing": (404, "It isn't there"),
-        "/queues/nothing/keys": (404, "It isn't there"),
+        "/queues/nothing": (404, "Not found"),
+        "/queues/nothing/keys": (404, "Not found"),
         "/queues/<b>": (404, "There is no such page"),
-        "/queues/wc/pause": (405, "That can't be asked of this page"),
-        "/queues/wc/quarantine/drop": (405, "That can't be asked of this page"),
+        "/queues/wc/pause": (405, "This page doesn't support that method"),
+        "/queues/wc/quarantine/drop": (405, "This page doesn't support that method"),
     }
     with served(dsn, actions=True) as client:
         for path, (status, title) in titles.items():
@@ -282,12 +282,14 @@ def test_lacking_rights_become_a_sentence(busy: None, conn: psycopg.Connection, 
     conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
     with served(as_role(dsn, role), actions=True) as client:
         page = read(client.get("/queues/wc"))
-        assert "1 key quarantined. Only a role that may operate the queue sees which" in page.text
+        assert "1 key quarantined. Only a role with the right to operate the queue sees the keys" in page.text
         assert page.all("form") == []
         assert "fluo 4" in read(client.get("/queues/wc/keys")).text
         exports = read(client.get("/exports")).text
         assert "search of wc" in exports
-        assert "Why deliveries fail isn't shown. The page's role may not see this: permission denied" in exports
+        assert (
+            "Why deliveries fail isn't shown. The page's role isn't allowed to see this: permission denied" in exports
+        )
         refused = post(client, "/queues/wc/pause", form_key(client, "/doctor"))
         assert refused.status_code == 403
         assert f'role "{role}" may not operate queue "wc"' in read(refused).text
@@ -298,7 +300,7 @@ def test_lacking_rights_become_a_sentence(busy: None, conn: psycopg.Connection, 
     with served(as_role(dsn, role)) as client:
         assert "3 queues" in read(client.get("/")).text
         keys = read(client.get("/queues/wc/keys")).text
-        assert "The page's role may not see this: permission denied for table wc_values" in keys
+        assert "The page's role isn't allowed to see this: permission denied for table wc_values" in keys
         assert "there ✓ up" in read(client.get("/servers")).text
 
 

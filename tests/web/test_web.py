@@ -182,7 +182,7 @@ def test_axis_of_throughput_fits_the_known_minutes(minutes_ago: tuple[int, ...],
         ("host.example", [], None, "can be read from elsewhere"),
         ("", [], None, "can be read from elsewhere"),
         ("127.0.0.1", ["queues.example"], None, "under the name queues.example can be read from elsewhere"),
-        ("127.0.0.1", [], "short", "has 5 characters, and needs 16"),
+        ("127.0.0.1", [], "short", "has 5 characters, but needs 16"),
     ],
 )
 def test_token_is_required_for_open_addresses(

@@ -33,7 +33,7 @@ def test_command_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
         begin_dead_load(conn, age)
     for run, age in (("r", "40 days"), ("s", "4 days")):
         conn.execute(
-            "insert into pgcombine.spark_run (queue, run_id, updates, at) values ('wc', %s, 1, now() - %s::interval)",
+            "insert into pgcombine.token (queue, token, updates, at) values ('wc', %s, 1, now() - %s::interval)",
             (run, age),
         )
     for options, cleaned in (([], (1, 1)), (["--older-than", "1"], (1, 0)), (["--runs-older-than", "3.5"], (0, 1))):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.types.json import Jsonb
 from support.queues import add, combine_all, current, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
@@ -351,6 +352,19 @@ def test_worker_reclaims_the_log(conn: psycopg.Connection, dsn: str) -> None:
         eventually(lambda: sum(values(conn).values()) == MANY, what="the updates are combined")
         eventually(lambda: sizes(conn) == 0, what="the log is truncated")
     assert rows(conn) == 0
+
+
+def test_a_worker_deletes_old_tokens(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    tokens = (
+        "insert into pgcombine.token (queue, role, token, at)"
+        " select 'wc', '', i::text, now() - interval '15 days' from generate_series(1, 25000) i"
+    )
+    conn.execute(tokens)
+    conn.execute("select pgcombine.enqueue_once('wc', 'new', %s)", (Jsonb({"word": "a", "n": 1}),))
+    with workers(dsn, "wc", poll=0.05):
+        eventually(lambda: one(conn, "select count(*) from pgcombine.token") == 1, what="old tokens are deleted")
+    assert one(conn, "select token from pgcombine.token") == "new"
 
 
 def test_under_load_a_segment_holds_two_rounds_at_most(conn: psycopg.Connection, dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""``format("pgcombine")``, in a place where Spark finds it: the wheel also installs this as ``pyspark_pgcombine``.
+"""``format("pgcombine")``. The wheel also installs this package as ``pyspark_pgcombine``, where Spark finds it.
 
 Spark imports all packages whose names begin with ``pyspark_``, and finds none if the import of one fails. So this
 package imports nothing but PySpark until it is used. Spark doesn't find an editable install. In that case
@@ -86,7 +86,7 @@ def _import_installed() -> None:
 
 
 def _portable(one: Any) -> Any:
-    """Make the reader or writer picklable so that tasks load it through this module, before they import pgcombine."""
+    """Make the reader or writer picklable. A task that unpickles it first calls :func:`_import_installed`."""
     copyreg.pickle(type(one), _packed)
     return one
 

@@ -1,5 +1,5 @@
-// Keeps an open page current: it fetches the page again every few seconds, and exchanges the parts that live.
-// Without it the page is complete, and shows the figures of the moment at which it was loaded.
+// Refreshes an open page: fetches it again every few seconds, and replaces the elements with the attribute data-live.
+// Without JavaScript the page is complete, too, but shows the figures of the time at which it was loaded.
 "use strict";
 
 (() => {
@@ -10,7 +10,7 @@
   let away = false;
 
   function tell(text, bad) {
-    if (state.textContent !== text) state.textContent = text; // said again by screen readers only if it differs
+    if (state.textContent !== text) state.textContent = text; // screen readers read a status out whenever it is set
     state.className = bad ? "away" : "";
   }
 
@@ -18,7 +18,7 @@
     return new DOMParser().parseFromString(text, "text/html");
   }
 
-  // A part in which the reader works is left alone: one with the focus on a control, or with selected text.
+  // Whether the reader uses a part, so that it must not be replaced: the focus is on a control in it, or its text is selected.
   function inUse(part) {
     const focus = document.activeElement;
     const selection = document.getSelection();
@@ -41,7 +41,7 @@
     }
   }
 
-  async function look() {
+  async function refresh() {
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(15000) });
       if (answer.redirected && new URL(answer.url).pathname === "/login") {
@@ -61,7 +61,7 @@
         }
         return;
       }
-      if (!answer.ok) throw new Error(answer.status); // of a proxy, or of a server that has too much to do
+      if (!answer.ok) throw new Error(answer.status); // a proxy's error, or 503 of a busy server
       if (document.querySelector("[data-problem]")) {
         location.reload();
         return;
@@ -76,7 +76,7 @@
   }
 
   async function go() {
-    if (!stopped && !document.hidden) await look();
+    if (!stopped && !document.hidden) await refresh();
     setTimeout(go, every);
   }
 
@@ -91,7 +91,7 @@
       const part = parsed(await answer.text()).getElementById("part");
       if (answer.ok && part) place.replaceChildren(...part.childNodes);
     } catch (error) {
-      // the link stays
+      // the link in the place stays
     }
   }
 

@@ -1,6 +1,6 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
 --                      tablespaces, max_backlog, quarantine_after, expire_when, expire_silently, expire_every,
---                      if_not_exists])
+--                      token_retention, if_not_exists])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
 -- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus. The updates are also
 -- divided into a ring of segments. Partition p consists of the tables <queue>_updates_b<p>_s<segment> and
@@ -23,15 +23,16 @@
 --   expire_when  condition over key and value columns. A key for which it is true expires (see set_expiry)
 --   expire_silently  whether observers don't see that keys expire
 --   expire_every  how often workers scan a bucket for expired keys
+--   token_retention  how long a token of enqueue_once is kept, at least
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
--- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
+-- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right.
 -- Errors: PC002 the queue exists, or exists with another definition; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
     max_backlog bigint default null, quarantine_after integer default 5, expire_when text default null,
     expire_silently boolean default false, expire_every interval default '10 min',
-    if_not_exists boolean default false)
+    token_retention interval default '14 days', if_not_exists boolean default false)
 returns void
 language plpgsql
 as $$
@@ -57,6 +58,8 @@ begin
          'give at least 1, or null for no limit'),
         (quarantine_after >= 1, 'invalid quarantine_after: ' || coalesce(quarantine_after::text, 'null'),
          'give at least 1: the number of failed passes in a row'),
+        (token_retention > interval '0', 'invalid token_retention: ' || coalesce(token_retention::text, 'null'),
+         'give a time longer than any retry may take'),
         (_unknown is null, format('there is no tablespace "%s"', _unknown),
          (select 'tablespaces: ' || string_agg(s.spcname, ', ' order by s.spcname)
           from pg_tablespace s where s.spcname <> 'pg_global'))) r (holds, problem, hint)
@@ -67,14 +70,15 @@ begin
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
     -- of two sessions that create the same queue, the second waits here until the first has committed
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
-        quarantine_after)
+        quarantine_after, token_retention)
     values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,
-        quarantine_after)
+        quarantine_after, token_retention)
     on conflict do nothing;
     if not found and if_not_exists then
         _settings := jsonb_build_object('notify', notify, 'max_backlog', max_backlog, 'quarantine_after',
             quarantine_after, 'delete_when', delete_when, 'expire_when', expire_when, 'expire_silently',
-            coalesce(expire_silently, false), 'expire_every', coalesce(expire_every, '10 min'));
+            coalesce(expire_silently, false), 'expire_every', coalesce(expire_every, '10 min'), 'token_retention',
+            token_retention);
         perform pgcombine_internal.same_definition(_name, key, value, _settings);
         return;
     end if;
@@ -105,6 +109,8 @@ begin
             using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 
+    -- a drop under an older snapshot missed them
+    delete from pgcombine.token t where t.queue = _name;
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
     begin
         perform pgcombine_internal.add_columns(_name, key, value);

@@ -1,13 +1,14 @@
 -- call pgcombine.reclaim([queue])
--- Truncates the segments of the log whose updates are all combined and no longer needed. It does so for one queue, or
--- for all queues that the caller may run passes over. Workers call it every second after passes, and otherwise every
--- minute. A program that runs passes without workers should call it now and then.
+-- Truncates the segments of the log whose updates are all combined and no longer needed, and deletes old tokens of
+-- enqueue_once (see trim_tokens). It does so for one queue, or for all queues that the caller may run passes over.
+-- Workers call it every second after passes, and otherwise every minute. A program that runs passes without workers
+-- should call it now and then.
 -- The call leaves a segment that a session writes or reads for a later call. It also leaves a segment if some snapshot
 -- in the database can't see the pass that combined the segment's last update: the snapshot's holder still sees these
 -- rows as pending. If neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats),
 -- the call truncates nothing, and deletes combined updates in portions instead.
 -- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
--- Tables written: <queue>_updates.
+-- Tables written: <queue>_updates, pgcombine.token.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right to run passes
 -- over the queue.
 create or replace procedure pgcombine.reclaim(queue text default null)
@@ -32,6 +33,9 @@ begin
         order by q.queue)
     loop
         continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped since the loop began
+        perform pgcombine_internal.trim_tokens(_queue);
+        commit;
+        set local transaction isolation level read committed;
         _seen := txid_current_snapshot();
         _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for(_queue));
         for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, _horizon) loop

@@ -23,9 +23,10 @@ declare
 begin
     shape := pgcombine_internal.handoff_shape(handoff_copy_sql.queue);
     select format('select pgcombine.create_queue(%L, %L::text[], %L::text[], %L, %s, %L, %s, max_backlog => %L, '
-        'quarantine_after => %s, expire_when => %L, expire_silently => %L, expire_every => %L)',
+        'quarantine_after => %s, expire_when => %L, expire_silently => %L, expire_every => %L, '
+        'token_retention => %L)',
         q.queue, c.keys, c.vals, q.delete_when, q.buckets, q.notify, q.pass_limit, q.max_backlog, q.quarantine_after,
-        q.expire_when, q.expire_silently, q.expire_every) into definition
+        q.expire_when, q.expire_silently, q.expire_every, q.token_retention) into definition
     from pgcombine.queue q
     cross join lateral (
         select array_agg(d order by o.position) filter (where o.role = 'key') as keys,

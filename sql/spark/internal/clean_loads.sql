@@ -6,7 +6,7 @@
 --                    load whose job continues, the job fails, and none of the load's rows are applied
 --   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
 --                    of each stream is never deleted
--- Tables written: pgcombine.spark_load, spark_alive, spark_run; drops stages.
+-- Tables written: pgcombine.spark_load, spark_alive, token; drops stages.
 create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
     runs_older_than interval default '30 days',
     out loads bigint, out runs bigint)
@@ -42,10 +42,10 @@ begin
         end if;
     end loop;
     delete from pgcombine.spark_alive a where not exists (select from pgcombine.spark_load l where l.load = a.load);
-    delete from pgcombine.spark_run r
-    where r.at <= now() - clean_loads.runs_older_than
+    delete from pgcombine.token r
+    where r.role <> '' and r.at <= now() - clean_loads.runs_older_than
       and (r.stream is null or exists (
-          select from pgcombine.spark_run later
+          select from pgcombine.token later
           where later.queue = r.queue and later.stream = r.stream and later.batch > r.batch));
     get diagnostics runs = row_count;
 end

@@ -8,7 +8,7 @@
 --   updates       number of rows that the run added
 --   applied       whether this call added them
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
--- Tables written: <queue>_updates or <queue>_values; pgcombine.spark_run, spark_load; those of remove_load.
+-- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of remove_load.
 -- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 rows
 -- of it were lost; 42501 the caller lacks the right to insert; those of initialize_load.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
@@ -35,13 +35,13 @@ begin
         else 'load' end);
     applied := not pgcombine_internal.run_applied(_queue.queue, end_load.run_id, _role);
     if applied then
-        insert into pgcombine.spark_run (queue, role, run_id, updates) values (_queue.queue, _role, end_load.run_id, 0)
+        insert into pgcombine.token (queue, role, token, updates) values (_queue.queue, _role, end_load.run_id, 0)
         on conflict do nothing;
         applied := found; -- false: a rival has committed the row while this call waited for it
     end if;
     if not applied then
         select coalesce(max(r.updates), 0) into updates
-        from pgcombine.spark_run r where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
+        from pgcombine.token r where r.queue = _queue.queue and r.role = _role and r.token = end_load.run_id;
         perform pgcombine_internal.give_up_load(end_load.load);
         return;
     end if;
@@ -88,8 +88,8 @@ begin
     if _values then
         updates := updates - pgcombine_internal.initialize_load(_load.load, ended => true);
     end if;
-    update pgcombine.spark_run r set updates = end_load.updates
-    where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
+    update pgcombine.token r set updates = end_load.updates
+    where r.queue = _queue.queue and r.role = _role and r.token = end_load.run_id;
     perform pgcombine_internal.give_up_load(_load.load);
 end
 $$;

@@ -1,7 +1,7 @@
 -- pgcombine_internal.reassign_runs(queue, from_role, to_role) → bigint
 -- Copies the run ids of one role to another, for a Spark job that changes its role. Runs that were applied for the
 -- first role then count as applied for the second, too. Returns the number of run ids copied.
--- Tables written: pgcombine.spark_run.
+-- Tables written: pgcombine.token.
 -- Errors: PC001 unknown queue; 42501 the caller is neither the owner nor a member of both roles.
 create or replace function pgcombine_internal.reassign_runs(queue text, from_role name, to_role name)
 returns bigint
@@ -11,9 +11,9 @@ declare
     _runs bigint;
 begin
     perform pgcombine_internal.require_queue(reassign_runs.queue);
-    insert into pgcombine.spark_run (queue, role, run_id, updates)
-    select r.queue, reassign_runs.to_role, r.run_id, r.updates
-    from pgcombine.spark_run r
+    insert into pgcombine.token (queue, role, token, updates)
+    select r.queue, reassign_runs.to_role, r.token, r.updates
+    from pgcombine.token r
     where r.queue = reassign_runs.queue and r.role = reassign_runs.from_role
     on conflict do nothing;
     get diagnostics _runs = row_count;

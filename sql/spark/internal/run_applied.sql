@@ -6,8 +6,8 @@ returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from pgcombine.spark_run r where r.queue = $1 and r.role = $3 and r.run_id = $2)
-        or exists (select from pgcombine.spark_run r
+    select exists (select from pgcombine.token r where r.queue = $1 and r.role = $3 and r.token = $2)
+        or exists (select from pgcombine.token r
                    where r.queue = $1 and r.role = $3 and r.stream = substring($2 from '^stream:(.+):[0-9]{1,18}$')
                      and r.batch >= substring($2 from '^stream:.+:([0-9]{1,18})$')::bigint)
 $$;

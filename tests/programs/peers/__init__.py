@@ -1,29 +1,27 @@
-"""Side by side: this queue and what a user would pick instead, on the same work and the same server.
+"""Compare this queue with the alternatives that a user might choose, with the same work on the same server.
 
-``python -m tests.programs.peers`` measures, and prints a table of ratios to sorted upserts. The guards against an
-unfair set-up:
+``python -m tests.programs.peers`` measures, and prints a table of ratios to sorted upserts. These rules keep the
+comparison fair:
 
-- **Same data.** Transaction j of client c writes the same keys for every contender: a run of the same Zipf sample, at
-  a place that j and c give. No random numbers are drawn.
-- **Exact totals.** pgbench's log says which transactions were committed. From it the totals are computed key by key,
-  without the server, and compared with the contender's after every turn. A contender with wrong totals is marked so
-  wherever its figures are shown.
+- **Same data.** Transaction j of client c writes the same keys for every contender: a run of a fixed Zipf sample whose
+  place follows from j and c. No random numbers are drawn.
+- **Exact totals.** pgbench's log lists the committed transactions. The program computes the total of each key from the
+  log, and compares the contender's totals after every turn. Wrong totals are marked wherever figures are shown.
 - **Same server, same durability.** All turns run on one server, with ``synchronous_commit``, ``fsync`` and
-  ``full_page_writes`` on. No contender has an unlogged table or a session setting of its own; pg_ivm's sessions load
-  its library, as its manual says. chDB isn't on the server. It writes its batches with fsync.
+  ``full_page_writes`` on. No contender has an unlogged table or a special session setting, except that pg_ivm's
+  sessions load its library, as its manual requires. chDB doesn't run on the server; it writes its batches with fsync.
 - **Fresh and warm.** Each turn has a new database, a copy of one template. After a checkpoint, a load that isn't
-  counted fills its tables, and they are vacuumed and analyzed. So the pages that a window writes to are in the log
-  already.
-- **No checkpoint in a measured window.** The server makes none by itself for half an hour. If there was one, the turn
-  says so.
-- **Same clients.** As many connections for each, prepared statements with generic plans, the same pgbench.
-- **To the end.** The time of a contender with a consumer ends when its consumer has nothing left to do, so no one is
-  paid for work that is put off.
-- **Processor time told apart.** That of the server with all its processes, that of the consumer's own process, and that
-  of pgbench.
-- **Interleaved.** In a round each contender has its turn, and the order is rotated from round to round. A ratio is to
-  sorted upserts in the same round.
-- **At random times.** Freshness isn't measured in step with a consumer's period.
-- **At its best.** A consumer works without a pause while there is work, and vacuums what it deletes from if that helps.
-  PgQ's pause of 50 ms is the time from tick to tick.
+  counted fills its tables, and they are vacuumed and analyzed. So a window rarely writes full pages
+  to the write-ahead log.
+- **No checkpoint in a measured window.** The server makes no automatic checkpoint for half an hour. If there was a
+  checkpoint all the same, the turn reports it.
+- **Same clients.** Each contender has the same number of connections, prepared statements with generic plans, and the
+  same pgbench.
+- **To the end.** A contender's time ends when its consumer has nothing left to do, so postponed work counts.
+- **Separate processor times.** They are measured for all processes of the server, for the consumer, and for pgbench.
+- **Interleaved.** In a round each contender has its turn, and the order is rotated from round to round. A ratio
+  compares with sorted upserts in the same round.
+- **At random times.** Probes of freshness come at random times, not in step with a consumer's period.
+- **At its best.** A consumer works without a pause while there is work, and vacuums the tables in which it deletes, if
+  that helps. PgQ's pause of 50 ms is the time from tick to tick.
 """

@@ -1,10 +1,10 @@
 """``python -m tests.programs.peers``: measure all contenders, print the table, store JSON and a plot.
 
 ``--quick`` takes less than ten minutes, a whole run less than fifty. ``--server 18`` (the default) and ``--server 15``
-start a server in a temporary directory, and ``--dsn`` measures on another one, as its superuser: it should be idle.
+start a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser.
 ``--figure`` and ``--contender`` choose (sorted upserts are always measured). ``--show FILE`` prints and plots a stored
-run instead of a new one, and ``--compare FILE`` says where a stored run differs. Ctrl-C ends the run, and what was
-measured is printed and stored. The status is 1 if a contender's totals were wrong.
+run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures so far are
+printed and stored. The status is 1 if a contender's totals were wrong.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from . import report, server
-from .by_hand import BASELINE
 from .contenders import CONTENDERS, PGMQ
+from .manual import BASELINE
 from .measurement import Measurement
 from .measures import FIGURES, FULL, QUICK
 from .run import missing, planned, run
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure what the options choose on a server. Prints the plan, and each turn, on the standard error."""
+    """Measure the chosen figures on a server. Prints the plan and each turn to standard error."""
     lengths = QUICK if options.quick else FULL
     chosen = [
         one for name, one in CONTENDERS.items() if name in {*options.contender, BASELINE} or not options.contender

@@ -1,9 +1,9 @@
-"""chDB (PyPI ``chdb``), ClickHouse in a process, as a ceiling outside PostgreSQL: what appending and merging can do.
+"""chDB (PyPI ``chdb``), ClickHouse inside a process: an upper bound for appending and merging outside PostgreSQL.
 
-It gives no transactions with other data, only one process can use it, and an update is durable with its batch of
-10,000 updates and not with its transaction. The batch is written to disk with fsync, on the disk of the server's data
-if both are in the temporary directory. The process reads the sample once and takes the same runs from it, so it pays
-for no client and no protocol; its processor time is the consumer's.
+chDB has no transactions with other data, only one process can use it, and an update is durable only with its batch of
+10,000 updates. Batches are written with fsync, on the disk of the server's data if both are in the temporary directory.
+The process reads the sample of words once and takes the same runs as other contenders, without clients and protocol.
+Its processor time counts as the consumer's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pgcombine.errors import PgCombineError
 from .contender import ROOT, WRITES, Consumer, Contender
 from .load import Done, Load
 
-_TIMEOUT = 60.0  # seconds in which it must end
+_TIMEOUT = 60.0  # seconds within which the process must end
 
 
 class ChDB(Contender):
-    """An ``AggregatingMergeTree`` that gets batches of updates. ``consumer`` runs its process, which does all."""
+    """An ``AggregatingMergeTree`` that gets batches of updates. ``consumer`` runs the process, which does all work."""
 
     name = "chDB, batches of 10,000"
     summary = "a ceiling outside PostgreSQL: no transactions, one process, an update is durable with its batch only"
@@ -38,13 +38,13 @@ class ChDB(Contender):
     def __init__(self) -> None:
         self._process: Consumer | None = None
         self._merged = True
-        self._last: dict[str, int] = {}  # the totals when its process ended
+        self._last: dict[str, int] = {}  # the totals at the end of the process
 
     def missing(self, connection: Connection) -> str | None:
         return None if importlib.util.find_spec("chdb") else "pip install 'pgcombine[peers]'"
 
     def make(self, connection: Connection) -> None:
-        pass  # its process does
+        pass  # the process makes the table
 
     @contextmanager
     def consumer(self, dsn: str) -> Iterator[Consumer]:

@@ -1,11 +1,11 @@
-"""The process that has chDB in it: ``python -m tests.programs.peers.chdb_process DSN DIRECTORY``.
+"""The process that runs chDB: ``python -m tests.programs.peers.chdb_process DSN DIRECTORY``.
 
 It reads the sample of words from the database ``DSN`` and keeps its totals in ``DIRECTORY``. Each line of its input is
-a request in JSON, each line of its output the answer. It ends with its input.
+a request in JSON, and each line of its output is an answer. The process ends with its input.
 
 - ``{"load": {…}}`` has the fields of a load and of its work. It writes the runs of words that the clients of pgbench
   would write, one client after the other. The answer has the number of transactions of each client, and the seconds.
-- ``"settle"`` merges all parts into one; the answer says so when it is done.
+- ``"settle"`` merges all parts of the table into one part, and is answered afterwards.
 - ``"totals"`` is answered by the exact totals.
 """
 
@@ -25,12 +25,12 @@ from pgcombine.database.connect import connect
 
 from .load import Work, words
 
-BATCH = 10_000  # updates; what ClickHouse's manual advises at least
+BATCH = 10_000  # updates; the least that ClickHouse's manual advises
 _SQL = Path(__file__).with_name("sql") / "chdb.sql"
 
 
 class Store:
-    """The table of totals. ``sample`` is the words that runs are taken from."""
+    """The table of totals. Runs of words are taken from ``sample``."""
 
     def __init__(self, directory: str, sample: list[str]) -> None:
         self._sample = sample
@@ -49,7 +49,7 @@ class Store:
         first: int,
         begin: int,
     ) -> dict[str, Any]:
-        """Write until the time is over, or each client has made its transactions."""
+        """Write until the time is over or each client's transactions are done."""
         done = [0] * clients
         batch: list[str] = []
         began = time.monotonic()

@@ -1,8 +1,7 @@
-"""What a contender is: its tables, its ways to write and to read, and its consumer if it has one.
+"""The interface of a contender: its tables, how it writes and reads, and its consumer, if any.
 
-All contenders count words: key ``word text``, value ``n bigint``. A contender that isn't one of SQL overrides
-``load``, ``totals``, ``read``, ``add`` and ``size`` too. A contender's errors aren't caught here: its turn is shown as
-failed.
+All contenders count words: key ``word text``, value ``n bigint``. A contender outside SQL also overrides ``load``,
+``totals``, ``read``, ``add`` and ``size``. An error of a contender makes its turn fail.
 """
 
 from __future__ import annotations
@@ -20,23 +19,25 @@ from .load import Done, Load, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
-WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})  # the figures that further variants are in
+WRITES = frozenset(
+    {"end-to-end-1", "end-to-end-10", "end-to-end-100"}
+)  # the only figures of further variants of a contender
 _SQL = Path(__file__).with_name("sql")
 
 
 class Contender:
-    """A way to keep totals. ``name`` is shown, ``summary`` says in one line what it is."""
+    """A way to keep totals. The report shows ``name`` and the one-line ``summary``."""
 
     name: str
     summary: str
-    only: frozenset[str] = frozenset()  # the figures in which it takes part; empty: all
-    unmeasured: frozenset[str] = frozenset()  # metrics that say nothing of it
-    tables: tuple[str, ...] = ()  # relations that grow, partitioned ones with their partitions
-    totals_query: str  # rows of word and n: the exact totals, once it is settled
-    read_query: str  # n of the key %s, as a reader would look it up
+    only: frozenset[str] = frozenset()  # the figures of this contender; empty: all
+    unmeasured: frozenset[str] = frozenset()  # metrics that don't apply to this contender
+    tables: tuple[str, ...] = ()  # relations whose sizes count, including their partitions
+    totals_query: str  # returns rows of word and n: the exact totals, once the contender is settled
+    read_query: str  # returns n of the key %s, as a reader would
 
     def missing(self, connection: Connection) -> str | None:
-        """Return why it can't run on this server, or None."""
+        """Return why the contender can't run on this server, or None."""
         return None
 
     def make(self, connection: Connection) -> None:
@@ -56,11 +57,11 @@ class Contender:
 
     @contextmanager
     def consumer(self, dsn: str) -> Iterator[Consumer | None]:
-        """Run its consumer as a process of its own during the block. It is connected when the block begins."""
+        """Run the consumer as another process during the block; it is connected when the block begins."""
         yield None
 
     def settled(self, connection: Connection) -> bool:
-        """Whether all committed updates are in the totals, and its consumer has nothing left to do."""
+        """Whether all committed updates are in the totals and the consumer has nothing left to do."""
         return True
 
     def load(self, load: Load) -> Done:
@@ -76,12 +77,12 @@ class Contender:
         connection.execute(self.one("%s").encode(), (word,))
 
     def read(self, connection: Connection, word: str) -> int:
-        """Return the value of one key that a reader finds, 0 if it finds none."""
+        """Return the value of one key as a reader finds it, or 0."""
         row = connection.execute(self.read_query.encode(), (word,)).fetchone()
         return int(row[0] or 0) if row else 0
 
     def size(self, connection: Connection) -> int:
-        """Return the bytes of its tables with their indexes."""
+        """Return the bytes of the tables with their indexes."""
         row = connection.execute(
             "select sum(pg_total_relation_size(part))::bigint from unnest(%(tables)s::regclass[]) as its, "
             "lateral (select its as part union select relid from pg_partition_tree(its)) as parts",
@@ -93,7 +94,7 @@ class Contender:
 
 @contextmanager
 def repeated(dsn: str, statement: str, *, pause: float = 0.0, vacuum: str = "") -> Iterator[Consumer]:
-    """Run a consumer that executes ``statement`` again and again, see :mod:`.consume`."""
+    """Run a consumer that repeats ``statement``, see :mod:`.consume`."""
     command = [sys.executable, "-m", "tests.programs.peers.consume", dsn, statement]
     command += ["--pause", str(pause), "--vacuum", vacuum]
     with running(dsn, command, "peers consumer", cwd=ROOT) as process:
@@ -101,7 +102,7 @@ def repeated(dsn: str, statement: str, *, pause: float = 0.0, vacuum: str = "") 
 
 
 def extension_missing(connection: Connection, name: str, source: str) -> str | None:
-    """Return that the server hasn't the extension, and where it comes from; or None."""
+    """Return a message with the extension's source if the server lacks the extension, or None."""
     found = connection.execute("select true from pg_available_extensions where name = %s", (name,)).fetchone()
     return None if found else f"the server hasn't the extension {name} ({source})"
 

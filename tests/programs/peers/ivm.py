@@ -1,7 +1,7 @@
-"""pg_ivm (https://github.com/sraoss/pg_ivm): a materialized view of sums that each statement on its table keeps up.
+"""pg_ivm (https://github.com/sraoss/pg_ivm): a materialized view of sums that each statement on its table updates.
 
-A statement locks the view until its transaction ends, so writers wait for each other whatever their keys are. The rows
-of the table are kept.
+A statement locks the view until its transaction ends, so writers wait for each other even with different keys. The
+table keeps all rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .contender import Contender, extension_missing, sql_file
 
 
 class Ivm(Contender):
-    """Rows into a table with an incrementally maintained view. It has no consumer."""
+    """Inserts rows into a table with an incrementally maintained view; needs no consumer."""
 
     name = "pg_ivm"
     summary = "rows into a table; pg_ivm keeps a view of its sums up in the writer's transaction"

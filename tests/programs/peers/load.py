@@ -1,7 +1,7 @@
-"""A load: what the clients write, for how long; and the totals that it must give, computed without the server.
+"""A load: the words that clients write and for how long; and the expected totals, computed without the server.
 
-Transaction j of client c writes the same words whoever the contender is. pgbench's log says which transactions were
-committed. A failed pgbench raises PgCombineError.
+Transaction j of client c writes the same words for each contender. pgbench's log lists the committed transactions. A
+failed pgbench raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
-STRIDE, APART = 7919, 62_501  # coprime to the number of places, so that runs are spread over the sample
-_NEW = 1_000_000_000  # apart are the new keys of two clients, in transactions
+STRIDE, APART = 7919, 62_501  # coprime to the number of places, so that runs spread over the sample
+_NEW = 1_000_000_000  # transactions between the new keys of two clients
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
 _NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"
@@ -27,14 +27,14 @@ _NEW_WORDS = (
     "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
 )
 HOT = "hot"
-_TIMEOUT = 120.0  # seconds that a load may take longer than it was given
+_TIMEOUT = 120.0  # seconds that a load may exceed its time
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a transaction writes: ``updates`` words of the sample, or new ones, or the hot key once.
+    """The writes of a transaction: ``updates`` words of the sample, or new words, or the hot key once.
 
-    ``open_seconds`` is other work after the write, in the same transaction.
+    ``open_seconds`` is the time of other work after the write in the same transaction.
     """
 
     updates: int = 1
@@ -57,7 +57,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Load:
-    """A work that ``clients`` do for ``seconds``, or ``transactions`` times each.
+    """``clients`` do a work for ``seconds``, or each client does it ``transactions`` times.
 
     ``first`` is the number of the first client, ``begin`` that of the first transaction. ``rate`` bounds the
     transactions a second.
@@ -97,7 +97,7 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
             load.dsn,
             load.work.script(write, one),
             clients=load.clients,
-            threads=load.clients,  # with fewer, one client that waits for a lock could keep its holder from going on
+            threads=load.clients,  # else a client that waits for a lock could block its holder
             seconds=load.seconds,
             transactions=load.transactions,
             variables={"k": load.work.updates, "j": load.begin, "first": load.first},
@@ -129,10 +129,12 @@ def _place(work: Work, client: int, j: int) -> int:
 
 @dataclass
 class Ledger:
-    """What was written in a turn. ``words`` is the sample in order."""
+    """The writes of a turn, from which totals follow. ``words`` is the sample in order."""
 
     words: list[str]
-    _places: list[int] = field(default_factory=lambda: [0] * (SAMPLE + 1))  # where runs begin, less where they end
+    _places: list[int] = field(
+        default_factory=lambda: [0] * (SAMPLE + 1)
+    )  # at each place: the number of runs that begin minus those that end
     _others: Counter[str] = field(default_factory=Counter)
 
     def enter(self, work: Work, committed: Iterable[tuple[int, int]]) -> None:
@@ -158,7 +160,7 @@ class Ledger:
         return found
 
     def difference(self, found: dict[str, int]) -> str | None:
-        """Return what is wrong with ``found`` in one line, or None if each key has its total."""
+        """Return the differences of ``found`` to the totals in one line, or None."""
         expected = self.totals()
         if found == expected:
             return None

@@ -16,18 +16,18 @@ from .contender import Contender
 
 @dataclass
 class Measurement:
-    """A turn of a contender. ``wrong`` says what is wrong with its totals, ``error`` why there are no values."""
+    """A turn of a contender. ``wrong`` describes wrong totals, ``error`` the reason for missing values."""
 
     figure: str
     contender: str
     round: int
     values: dict[str, float] = field(default_factory=dict)
     failed: int = 0  # transactions that pgbench counts as failed
-    deadlocks: int = 0  # that the server broke, some of them after the last transaction was counted
+    deadlocks: int = 0  # deadlocks that the server ended, also after the last counted transaction
     wrong: str | None = None
     error: str | None = None
-    note: str = ""  # what else is to be known of the turn
-    checkpoint: bool = False  # whether one was made in a measured window, which makes the values doubtful
+    note: str = ""  # a remark about the turn
+    checkpoint: bool = False  # whether a checkpoint came in a measured window, which makes the values doubtful
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name."""
@@ -36,7 +36,7 @@ class Measurement:
 
 @contextmanager
 def kept(found: Measurement) -> Iterator[None]:
-    """Keep an error of the block with the measurement."""
+    """Store an error of the block in the measurement."""
     try:
         yield
     except (PgCombineError, psycopg.Error, psutil.Error, OSError, ArithmeticError) as error:

@@ -1,7 +1,4 @@
-"""The figures: what is measured in a turn, and in which unit.
-
-A figure's values are by metric. ``more`` says whether more is better.
-"""
+"""The figures: the metrics of a turn, with their units and how to measure them."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ from .turn import Turn
 
 CLIENTS = 8
 SNAPSHOT = "snapshot"
-OVERHEAD = 2.0  # seconds a turn, about: a copy of the database, filling, comparing
+OVERHEAD = 2.0  # about how many seconds a turn takes for copying the database, filling and comparing
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long is measured, in whole seconds, and in how many rounds.
+    """How long to measure, in whole seconds, and in how many rounds.
 
-    ``rounds`` are those of the figures end to end, ``other_rounds`` those of the others.
+    ``rounds`` is for the end-to-end figures, ``other_rounds`` for the other figures.
     """
 
     rounds: int = 5
@@ -32,7 +29,7 @@ class Lengths:
     hot: int = 2
     open_writer: int = 5
     new_transactions: int = 125  # of each client, of 1,000 new keys
-    aging: int = 2  # windows of a held snapshot before those that count
+    aging: int = 2  # uncounted windows of a held snapshot before the counted ones
     aging_window: int = 12
 
     def rounds_of(self, figure: str) -> int:
@@ -46,9 +43,9 @@ QUICK = Lengths(rounds=2, other_rounds=1, window=1, hot=2, open_writer=3, new_tr
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a figure. ``more`` is whether more is better.
+    """One number of a figure. ``more`` tells whether more is better.
 
-    ``shown`` is whether the plot shows it, ``compared`` whether its ratios say something.
+    ``shown`` tells whether the plot shows the metric, ``compared`` whether its ratios are meaningful.
     """
 
     name: str
@@ -60,9 +57,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class Figure:
-    """``measure`` returns the values of a turn by metric; the figure without it has rounds of its own.
+    """``measure`` returns the values of a turn by metric; a figure without ``measure`` is the held snapshot.
 
-    ``seconds`` is about how long a turn measures, ``once`` what a contender takes beside its turns.
+    A turn measures for about ``seconds``; each contender takes ``once`` more seconds in all.
     """
 
     name: str
@@ -75,7 +72,7 @@ class Figure:
 
 
 def end_to_end(updates: int) -> Figure:
-    """Return the figure of transactions of so many updates."""
+    """Return the figure for transactions of ``updates`` updates."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:
@@ -115,7 +112,7 @@ def end_to_end(updates: int) -> Figure:
 
 
 def hot_key(clients: int) -> Figure:
-    """Return the figure of one key that all transactions change, with 5 ms of other work in each."""
+    """Return the figure for one key that all transactions change, each with 5 ms of other work."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         done = turn.load(Work(1, "hot", 0.005), clients=clients, seconds=lengths.hot)
@@ -144,7 +141,7 @@ def _fresh_at_half(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dic
 
 
 def _open_writers(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
-    """One of ten clients writes and keeps its transaction open, from the begin of the window to its end."""
+    """One of ten clients writes and keeps its transaction open for the whole window."""
     work = Work(10)
     held = Work(10, open_seconds=lengths.open_writer)
     with ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""pgmq (https://github.com/pgmq/pgmq), whose SQL file is given: it is installed without an extension.
+"""pgmq (https://github.com/pgmq/pgmq), installed from its SQL file, without an extension.
 
 The file is ``pgmq-extension/sql/pgmq.sql`` in its repository. A transaction sends one JSON message with its words and
 their numbers. In one transaction the consumer reads up to 1,000 messages, adds them up, upserts the totals and deletes
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pgcombine.database.connect import Connection, one
 
-from .by_hand import Total
 from .contender import Consumer, repeated, sql_file
+from .manual import Total
 
 
 class Pgmq(Total):
-    """pgmq with one JSON message a transaction. ``file`` has its SQL; while it is None the contender is missing."""
+    """pgmq with one JSON message a transaction. ``file`` is pgmq's SQL file; with None the contender is missing."""
 
     name = "pgmq"
     summary = "a JSON message a transaction; its consumer upserts the sums of 1,000 messages and deletes them"

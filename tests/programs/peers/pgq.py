@@ -1,6 +1,6 @@
-"""PgQ, the queue of Skytools (https://github.com/pgq/pgq), as Debian's package ``postgresql-15-pgq3`` has it.
+"""PgQ, the queue of Skytools (https://github.com/pgq/pgq), from Debian's package ``postgresql-15-pgq3``.
 
-The consumer ticks by itself, every 50 ms, so neither ``pgqd`` nor its configuration is needed. In one transaction it
+The consumer itself makes a tick every 50 ms, so the daemon ``pgqd`` isn't needed. In one transaction it
 ticks, reads the batch that ends there, adds it up, upserts the totals and finishes the batch. If it is killed, the
 transaction is rolled back. PgQ keeps its events until its tables rotate, here every 10 s.
 """
@@ -12,16 +12,16 @@ from contextlib import contextmanager
 
 from pgcombine.database.connect import Connection, one
 
-from .by_hand import Total
 from .contender import WRITES, Consumer, extension_missing, repeated, sql_file
+from .manual import Total
 
 _PERIOD = 0.05  # seconds from a batch to the next tick
 
 
 class PgQ(Total):
-    """PgQ with one event a transaction that has all updates as arrays, or with one event an update."""
+    """PgQ with one event for each transaction, which holds all updates as arrays, or one event for each update."""
 
-    # those of the first queue of a database
+    # the event tables of the first queue in a database
     tables = ("pgq.event_1_0", "pgq.event_1_1", "pgq.event_1_2", "pgq.tick", "bench.total")
 
     def __init__(self, *, packed: bool) -> None:

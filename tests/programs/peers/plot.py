@@ -1,9 +1,9 @@
-"""The plot: for each figure, how many times better than sorted upserts each contender is.
+"""The plot: for each figure, the ratio of each contender to sorted upserts.
 
 Better is to the right in every panel: more a second, or fewer bytes, microseconds and milliseconds. The axes are
 logarithmic. A line in a bar shows the least and the greatest ratio of a round. A contender has the same colour
-everywhere. One with wrong totals is hatched and marked, and one that didn't take part has no bar. Below are named those
-that couldn't run here, and those that were slower by so much that a bar would hide the others.
+everywhere. A contender with wrong totals is hatched and marked; without a measurement it has no bar. Below the plot are
+the names of contenders that couldn't run, and of those too slow for a visible bar.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import report
-from .by_hand import BASELINE
+from .manual import BASELINE
 from .measures import FIGURES, Metric
 from .report import Line, Stored
 
@@ -81,7 +81,7 @@ def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
 
 
 def _off_scale(run: Stored) -> dict[str, str]:
-    """Return those beside whose bars the others' could not be told apart, and how slow they are."""
+    """Return the contenders that are too slow for a bar, each with its ratios."""
     found = {}
     for figure in FIGURES.values():
         for metric in figure.metrics:
@@ -105,7 +105,7 @@ def _panel(
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
     there = [found[name] for name in contenders if name in found]
-    # a figure below the resolution of the clock can be 0 or less, which a logarithmic axis can't show
+    # a value below the clock's resolution can be 0 or negative, and a logarithmic axis can't show that
     ratios = [one for line in there for one in (line.least, line.greatest) if one is not None and one > 0]
     greatest, least = max(2.0, *ratios), min(0.5, *ratios)
     axis.set_xlim(least / 1.5, greatest * (greatest / least) ** 0.18)

@@ -1,6 +1,6 @@
-"""Freshness beside a load: threads add to keys of their own at random times, and read until the value is there.
+"""Freshness beside a load: threads add to new keys at random times, and read until the value is visible.
 
-A value that isn't there after a minute raises PgCombineError.
+A value that isn't visible after a minute raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .load import Done
 from .turn import Turn
 
 _PROBES = 4  # threads
-_PROBE_EVERY = 0.03  # seconds between probes of each, on average
+_PROBE_EVERY = 0.03  # average seconds between two probes of a thread
 _PROBE_TIMEOUT = 60.0  # seconds
 
 
 def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
-    """Measure freshness while a load runs. Returns the delays in milliseconds, and what the load did."""
+    """Measure freshness while a load runs. Returns the delays in milliseconds and the result of the load."""
     stop = threading.Event()
     with ThreadPoolExecutor(_PROBES + 1) as pool:
         loading = pool.submit(load)
@@ -39,7 +39,7 @@ def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
 
 
 def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, float]]:
-    """Add to keys of its own, and read until the value is there. Returns keys, and milliseconds since the add began."""
+    """Add to new keys, and read until each value is visible. Returns each key and its delay in milliseconds."""
     contender, seen = turn.contender, []
     with closing(connect(turn.dsn, name="peers probe")) as connection:
         connection.prepare_threshold = 0
@@ -56,7 +56,9 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
                 gap = min(2 * gap, 0.004)
             delay = time.monotonic() - began
             seen.append((word, 1000 * delay))
-            stop.wait(random.uniform(0, 2 * _PROBE_EVERY))  # else probes fall in step with a consumer's period
+            stop.wait(
+                random.uniform(0, 2 * _PROBE_EVERY)
+            )  # at random, or probes would fall in step with a consumer's period
     return seen
 
 

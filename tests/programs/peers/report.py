@@ -1,4 +1,4 @@
-"""The result of a run: what is stored as JSON, and the table that is printed, which is made from the stored form."""
+"""The result of a run: its form as JSON, and the printed table, which is made from that form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .by_hand import BASELINE
+from .manual import BASELINE
 from .measurement import Measurement
 from .measures import FIGURES, Figure, Metric
 
@@ -16,7 +16,7 @@ Stored = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Line:
-    """A contender's medians of a metric, with the least and the greatest ratio of a round to the baseline's value."""
+    """A contender's medians of a metric, with the least and the greatest ratio to the baseline in one round."""
 
     contender: str
     value: float
@@ -34,7 +34,7 @@ def stored(
     figures: Mapping[str, Figure] = FIGURES,
     baseline: str = BASELINE,
 ) -> dict[str, object]:
-    """Return a run as JSON has it."""
+    """Return a run in the form that is stored as JSON."""
     found: dict[str, object] = {
         "run": dict(described),
         "baseline": baseline,
@@ -90,7 +90,7 @@ def wrong(run: Stored, contender: str, figure: str | None = None) -> bool:
 
 
 def table(run: Stored, figures: Mapping[str, Figure] = FIGURES) -> str:
-    """Return the run as Markdown: a heading, a table a figure, and what went wrong."""
+    """Return the run as Markdown: a heading, a table for each figure, and a list of faults."""
     return "\n".join([*_heading(run), *_figures(run, figures), *_faults(run)])
 
 
@@ -137,7 +137,7 @@ def _cell(line: Line | None, compared: bool) -> str:
 
 
 def apart(run: Stored, other: Stored) -> list[str]:
-    """Return how the ratios of two runs agree: how many there are, and those whose spreads don't meet, each a line."""
+    """Return lines about two runs: how many ratios were compared, and each ratio whose spreads don't overlap."""
     compared, found = 0, []
     for figure in FIGURES.values():
         for metric in figure.metrics:
@@ -154,12 +154,12 @@ def apart(run: Stored, other: Stored) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Return a value with about three digits that say something."""
+    """Return a value with about three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with as many digits as say something."""
+    """Return a ratio with its significant digits."""
     return (
         f"{value:,.0f}"
         if value >= 100

@@ -1,6 +1,6 @@
-"""The rounds of a run: each contender has its turn in each, in an order that is rotated.
+"""The rounds of a run: each contender has one turn in each round, in a rotated order.
 
-An error in a turn is kept with the turn, and the run goes on.
+An error is stored with its turn, and the run goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
 
 
 def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
-    """Return those that take part in a figure."""
+    """Return the contenders that take part in a figure."""
     return [contender for contender in contenders if not contender.only or figure in contender.only]
 
 

@@ -1,7 +1,7 @@
-"""The server of a run: one of its own in a temporary directory, of PostgreSQL 18 or 15, and what it is set to.
+"""The server of a run: PostgreSQL 18 or 15 in a temporary directory, with fixed settings.
 
-Version 18 is the programs of the extra ``embedded``, 15 those of Debian's package ``postgresql-15``. Both are made and
-set alike. Raises ConfigError if there are no such programs, or if they don't start.
+Version 18 comes from the extra ``embedded``, version 15 from Debian's package ``postgresql-15``. Both have the same
+settings. Raises ConfigError if there are no such programs, or if they don't start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.errors import ConfigError
 
 DEBIAN = Path("/usr/lib/postgresql")
 VERSIONS = (18, 15)
-# Those of the embedded server, and no checkpoint but those that are asked for.
+# The embedded server's settings, without automatic checkpoints.
 OWN = {
     **SETTINGS,
     "synchronous_commit": "on",
@@ -66,7 +66,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
         os.chmod(home, 0o711)  # the server may run as another account
         cluster = Cluster(Path(home, "postgres"))
         cluster.create(chosen)
-        os.chmod(cluster.directory, 0o711)  # before version 16 the server comes back to its directory by its path
+        os.chmod(cluster.directory, 0o711)  # before version 16 the server enters its directory again by its path
         postmaster = Postmaster(cluster)
         postmaster.start(chosen, {**OWN, **settings})
         try:
@@ -76,7 +76,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
 
 
 def find(version: int) -> programs.Programs:
-    """Return the programs of a major version: the wheel's, or else Debian's. Raises ConfigError if there are none."""
+    """Return the programs of a major version, from the wheel or from Debian. Raises ConfigError if there are none."""
     try:
         return programs.find(version)
     except ConfigError:
@@ -87,7 +87,7 @@ def find(version: int) -> programs.Programs:
 
 
 def describe(dsn: str) -> dict[str, object]:
-    """Return what a reader has to know of a run: version, settings, machine, load, and the commit of the repository."""
+    """Return the conditions of a run: version, settings, machine, load, and the commit of the repository."""
     with closing(connect(dsn)) as connection:
         found = connection.execute(
             "select name, current_setting(name) from unnest(%s::text[]) as name "

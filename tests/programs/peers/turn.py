@@ -1,4 +1,4 @@
-"""A turn: one contender in a new database, warm, with its consumer; at its end its totals are compared.
+"""A turn: one contender runs in a new, filled database with its consumer; at the end its totals are compared.
 
 Raises PgCombineError if a load fails, or if the consumer ends or doesn't settle in time.
 """
@@ -32,7 +32,7 @@ _TIMEOUT = 60.0  # seconds in which a consumer must settle
 
 @dataclass(frozen=True)
 class Base:
-    """The database that each turn's is a copy of, and the sample in it. ``admin`` makes and drops the copies."""
+    """The database that each turn copies, and its sample of words. ``admin`` makes and drops the copies."""
 
     dsn: str
     words: list[str]
@@ -41,7 +41,7 @@ class Base:
 
 @contextmanager
 def base(dsn: str) -> Iterator[Base]:
-    """Make the base on the server, and drop it at the end."""
+    """Make the base database on the server, and drop it at the end of the block."""
     with throwaway_database(dsn) as database:
         yield filled(database, list(zipf(SAMPLE, KEYS, SKEW)), dsn)
 
@@ -59,10 +59,10 @@ def filled(dsn: str, words: list[str], admin: str) -> Base:
 
 @dataclass
 class Used:
-    """What a measured window used: write-ahead log in bytes, processor seconds of each side, checkpoints."""
+    """The resources of a measured window: bytes of write-ahead log, processor seconds of each side, checkpoints."""
 
     log: float = 0.0
-    server: float | None = 0.0  # None: it runs elsewhere
+    server: float | None = 0.0  # None: the server runs on another machine
     consumer: float = 0.0
     checkpoint: bool = False
 
@@ -92,7 +92,7 @@ class Turn:
                 self._consumer = None
 
     def warm(self, transactions: int = 100) -> None:
-        """Fill the tables by so many transactions of 1,000, settle, vacuum and analyze. The consumer runs."""
+        """Fill the tables by transactions of 1,000 updates, settle, vacuum and analyze. The consumer must run."""
         self.load(_FILL, clients=1, transactions=transactions)
         self.settle()
         for table in self.contender.tables:
@@ -108,7 +108,7 @@ class Turn:
         rate: float | None = None,
         first: int = 0,
     ) -> Done:
-        """Run a load, and enter what it committed."""
+        """Run a load, and enter its committed transactions into the ledger."""
         load = Load(self.dsn, work, clients, seconds, transactions, rate, first, self._begin)
         done = self.contender.load(load)
         self.ledger.enter(work, done.committed)
@@ -116,7 +116,7 @@ class Turn:
         return done
 
     def next_window(self) -> None:
-        """Let the following loads write other runs than those before, the same for all contenders."""
+        """Let the next loads write other runs of words than before, the same for all contenders."""
         self._begin += 10_000_000
 
     def settle(self) -> float:
@@ -127,13 +127,13 @@ class Turn:
                 raise PgCombineError(f"the consumer of {self.contender.name} ended ({self._consumer.returncode})")
             if time.monotonic() - began > _TIMEOUT:
                 raise PgCombineError(f"{self.contender.name} hasn't settled after {_TIMEOUT:.0f} s")
-            # the look itself takes processor time, so that it is rarer the longer it has taken already
+            # polling itself takes processor time, so polls become rarer with time
             time.sleep(min(0.1, 0.005 + (time.monotonic() - began) / 20))
         return time.monotonic() - began
 
     @contextmanager
     def used(self) -> Iterator[Used]:
-        """Measure what the block uses. The values are there after the block."""
+        """Measure the resources that the block uses; the values are set after the block."""
         found = Used()
         consumer = None if self._consumer is None else psutil.Process(self._consumer.pid)
         consumer_before = 0.0 if consumer is None else family_seconds(consumer)
@@ -155,11 +155,11 @@ class Turn:
         return float(position), str(checkpoint)
 
     def difference(self) -> str | None:
-        """Return what is wrong with the totals, or None. The contender has settled."""
+        """Return the differences of the totals, or None. The contender must have settled."""
         return self.ledger.difference(self.contender.totals(self.connection))
 
     def judge(self, found: Measurement) -> None:
-        """Note wrong totals, and what else went wrong since the last call. The contender has settled."""
+        """Record wrong totals, and faults since the last call. The contender must have settled."""
         found.wrong = self.difference()
         deadlocks = one(self.connection, "select deadlocks from pg_stat_database where datname = current_database()")[0]
         found.failed, found.deadlocks, found.checkpoint = self.failed, deadlocks - self._deadlocks, self.checkpoint

@@ -1,6 +1,6 @@
-"""``python -m tests.programs.size [COMMIT…]``: count how large the product is, in the working tree or in commits.
+"""``python -m tests.programs.size [COMMIT…]``: count the size of the product in the working tree or in commits.
 
-``--verbose`` prints what was counted. ``tests/programs/size/__init__.py`` says what is counted how.
+``--verbose`` lists the counted items. ``tests/programs/size/__init__.py`` describes the counts.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def functions(dsn: str) -> list[str]:
 
 
 def table(counted: dict[str, dict[str, Count]]) -> str:
-    """Return the counts as Markdown, a column a version."""
+    """Return the counts as Markdown, with a column for each version."""
     rows: list[Sequence[str]] = [["", *counted], ["---", *("---" for _ in counted)]]
     for name in next(iter(counted.values())):
         rows.append([name, *(f"{those[name].number:,}" for those in counted.values())])

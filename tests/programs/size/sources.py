@@ -1,4 +1,4 @@
-"""Counts of a tree of sources. A count is a number and what was counted, a line each."""
+"""Counts of a tree of sources. A count is a number with a list of the counted items."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ ROOTS = (
     *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "pass_parts"),
     *("due", "busy", "tick", "take_idle_lock", "reclaim", "trim_journal", "bloated"),
 )
-BESIDE = {"__init__", "drain", "quarantine", "rights", "python_pass"}  # failures, start, Python, expiry
-FLAT = {"worker", "passes", "janitor", "tidying", "snapshots", "wakeup", "model"}  # before there were folders
+BESIDE = {
+    "__init__",
+    "drain",
+    "quarantine",
+    "rights",
+    "python_pass",
+}  # modules beside the loop: failures, start, Python, expiry
+FLAT = {"worker", "passes", "janitor", "tidying", "snapshots", "wakeup", "model"}  # modules of versions without folders
 _SQL = re.compile(
     r"\s*(select|insert into|delete from|merge into|call|copy|do|truncate|vacuum|analyze|lock table|comment on"
     r"|grant \w+ on|with \w+( \(| as)|update [\w.{}]+( \w+)? set"
@@ -26,7 +32,7 @@ _ONE_CALL = re.compile(rf"\s*(?:select|call) (?:[\w.*, ]+ from )?[\w.{{}}]+{_ARG
 
 @dataclass(frozen=True)
 class Count:
-    """A number, and what was counted."""
+    """A number, and the counted items."""
 
     number: int
     parts: tuple[str, ...] = ()
@@ -65,12 +71,12 @@ class Tree:
 
     @cached_property
     def python(self) -> list[Path]:
-        """All modules of the package but benchmarks."""
+        """All modules of the package except benchmarks."""
         package = self.root / "pgcombine"
         return [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).parts[0] != "bench"]
 
     def way(self) -> list[Path]:
-        """Return the SQL files on the way of an update."""
+        """Return the SQL files whose functions run for an update."""
         functions = {path.stem: path for path in self.sql if path.parent.name not in ("queries", "views")}
         found: dict[str, Path] = {}
         todo = [name for name in ROOTS if name in functions]
@@ -123,7 +129,7 @@ def _placeholders(path: Path) -> Iterator[str]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the strings of a module but docstrings, with their lines. What is filled into an f-string is ``{}``."""
+    """Yield the strings of a module, without docstrings, and their lines; ``{}`` stands for a value in an f-string."""
     parts: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):

@@ -1,6 +1,6 @@
-"""A soak: everything runs at once for half an hour, things are killed, and at the end each total is exact.
+"""A soak test: everything runs at once for half an hour under kills, and at the end each total is exact.
 
-``installation`` has the servers and the daemons, ``load`` writes and knows what the totals must be, ``trouble`` kills,
-``watch`` measures, ``charts`` draws, ``run`` puts it together.
+``installation`` has the servers and the daemons, ``load`` writes and computes the expected totals, ``trouble`` kills
+processes, ``watch`` measures, ``charts`` draws, and ``run`` runs all of these.
 ``python -m tests.programs.soak --minutes 30`` prints a report.
 """

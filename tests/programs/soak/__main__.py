@@ -1,7 +1,7 @@
 """``python -m tests.programs.soak --minutes 30``: a run, its report as JSON, and its charts as PNG.
 
 ``--out`` is the directory for ``soak.json``, ``soak.png`` and the daemons' logs. Prints the report without the samples.
-The status is 1 if something is wrong. It takes two servers of its own, in memory where there is room.
+The status is 1 if something is wrong. The run starts two servers, in memory if that has room.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def draw(report: Mapping[str, Any], file: Path) -> None:
-    """Draw a report of ``python -m tests.programs.soak``. The time of the held snapshot is grey."""
+    """Draw a report of ``python -m tests.programs.soak``. A grey area marks the time of the held snapshot."""
     import matplotlib
 
     matplotlib.use("Agg")

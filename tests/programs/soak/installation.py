@@ -1,7 +1,7 @@
-"""Two servers, their queues, and the daemons of an operator, each a process that a supervisor starts again.
+"""Two servers, their queues, and the daemons that an operator runs, each as a process.
 
-Server ``a`` has the queue ``plain``, whose changes go to a table on server ``b``. Both servers have the queue ``wc``,
-whose writes go to both. A daemon that ends is started again after a second, as systemd does.
+Server ``a`` has the queue ``plain``, whose changes are exported to a table on server ``b``. The queue ``wc`` is on both
+servers. A daemon that ends is started again after a second, as by systemd.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WRITTEN = "create table public.written (seed bigint not null)"
 
 @dataclass
 class Daemon:
-    """``pgcombine ARGUMENTS`` in a process of its own. ``starts`` counts how often it was started."""
+    """``pgcombine ARGUMENTS`` as a process. ``starts`` counts its starts."""
 
     name: str
     arguments: tuple[object, ...]
@@ -39,7 +39,7 @@ class Daemon:
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
-        """Start it, if it doesn't run."""
+        """Start the daemon, if it doesn't run."""
         if self._process is None or self._process.poll() is not None:
             with self.log.open("ab") as told:
                 self._process = subprocess.Popen(
@@ -48,13 +48,13 @@ class Daemon:
             self.starts += 1
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the daemon with -9."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def stop(self) -> int | None:
-        """Stop it by SIGTERM; its status, or None if it was never started."""
+        """Stop the daemon with SIGTERM; return its status, or None if it was never started."""
         if self._process is None:
             return None
         self._process.terminate()
@@ -65,7 +65,7 @@ class Daemon:
             return -9
 
     def memory(self) -> float | None:
-        """Resident megabytes; None while it doesn't run."""
+        """The resident megabytes of the daemon; None while it doesn't run."""
         if self._process is None or self._process.poll() is not None:
             return None
         with suppress(psutil.Error):
@@ -82,7 +82,7 @@ class Installation:
     page: str  # URL of the page of server a
 
     def memory(self) -> dict[str, float]:
-        """Megabytes by process; of a server the private ones of all its processes."""
+        """Megabytes by process; for a server the sum of its processes' private memory."""
         found = {name: daemon.memory() for name, daemon in self.daemons.items()}
         found |= {f"server {name}": _private(server) for name, server in self.servers.items()}
         return {name: megabytes for name, megabytes in found.items() if megabytes is not None}
@@ -105,7 +105,7 @@ def _private(server: Cluster) -> float | None:
 
 @contextmanager
 def installed(servers: Mapping[str, Cluster], directory: Path) -> Iterator[Installation]:
-    """Make queues and exports on the servers, which have ``wc``, and run the daemons during the block."""
+    """Make the other queues and the exports on servers that have ``wc``, and run the daemons during the block."""
     a, b = servers["a"], servers["b"]
     target = urlsplit(b.dsn)
     with a.connect() as connection:
@@ -116,7 +116,7 @@ def installed(servers: Mapping[str, Cluster], directory: Path) -> Iterator[Insta
             (f"host=127.0.0.1 port={target.port} dbname={target.path.lstrip('/')} user={target.username}",),
         )
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]  # the same after each start
+        port = free.getsockname()[1]  # all starts use the same port
     daemons = {
         "page": ("web", "--port", port, "--dsn", a.dsn),
         "worker 1": ("worker", "--metrics-port", 0, "--dsn", a.dsn),
@@ -159,7 +159,7 @@ def _stop(installation: Installation) -> None:
 
 @contextmanager
 def connected(server: Cluster, over: threading.Event, timeout: float = 120.0) -> Iterator[psycopg.Connection]:
-    """A connection to a server that may be away for a while. Raises the last error when the time is up."""
+    """A connection to a server that may be unreachable at first. Raises the last error after the timeout."""
     until = time.monotonic() + timeout
     while True:
         try:

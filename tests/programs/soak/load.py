@@ -1,8 +1,8 @@
-"""What is written, and the totals that follow from it.
+"""The writers, and the totals that follow from their writes.
 
-A transaction of the queue ``plain`` has a seed, from which its words follow, and appends the seed to a table in the
-same transaction. So it is known of each commit, answered or not, whether it happened. A write to ``wc`` on both servers
-is sent again by its token until a server has acknowledged it.
+A transaction on the queue ``plain`` derives its words from a seed and also inserts the seed into a table. So the table
+tells which commits happened, even without an answer. A writer repeats a write to ``wc`` with the same token until a
+server acknowledges it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REPLICATED_WORDS, _REPLICATED_GAP = 5, 0.1
 
 
 def words(seed: int) -> list[str]:
-    """The words of a transaction; a negative seed is a probe's, with a key of its own."""
+    """The words of a transaction; a negative seed belongs to a probe, which has a unique key."""
     if seed < 0:
         return [f"probe{-seed}"]
     chance = random.Random(seed)
@@ -37,7 +37,7 @@ def words(seed: int) -> list[str]:
 
 
 def write(connection: psycopg.Connection, seed: int) -> None:
-    """One transaction of the queue ``plain``."""
+    """Run one transaction on the queue ``plain``."""
     chosen = words(seed)
     with connection.transaction():
         connection.execute("select pgcombine.plain_enqueue(%s, %s)", (chosen, [1] * len(chosen)))
@@ -46,7 +46,7 @@ def write(connection: psycopg.Connection, seed: int) -> None:
 
 @dataclass
 class Load:
-    """What the writers have done so far."""
+    """The writers, and the counts of their work so far."""
 
     servers: Mapping[str, Cluster]
     transactions: int = 0
@@ -55,7 +55,7 @@ class Load:
     writes: int = 0
 
     def produce(self, over: threading.Event) -> None:
-        """Write to ``plain`` until ``over``; errors end a transaction, not the writer."""
+        """Write to ``plain`` until ``over`` is set; an error ends a transaction, not the writer."""
         chance = random.Random()
         while not over.is_set():
             try:
@@ -88,7 +88,7 @@ class Load:
                 time.sleep(0.2)
 
     def plain(self) -> Counter[str]:
-        """The totals that ``plain`` must have, by what was committed."""
+        """The totals that ``plain`` must have, from the committed seeds."""
         found: Counter[str] = Counter()
         with self.servers["a"].connect() as connection:
             for (seed,) in connection.execute("select seed from public.written"):

@@ -1,7 +1,7 @@
-"""A run: load, trouble and watch at once; then everything settles, and the totals are compared.
+"""A run: load, trouble and watch run at once; then queues, exports and hints drain, and the totals are compared.
 
-``wrong`` of the report names what isn't right: a total, an entry that didn't arrive, a hint that waits, a finding of
-``verify``. A queue that doesn't settle within five minutes raises AssertionError.
+``wrong`` in the report lists faults: a wrong total, a missing entry at the destination, a waiting hint, a finding of
+``verify``. A run that doesn't drain within five minutes raises AssertionError.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .trouble import Trouble
 from .watch import Watch
 
 PRODUCERS = 4
-_TIMEOUT = 300.0  # seconds until everything has settled
+_TIMEOUT = 300.0  # seconds within which everything must drain
 
 
 def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: float, seed: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
 
 @contextmanager
 def _threads(*loops: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run loops during the block; an exception of one is raised at its end."""
+    """Run loops during the block; the end of the block raises an exception of a loop."""
     over = threading.Event()
     raised: list[BaseException] = []
 
@@ -106,7 +106,7 @@ def _settled(installation: Installation) -> bool:
 
 
 def _wrong(installation: Installation, load: Load) -> Iterator[str]:
-    """Yield what isn't right."""
+    """Yield a line for each fault."""
     a, b = installation.servers["a"], installation.servers["b"]
     plain = load.plain()
     with a.connect() as connection, b.connect() as other:
@@ -138,7 +138,7 @@ def printed(report: Mapping[str, Any]) -> str:
 
 
 def _delays(watch: Watch, held: list[float]) -> dict[str, dict[str, float]]:
-    """Percentiles of the delays in seconds: in all, and while the snapshot was held."""
+    """Percentiles of the delays in seconds: of all, and of those while the snapshot was held."""
     found = {"all": _percentiles([seconds for _, seconds in watch.fresh])}
     if len(held) == 2:
         found["snapshot held"] = _percentiles([seconds for at, seconds in watch.fresh if held[0] <= at <= held[1]])

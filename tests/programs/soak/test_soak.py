@@ -1,4 +1,4 @@
-"""A short soak: everything runs at once, things are killed, and the totals are exact."""
+"""A short soak: everything runs at once under kills, and the totals are exact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(900)
-def test_totals_are_exact_whatever_is_killed(filled: Filled, tmp_path: Path) -> None:
+def test_totals_are_exact_after_kills(filled: Filled, tmp_path: Path) -> None:
     with started("ab", filled, tmp_path) as servers:
         report = run(servers, tmp_path, minutes=0.75, gap=3.0, seed=random.randrange(10**6))
     told = printed(report)

@@ -1,7 +1,7 @@
-"""What goes wrong on purpose: daemons, sessions and servers that are killed, and a snapshot that is held.
+"""Trouble on purpose: daemons, sessions and servers are killed, and a snapshot is held.
 
-Daemons are killed with SIGKILL. Server ``b`` stays away for some seconds, so that hints and entries wait. Server ``a``
-is started again at once, and isn't killed while the snapshot is held, which would end it.
+Daemons are killed with SIGKILL. Server ``b`` stays stopped for some seconds, so that hints and entries wait. Server
+``a`` is started again at once. It isn't killed while the snapshot is held, since that would end the snapshot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import psycopg
 
 from .installation import Installation
 
-VICTIMS = {"daemon": 8, "session": 4, "server b": 2, "server a": 1}  # how often each, in proportion
+VICTIMS = {"daemon": 8, "session": 4, "server b": 2, "server a": 1}  # relative frequencies
 _SESSIONS = """
     select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
@@ -40,7 +40,7 @@ class Trouble:
     held_until: float | None = None
 
     def kill(self, over: threading.Event) -> None:
-        """Kill something now and then."""
+        """Kill a random victim at random times."""
         chance = random.Random(self.seed)
         while not over.wait(chance.uniform(0.5, 1.5) * self.gap):
             victim = chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
@@ -73,7 +73,7 @@ class Trouble:
             return
         self.held_from = time.monotonic()
         server = self.installation.servers["a"]
-        server.start()  # if it was killed just now
+        server.start()  # if it was killed a moment ago
         with psycopg.connect(server.direct, application_name=_HOLDER) as connection:
             connection.execute("set transaction isolation level repeatable read")
             connection.execute("select count(*) from public.written")

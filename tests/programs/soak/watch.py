@@ -1,4 +1,4 @@
-"""What is measured meanwhile: samples, the views and the page polled each second, and how fresh the values are."""
+"""Measurements during the run: samples, polls of the views and the page each second, and freshness of values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SIZES = """
 
 @dataclass
 class Watch:
-    """``samples`` are by time; ``fresh`` has pairs of time and seconds from a probe's commit to its value."""
+    """``samples`` are in order of time; ``fresh`` has pairs of time and seconds from a probe's commit to its value."""
 
     installation: Installation
     began: float = field(default_factory=time.monotonic)
@@ -77,7 +77,7 @@ class Watch:
         self.polls.append(time.monotonic() - began)
 
     def browse(self, over: threading.Event) -> None:
-        """Read a page each second, in turn the one of all queues and those of one queue, exports and servers."""
+        """Read a page each second, in turn: all queues, one queue, exports, servers."""
         with httpx2.Client(base_url=self.installation.page, trust_env=False, timeout=_TIMEOUT) as reader:
             for path in cycle(PAGES):
                 if over.wait(1.0):
@@ -91,7 +91,7 @@ class Watch:
                     self.pages.append(time.monotonic() - began)
 
     def probe(self, over: threading.Event) -> None:
-        """Write keys of their own, and look when their values are there."""
+        """Write new keys, and measure when their values are visible."""
         numbers = count(1)
         while not over.is_set():
             self._with_server(over, lambda connection: self._probe(connection, next(numbers), over))

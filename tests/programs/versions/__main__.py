@@ -1,10 +1,10 @@
 """``python -m tests.programs.versions COMMIT…``: measure versions of the product in turn; ratios are to the first one.
 
-``.`` is the working tree. A server of PostgreSQL 18 is started in a temporary directory. ``--dsn`` measures on another
-one, as its superuser: it should be idle. ``--figure`` chooses. ``--rounds`` and ``--seconds`` say how often and how
-long, ``--max-delay`` how long updates may wait in versions that can be told. ``--json FILE`` stores the run, and
-``--show FILE`` prints a stored one. Ctrl-C ends the run, and what was measured is printed and stored.
-``tests/programs/versions/__init__.py`` says how to read it. The status is 1 if totals were wrong or a turn failed.
+``.`` is the working tree. A server of PostgreSQL 18 is started in a temporary directory. ``--dsn`` measures on another,
+idle server as its superuser. ``--figure`` chooses figures. ``--rounds`` and ``--seconds`` set how often and how long to
+measure, and ``--max-delay`` how long updates may wait, in versions with that option. ``--json FILE`` stores the run,
+and ``--show FILE`` prints a stored run. After Ctrl-C the figures so far are printed and stored.
+``tests/programs/versions/__init__.py`` explains the output. The status is 1 if totals were wrong or a turn failed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure what the options choose. Tells of each turn on the standard error."""
+    """Measure the chosen figures. Prints each turn to standard error."""
     lengths = Lengths(rounds=options.rounds, other_rounds=options.rounds, window=options.seconds)
     figures = [figure for name, figure in FIGURES.items() if name in options.figure or not options.figure]
     began = time.monotonic()
@@ -109,7 +109,7 @@ def turns(
 
 
 def reclaiming(run: report.Stored) -> Iterator[str]:
-    """Yield what each version is, and how its log was reclaimed in how many turns of which figures."""
+    """Yield a line for each version: its description, and how its log was reclaimed, with figures and turns."""
     for name, summary in run["contenders"].items():
         yield f"\n{name}: {summary}"
         figures: dict[str, Counter[str]] = defaultdict(Counter)

@@ -1,4 +1,4 @@
-"""The figures: what is measured in a turn. Each runs a worker while it needs one."""
+"""The figures: the measurements of a turn. Each figure runs a worker only while it needs one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _figure(name: str, title: str, units: dict[str, str], measure: Measure) -> F
 
 
 def _warm(measure: Measure) -> Measure:
-    """Let a worker run, and fill the tables before."""
+    """Fill the tables and run a worker during the measurement."""
 
     def measured(turn: Turn, lengths: Lengths, peaks: Values) -> Values:
         with turn.consumer():
@@ -54,7 +54,7 @@ def _of_peers(name: str) -> Figure:
 
 
 def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
-    """Measure the time from the begin of an update to its value, one at a time."""
+    """Measure the time from the begin of an update to its visible value, one update at a time."""
     delays: list[float] = []
     source = random.Random(20)
     time.sleep(rest)
@@ -72,7 +72,7 @@ def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
                     raise PgCombineError(f"{turn.contender.name} doesn't show an update after {_TIMEOUT:.0f} s")
                 time.sleep(0.0005)
             delays.append(1000 * (time.monotonic() - began))
-    return percentiles(delays[3:])  # the worker has just begun
+    return percentiles(delays[3:])  # without the first delays, in which the worker starts
 
 
 def _idle(others: int) -> Measure:

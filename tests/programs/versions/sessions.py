@@ -1,4 +1,4 @@
-"""What one session does alone: statements of a writer, passes, log of its own. Each returns a figure's values."""
+"""Figures of a single session: a writer's statements, passes, its write-ahead log. Each returns a figure's values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..peers.turn import Turn
 from .version import UPDATES, log_size
 
 SLICES = 4
-PASSES = {1: 60, 100: 30, 1_000: 10, 10_000: 5}  # updates, and how many such passes
+PASSES = {1: 60, 100: 30, 1_000: 10, 10_000: 5}  # updates in a pass → the number of such passes
 KEYS, COMBINED = 120_000, 200_000
-EMPTY = 1.0  # MB, of all tables of the log together
+EMPTY = 1.0  # MB of all tables of the log; a smaller log counts as empty
 _COPY = f"copy {UPDATES} (word, n) from stdin".encode()
 _INSERT = f"insert into {UPDATES} (word, n) select unnest(%s::text[]), 1".encode()
-# the words are those that client 0 writes in a load
+# these are the words that client 0 writes in a load
 _LOOP = f"""
 create procedure bench.write_{{name}}(seconds double precision, updates integer, inout j bigint)
 language plpgsql
@@ -41,7 +41,7 @@ $$"""  # noqa: S608
 
 
 def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
-    """Measure a writer's statement above a bare insert, in µs of time and of processor time."""
+    """Measure a writer's statement less a bare insert, in µs of time and of processor time."""
     found: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
     done = dict.fromkeys(found, 0)
     with closing(connect(turn.dsn, name="versions writer")) as writer:
@@ -56,7 +56,7 @@ def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
         writer.execute("set plan_cache_mode = force_generic_plan")
         for name, table in (("bare", "bench.bare"), ("queue", UPDATES)):
             writer.execute(_LOOP.format(name=name, table=table).encode())
-            write(name, 0.05)  # so that plans and caches are there
+            write(name, 0.05)  # fill plans and caches
         for _ in range(SLICES):
             for name in found:
                 writer.execute("truncate bench.bare")
@@ -82,7 +82,7 @@ def passes(turn: Turn, combined: int) -> dict[str, float]:
     found = {"of_log": log_size(session)}
     for updates, times in PASSES.items():
         seconds, taken, used = [], 0, 0.0
-        for number in range(-1, times):  # the first isn't counted
+        for number in range(-1, times):  # the first pass isn't counted
             _write(turn, session, [keys[(number * 7919 + place * 104_729) % KEYS] for place in range(updates)])
             before, began = processor_seconds(session), time.perf_counter()
             count = _combine(session, updates)
@@ -122,7 +122,7 @@ def _write(turn: Turn, session: Connection, words: list[str], *, by_copy: bool =
 
 
 def _combine(session: Connection, updates: int) -> int:
-    """Run one pass over all that is pending, which are so many updates. Returns the number of keys."""
+    """Run one pass over all pending updates, whose number must be ``updates``. Returns the number of keys."""
     row = session.execute("select updates, keys from pgcombine.combine(%s, 0)", (QUEUE,)).fetchone()
     if row is None or row[0] != updates:
         raise PgCombineError(f"a pass took {row and row[0]} of {updates} updates")
@@ -130,9 +130,10 @@ def _combine(session: Connection, updates: int) -> int:
 
 
 def _empty(turn: Turn) -> None:
-    """Let the worker reclaim the log, as far as it does so within seconds.
+    """Wait some seconds for the worker to reclaim the log.
 
-    2da02cb reclaims a segment while current ids belong to another one, so ids are used up. Deleted rows need a vacuum.
+    Version 2da02cb reclaims a segment only while new transaction ids belong to another segment, so this function
+    uses up ids. Deleted rows also need a vacuum.
     """
     session = turn.connection
     for number in range(80):

@@ -24,7 +24,7 @@ _LEAVES = f"pg_partition_tree('{UPDATES}') t join pg_class c on c.oid = t.relid 
 
 
 class Version(Queue):
-    """A version with a queue of so many buckets, and one worker. ``max_delay`` is for versions that have it."""
+    """A version with a queue of ``buckets`` and one worker. ``max_delay`` is for versions with that option."""
 
     tables: tuple[str, ...] = (UPDATES, f"pgcombine.{QUEUE}_values")
 
@@ -48,7 +48,7 @@ class Version(Queue):
         return not one(connection, "select pgcombine.backlog(%s)", QUEUE)[0]
 
     def combine(self, connection: Connection) -> None:
-        """Combine all that is pending, without a worker."""
+        """Combine all pending updates without a worker."""
         while not self.settled(connection):
             for bucket in range(self.buckets):
                 connection.execute("select from pgcombine.combine(%s, %s)", (QUEUE, bucket))
@@ -56,12 +56,12 @@ class Version(Queue):
 
 @cache
 def may_rest(environment: Environment) -> bool:
-    """Whether the version's worker can be told how long updates may wait."""
+    """Whether the version's worker has the option ``--max-delay``."""
     return "--max-delay" in environment.cli("worker", "--help")
 
 
 def create(connection: Connection, queue: str, buckets: int) -> None:
-    """Create a queue, with those parameters that this version's function has."""
+    """Create a queue with the parameters that this version's function has."""
     given = {
         "queue": queue,
         "key": ["word text"],
@@ -77,11 +77,11 @@ def create(connection: Connection, queue: str, buckets: int) -> None:
 
 
 def reclaimed(connection: Connection) -> str:
-    """Return how the queue's log was reclaimed until now, as far as it was. No worker runs."""
-    connection.execute("select pg_stat_force_next_flush()")  # what this session has deleted is known then
+    """Return how the queue's log has been reclaimed so far. No worker must run."""
+    connection.execute("select pg_stat_force_next_flush()")  # count this session's deleted rows, too
     tables, truncated, deleted, ring, size, may = one(
         connection,
-        # a table keeps its number as that of its file until it is truncated
+        # a table's file has the table's oid as its number until the first truncation
         "select count(*), count(*) filter (where pg_relation_filenode(c.oid) <> c.oid), "  # noqa: S608
         "coalesce(sum(pg_stat_get_tuples_deleted(c.oid)), 0)::bigint, bool_or(t.level > 1), "
         f"sum(pg_table_size(c.oid)) / 1e6, pg_has_role('pg_read_all_stats', 'usage') from {_LEAVES}",
@@ -121,9 +121,9 @@ def stranger(turn: Turn, base: Base) -> Connection:
 
 @contextmanager
 def base(admin: str, own: str, environment: Environment, words: list[str]) -> Iterator[Base]:
-    """Make the database of which a version's turns have copies, by its own upgrade, and drop it at the end.
+    """Make the database that a version's turns copy, by the version's upgrade, and drop it at the end.
 
-    The schemas in it belong to the role of ``own``.
+    The schemas in it belong to the role in ``own``.
     """
     name = f"versions_{uuid4().hex[:12]}"
     role = sql.Identifier(str(conninfo_to_dict(own)["user"]))

@@ -71,6 +71,7 @@ begin
         from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _queue || '_enqueue');
     execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys');
     delete from pgcombine.queue q where q.queue = _queue;
+    delete from pgcombine.token t where t.queue = _queue;
     for _query in select h.query from pgcombine.hook h where h.event = 'closed' loop
         execute _query using _queue;
     end loop;

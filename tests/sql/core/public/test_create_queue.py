@@ -375,6 +375,7 @@ def test_if_not_exists_accepts_the_same_definition(conn: psycopg.Connection) -> 
         ("notify => false", "notify is true, not false"),
         ("max_backlog => 10", "max_backlog is null, not 10"),
         ("quarantine_after => 7", "quarantine_after is 5, not 7"),
+        ("token_retention => '3 days'", "token_retention is 14 days, not 3 days"),
     ],
 )
 def test_if_not_exists_names_the_difference(conn: psycopg.Connection, change: str, difference: str) -> None:

@@ -114,11 +114,11 @@ def test_command_shows_the_lag(wc: psycopg.Connection, dsn: str) -> None:
 
 
 def test_paused_queue_shows_no_lag(wc: psycopg.Connection) -> None:
-    """The SQL in operations.md shows no lag for a paused queue, as the command does. Exact counts show its lag."""
+    """The SQL in monitoring.md shows no lag for a paused queue, as the command does. Exact counts show its lag."""
     add(wc, {"a": 1, "b": 1})
     pass_time(wc, 3600)
     WC.pause(wc)
-    page = ROOT / "pgcombine" / "docs" / "operations.md"
+    page = ROOT / "pgcombine" / "docs" / "monitoring.md"
     (figures,) = [text for text in fences(page, "sql") if "lag_seconds" in text]
     (found,) = wc.cursor(row_factory=dict_row).execute(figures.partition(";")[0].encode()).fetchall()
     (shown,) = status.status(wc)

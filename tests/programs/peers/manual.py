@@ -1,6 +1,6 @@
-"""What is written by hand in SQL: upserts, slots, squashed rows, a trigger, a window over a sequence.
+"""Contenders in plain SQL, as users write them: upserts, slots, squashed rows, a trigger, a window over a sequence.
 
-Each one's tables are in ``sql/``, or are those of ``bench_tables``.
+Their tables are defined in ``sql/`` or by ``bench_tables``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Total(Contender):
 
 
 class SortedUpsert(Total):
-    """The baseline."""
+    """The baseline: an upsert of the keys in sorted order."""
 
     name = "sorted upsert"
     summary = "insert … on conflict do update, keys in order; the baseline"
@@ -43,7 +43,7 @@ class SortedUpsert(Total):
 
 
 class RandomUpsert(SortedUpsert):
-    """The baseline without the order. It deadlocks."""
+    """The baseline without the sorted order. Its transactions deadlock."""
 
     name = "unsorted upsert"
     summary = "the same, keys in no order: deadlocks"
@@ -54,7 +54,7 @@ class RandomUpsert(SortedUpsert):
 
 
 class Slots(Contender):
-    """A counter of a key in several rows."""
+    """Each key's counter is divided over several rows."""
 
     name = f"slotted counter, {SLOTS} slots"
     summary = f"upsert of one of {SLOTS} rows a key at random; a reader adds them up"
@@ -76,7 +76,7 @@ class Slots(Contender):
 
 
 class Squash(Contender):
-    """Rows that a job sums up and deletes; a reader adds up the rows of a key, so it is never late."""
+    """A job replaces rows by their sums. Readers add up all rows of a key, so values are always current."""
 
     name = "insert and squash"
     summary = "rows with an index on the key; a job replaces the rows of a key by their sum; a reader adds them up"
@@ -120,7 +120,7 @@ class StatementTrigger(Total):
 
 
 class SequenceWindow(StatementTrigger):
-    """Rows with a sequence, which are kept. Each period one transaction sums up those since the last period."""
+    """Rows have a sequence number and are kept. Each period one transaction adds up the rows since the last period."""
 
     name = "sequence window"
     summary = (
@@ -143,7 +143,7 @@ class SequenceWindow(StatementTrigger):
 
 
 BASELINE = SortedUpsert.name
-BY_HAND: tuple[Contender, ...] = (
+MANUAL: tuple[Contender, ...] = (
     SortedUpsert(),
     Slots(),
     Squash(),

@@ -1,0 +1,32 @@
+-- pgcombine_internal.take_token(queue, token) → boolean
+-- Stores a token of a queue. Returns false if the queue has it: the same input was appended before. The caller appends
+-- the input in the same transaction.
+-- If another transaction that hasn't ended has stored the token, the call waits for its outcome. The insert has the
+-- caller's rights, and a policy lets it pass (see grants.sql). No privilege to read tokens is needed, since the insert
+-- names no columns of a conflict.
+-- Tables written: pgcombine.token.
+-- Errors: PC001 unknown queue; PC004 the token is null, empty or too long; 42501 the caller lacks the right to enqueue;
+-- 40001 above read committed: the token was committed after the caller's snapshot was taken.
+create or replace function pgcombine_internal.take_token(queue text, token text)
+returns boolean
+language plpgsql
+as $$
+begin
+    if coalesce(octet_length(take_token.token), 0) not between 1 and 1024 then
+        raise exception 'a token for queue "%" is %', take_token.queue,
+            case when take_token.token is null then 'null' when take_token.token = '' then 'empty'
+                else format('too long: %s… has %s bytes', left(take_token.token, 60), octet_length(take_token.token))
+            end
+            using errcode = 'PC004',
+                hint = 'give 1 to 1024 bytes that name the input, such as the id of its event; a longer name''s hash';
+    end if;
+    if has_any_column_privilege(to_regclass(format('pgcombine.%I', take_token.queue || '_updates')), 'insert')
+        is not true -- the policy's condition, whose error would name neither queue nor right
+    then
+        perform pgcombine_internal.require_right(take_token.queue, 'enqueue');
+    end if;
+    insert into pgcombine.token (queue, role, token) values (take_token.queue, '', take_token.token)
+    on conflict do nothing;
+    return found;
+end
+$$;

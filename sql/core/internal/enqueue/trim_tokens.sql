@@ -1,0 +1,29 @@
+-- pgcombine_internal.trim_tokens(queue) → bigint
+-- Deletes tokens of enqueue_once that are older than the queue's token_retention; returns their number. A call deletes
+-- at most ten thousand tokens, found by an index. reclaim calls it, so workers call it every second after passes: they
+-- delete as many tokens as writers add, all the time and in small portions. Calls at the same time delete different
+-- tokens.
+-- Runs with its owner's rights.
+-- Tables written: pgcombine.token.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
+create or replace function pgcombine_internal.trim_tokens(queue text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _role constant name := pgcombine_internal.caller();
+    _deleted bigint;
+begin
+    perform pgcombine_internal.require_right(trim_tokens.queue, 'work', _role);
+    delete from pgcombine.token t
+    where t.ctid = any (array(
+        select k.ctid from pgcombine.token k
+        where k.queue = trim_tokens.queue and k.role = ''
+          and k.at < now() - (select q.token_retention from pgcombine.queue q where q.queue = trim_tokens.queue)
+        order by k.at limit 10000 for update skip locked));
+    get diagnostics _deleted = row_count;
+    return _deleted;
+end
+$$;

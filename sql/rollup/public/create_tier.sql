@@ -1,0 +1,82 @@
+-- pgcombine.create_tier(queue, source, key [, buckets, notify, pass_limit, buckets_per_partition, tablespaces,
+--                     quarantine_after, expire_when, expire_silently, expire_every, existing, if_not_exists])
+-- Creates a tier: a queue with a coarser key that another queue feeds, for example days that are fed with hours. It has
+-- the value columns and the delete_when of the source. An observer of the source (tier <queue>) enqueues the updates
+-- that a pass combines, with the tier's key. So the tier has each update of the source exactly once, also updates of
+-- keys that have expired in the source. Expired keys of the source stay in the tier.
+--   source    a queue; it can be a tier itself
+--   key       expressions over the key columns of the source, with names: 'date_trunc(''day'', hour) as day', or the
+--             name of a column. They must be immutable, so that equal updates always get equal keys, whichever session
+--             runs the pass: with a timestamptz name the time zone, as in date_trunc('day', hour at time zone 'UTC').
+--             Types and collations follow from the expressions
+--   existing  whether to enqueue the values that the source has now. Passes over the source wait meanwhile
+--   if_not_exists  whether the same tier of the source may exist already
+-- The other options are those of create_queue. There is no max_backlog, since a full tier would let passes over the
+-- source fail.
+-- The roles with the right to run passes over the source get the right to enqueue to the tier. A role that gets the
+-- former right later needs the latter as well.
+-- An update whose key expression is null or raises an error fails in the source, so that its key is quarantined there.
+-- drop_queue of a tier drops the observer, too. drop_queue of the source needs force; the tier then stays an ordinary
+-- queue.
+-- Tables written: those of create_queue and add_observer; <queue>_updates.
+-- Errors: those of create_queue; PC001 unknown source; PC002 the queue exists, or isn't this tier of the source; PC003
+-- a key expression doesn't work, isn't immutable, or gives null for an existing value; the isolation level isn't read
+-- committed, with existing; 42501 the caller doesn't own the schema.
+create or replace function pgcombine.create_tier(queue text, source text, key text[], buckets integer default 4,
+    notify boolean default true, pass_limit integer default 1000000, buckets_per_partition integer default 1,
+    tablespaces text[] default null, quarantine_after integer default 5, expire_when text default null,
+    expire_silently boolean default false, expire_every interval default '10 min', existing boolean default true,
+    if_not_exists boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _source constant pgcombine.queue := pgcombine_internal.require_queue(create_tier.source);
+    _observer constant text := 'tier ' || create_tier.queue;
+    _values constant text[] := array(
+        select pgcombine_internal.column_definition(c) from pgcombine.queue_column c
+        where c.queue = _source.queue and c.role = 'value' order by c.position);
+    _definitions text[];
+    _insert text;
+    _existed boolean;
+begin
+    perform pgcombine_internal.require_owner();
+    perform pgcombine_internal.require(create_tier.queue is distinct from _source.queue, 'PC003',
+        format('queue "%s" can''t be its own tier', _source.queue), 'give the tier another name');
+    -- two calls for the same tier run one after the other
+    perform pgcombine_internal.claim_buckets(_source.queue, case when existing then 'create_tier with values' end);
+    select array_agg(k.definition), pgcombine_internal.fill(
+        'insert into pgcombine.{updates} ({keys}, {values}) select {expressions}, {values} from ',
+        jsonb_build_object('updates', quote_ident(create_tier.queue || '_updates'),
+            'keys', string_agg(quote_ident(k.name), ', '), 'expressions', string_agg(k.expression, ', '),
+            'values', pgcombine_internal.column_list(_source.queue, 'value')))
+    into _definitions, _insert
+    from pgcombine_internal.tier_key(create_tier.queue, _source.queue, create_tier.key) k;
+    _existed := exists (select from pgcombine.queue q where q.queue = create_tier.queue);
+    perform pgcombine.create_queue(create_tier.queue, _definitions, _values, delete_when => _source.delete_when,
+        buckets => create_tier.buckets, notify => create_tier.notify, pass_limit => create_tier.pass_limit,
+        buckets_per_partition => create_tier.buckets_per_partition, tablespaces => create_tier.tablespaces,
+        quarantine_after => create_tier.quarantine_after, expire_when => create_tier.expire_when,
+        expire_silently => create_tier.expire_silently, expire_every => create_tier.expire_every,
+        if_not_exists => create_tier.if_not_exists);
+    if _existed then
+        perform pgcombine_internal.require(
+            exists (select from pgcombine.observer o where (o.queue, o.observer) = (_source.queue, _observer)
+                    and o.statement = _insert || 'arrived'), 'PC002',
+            format('queue "%s" exists, but isn''t this tier of queue "%s"', create_tier.queue, _source.queue),
+            'drop it first, or choose another name');
+        return;
+    end if;
+    perform pgcombine.grant_right('enqueue', g.role, create_tier.queue)
+    from pgcombine.granted_right g where (g."right", g.subject) = ('work', _source.queue);
+    perform pgcombine.add_observer(_source.queue, _observer, _insert || 'arrived');
+    if existing then -- no pass can interfere
+        begin
+            execute _insert || format('pgcombine.%I', _source.queue || '_values');
+        exception when not_null_violation then
+            raise exception 'a key expression of tier "%" is null for a value of queue "%"', create_tier.queue,
+                _source.queue using errcode = 'PC003', hint = 'use coalesce in it';
+        end;
+    end if;
+end
+$$;

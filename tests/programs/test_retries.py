@@ -1,0 +1,19 @@
+"""Retries with tokens in random order, from eight clients that are killed: each event counts once."""
+
+from __future__ import annotations
+
+import pytest
+from support.servers import embedded_only
+
+from .retries import retry
+
+
+@embedded_only
+@pytest.mark.parametrize("calls", [20_000, pytest.param(200_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
+def test_retries_count_once(dsn: str, calls: int) -> None:
+    outcome = retry(dsn, calls, kills=8)
+    assert outcome.wrong == 0
+    assert outcome.tokens == outcome.events == calls // 4
+    assert outcome.calls == calls
+    assert outcome.appended <= outcome.events
+    assert outcome.killed + outcome.terminated >= 8

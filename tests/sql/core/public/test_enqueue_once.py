@@ -1,0 +1,290 @@
+"""pgcombine.enqueue_once: a token counts once, under rollbacks, rivals, isolation levels, rights and upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg.types.json import Jsonb
+from support.queues import combine_all, current, make_queue, one, rows, values
+from support.roles import Login, Roles
+from support.sessions import in_background, waits
+
+ONCE = "select pgcombine.enqueue_once(%s, %s, %s)"
+
+
+@pytest.fixture
+def login(conn: psycopg.Connection, dsn: str) -> Iterator[Login]:
+    with Roles(conn, dsn) as roles:
+        yield roles.login
+
+
+def once(conn: psycopg.Connection, token: str | None, n: int = 1, queue: str = "wc") -> bool:
+    found = one(conn, ONCE, queue, token, Jsonb([{"word": "a", "n": n}]))
+    assert isinstance(found, bool)
+    return found
+
+
+def age(conn: psycopg.Connection, token: str, interval: str) -> None:
+    conn.execute("update pgcombine.token set at = now() - %s::interval where token = %s", (interval, token))
+
+
+def trim(conn: psycopg.Connection, queue: str = "wc") -> int:
+    return int(one(conn, "select pgcombine_internal.trim_tokens(%s)", queue))
+
+
+def tokens(conn: psycopg.Connection) -> list[tuple[str, str]]:
+    return conn.execute("select queue, token from pgcombine.token order by queue, token").fetchall()
+
+
+def test_a_token_counts_once(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert [once(tx, "evt_1"), once(tx, "evt_1"), once(tx, "evt_1", 100), once(tx, "evt_2", 10)] == [
+        *(True, False, False, True)
+    ]
+    combine_all(tx)
+    assert once(tx, "evt_1") is False, "after the pass"
+    assert values(tx) == {"a": 11}
+
+
+def test_each_queue_has_its_own_tokens(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    make_queue(tx, "other")
+    assert once(tx, "t")
+    assert once(tx, "t", queue="other")
+    assert (current(tx), current(tx, "other")) == ({"a": 1}, {"a": 1})
+
+
+def test_rolled_back_token_is_free(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    with tx.transaction(force_rollback=True):
+        assert once(tx, "t")
+        assert once(tx, "t") is False
+    with tx.transaction():
+        with tx.transaction(force_rollback=True):
+            assert once(tx, "t")
+        assert once(tx, "t", 10)
+    assert once(tx, "t") is False
+    assert current(tx) == {"a": 10}
+
+
+def test_refused_updates_leave_the_token_free(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    for updates in ([{"m": 1}], [{"n": 1}], 7):
+        with pytest.raises(psycopg.Error) as refused:
+            tx.execute(ONCE, ("wc", "t", Jsonb(updates)))
+        assert refused.value.sqlstate == "PC004"
+    assert once(tx, "t")
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (None, 'a token for queue "wc" is null'),
+        ("", 'a token for queue "wc" is empty'),
+        ("é" * 513, r'a token for queue "wc" is too long: é{60}… has 1026 bytes'),
+    ],
+)
+def test_bad_tokens_are_refused(tx: psycopg.Connection, token: str | None, message: str) -> None:
+    make_queue(tx)
+    with pytest.raises(psycopg.Error, match=message) as refused:
+        once(tx, token)
+    assert refused.value.sqlstate == "PC004"
+    assert "1 to 1024 bytes" in str(refused.value.diag.message_hint)
+
+
+def test_longest_token_is_taken(tx: psycopg.Connection) -> None:
+    make_queue(tx, "q" * 40)
+    token = "".join(chr(33 + (i * i) % 90) for i in range(1024))
+    assert [once(tx, token, queue="q" * 40), once(tx, token, queue="q" * 40)] == [True, False]
+
+
+def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.Error, match='there is no queue "none"') as refused:
+        once(tx, "t", queue="none")
+    assert refused.value.sqlstate == "PC001"
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_the_second_call_waits_for_the_outcome(conn: psycopg.Connection, dsn: str, commits: bool) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
+        once(first, "t")
+        with in_background(lambda: once(second, "t", 10)) as (answer,):
+            waits(conn, second.info.backend_pid)
+            first.commit() if commits else first.rollback()
+    assert answer.result() is not commits
+    assert current(conn) == {"a": 1 if commits else 10}
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_token_after_the_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
+    make_queue(conn)
+    assert once(conn, "before")
+    with psycopg.connect(dsn) as mine:
+        mine.execute(f"set transaction isolation level {level}".encode())
+        assert once(mine, "before") is False
+        assert once(conn, "after")
+        with pytest.raises(errors.SerializationFailure):
+            once(mine, "after")
+        mine.rollback()
+        assert once(mine, "after") is False
+    assert current(conn) == {"a": 2}
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_rival_of_a_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
+    """The rival commits while the call waits for it."""
+    make_queue(conn)
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
+        second.execute(f"set transaction isolation level {level}".encode())
+        once(first, "t")
+        with in_background(lambda: refused(second)):
+            waits(conn, second.info.backend_pid)
+            first.commit()
+    assert current(conn) == {"a": 1}
+
+
+def refused(conn: psycopg.Connection) -> None:
+    with pytest.raises(errors.SerializationFailure):
+        once(conn, "t")
+
+
+def test_the_right_to_enqueue_suffices(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    mine, other = login(), login()
+    for one_of in (mine, other):
+        conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (one_of.info.user,))
+    assert once(mine, "t")
+    assert once(mine, "t") is False
+    assert once(other, "t") is False, "the queue's tokens are shared"
+    assert current(conn) == {"a": 1}
+
+
+def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    once(conn, "secret")
+    stranger, reader, writer = login(), login(), login()
+    for right, role, queue in (("read", reader, "wc"), ("work", reader, "wc"), ("enqueue", writer, "other")):
+        conn.execute("select pgcombine.grant_right(%s, %s, %s)", (right, role.info.user, queue))
+    for session in (stranger, reader, writer):
+        with pytest.raises(errors.InsufficientPrivilege, match='may not enqueue to queue "wc"'):
+            once(session, "t")
+        assert rows(session, "token") == []
+        for statement in (
+            "insert into pgcombine.token (queue, role, token) values ('wc', '', 't')",
+            "insert into pgcombine.token (queue, role, token) values ('wc', '', 'secret') on conflict do nothing",
+            "insert into pgcombine.token (queue, role, token, at) values ('other', '', 't', '-infinity')",
+            "delete from pgcombine.token",
+            "update pgcombine.token set token = 'x'",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                session.execute(statement.encode())
+        assert session.execute("update pgcombine.token set updates = 7").rowcount == 0
+    assert once(writer, "t", queue="other")
+    assert tokens(conn) == [("other", "t"), ("wc", "secret")]
+
+
+def test_enqueue_once_runs_with_the_rights_of_its_caller(conn: psycopg.Connection, login: Login) -> None:
+    """A function of a role that may enqueue lends that right, as it does for enqueue."""
+    make_queue(conn)
+    owner, caller = login("create on schema public"), login()
+    conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (owner.info.user,))
+    owner.execute(
+        "create function public.hook(token text) returns boolean language sql security definer set search_path = ''"
+        """ as $$select pgcombine.enqueue_once('wc', token, '{"word": "a", "n": 1}')$$"""
+    )
+    assert [one(caller, "select public.hook('t')"), one(caller, "select public.hook('t')")] == [True, False]
+
+
+def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    once(conn, "t")
+    once(conn, "t", queue="other")
+    conn.execute("select pgcombine.drop_queue('wc', force => true)")
+    assert tokens(conn) == [("other", "t")]
+    make_queue(conn)
+    with psycopg.connect(dsn) as mine:  # a forced drop under an older snapshot misses what it doesn't see
+        mine.execute("set transaction isolation level repeatable read")
+        mine.execute("select 1")
+        once(conn, "t")
+        mine.execute("select pgcombine.drop_queue('wc', force => true)")
+    make_queue(conn)
+    assert once(conn, "t"), "a token of the earlier queue"
+
+
+def test_dropping_in_portions_leaves_no_tokens(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    once(conn, "t")
+    conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
+    assert tokens(conn) == []
+
+
+def test_rebucketed_queue_keeps_its_tokens(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    once(conn, "t")
+    conn.execute("select pgcombine.rebucket('wc', 8)")
+    assert once(conn, "t") is False
+    assert current(conn) == {"a": 1}
+
+
+def test_old_tokens_are_deleted(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_queue(conn, "short", token_retention="1 hour")
+    for queue in ("wc", "short"):
+        for token in ("minutes", "days", "weeks"):
+            once(conn, token, queue=queue)
+    age(conn, "minutes", "50 min")
+    age(conn, "days", "13 days 23 hours")
+    age(conn, "weeks", "14 days 1 s")
+    assert trim(conn, "short") == 2
+    assert trim(conn) == 1
+    assert trim(conn) == 0
+    assert tokens(conn) == [("short", "minutes"), ("wc", "days"), ("wc", "minutes")]
+    assert [once(conn, token) for token in ("minutes", "days", "weeks")] == [False, False, True]
+
+
+def test_a_call_deletes_a_portion(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute(
+        "insert into pgcombine.token (queue, role, token, at)"
+        " select 'wc', '', i::text, now() - interval '15 days' from generate_series(1, 10001) i"
+    )
+    assert [trim(conn), trim(conn), trim(conn)] == [10000, 1, 0]
+
+
+def test_trims_beside_each_other_delete_different_tokens(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    once(conn, "t")
+    age(conn, "t", "15 days")
+    with psycopg.connect(dsn) as mine:
+        assert trim(mine) == 1
+        conn.execute("set lock_timeout = '1s'")
+        assert trim(conn) == 0
+        mine.rollback()
+    assert trim(conn) == 1
+
+
+def test_only_roles_that_combine_delete_tokens(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    for queue in ("wc", "other"):
+        once(conn, "t", queue=queue)
+    age(conn, "t", "15 days")
+    worker = login()
+    conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (worker.info.user,))
+    with pytest.raises(errors.InsufficientPrivilege):
+        trim(worker, "other")
+    worker.execute("call pgcombine.reclaim()")
+    assert tokens(conn) == [("other", "t")]
+
+
+@pytest.mark.parametrize("retention", [None, "0", "-1 day"])
+def test_bad_retention_is_refused(tx: psycopg.Connection, retention: str | None) -> None:
+    with pytest.raises(psycopg.Error, match="invalid token_retention") as wrong:
+        make_queue(tx, token_retention=retention)
+    assert wrong.value.sqlstate == "PC003"
