@@ -95,6 +95,8 @@ grant insert (queue, role, token) on pgcombine.token to public;
 drop policy if exists appended on pgcombine.token;
 create policy appended on pgcombine.token for insert
     with check (role = ''
-                and has_any_column_privilege(to_regclass(format('pgcombine.%I', queue || '_updates')), 'insert'));
+                and (has_any_column_privilege(to_regclass(format('pgcombine.%I', queue || '_updates')),
+                         'insert') is true
+                     or pgcombine_internal.require_right(queue, 'enqueue') is not null)); -- raises, with a hint
 -- for time_of, which dates pending updates
 grant select on pgcombine.tick to public;

@@ -20,11 +20,6 @@ begin
             using errcode = 'PC004',
                 hint = 'give 1 to 1024 bytes that name the input, such as the id of its event; a longer name''s hash';
     end if;
-    if has_any_column_privilege(to_regclass(format('pgcombine.%I', take_token.queue || '_updates')), 'insert')
-        is not true -- the policy's condition, whose error would name neither queue nor right
-    then
-        perform pgcombine_internal.require_right(take_token.queue, 'enqueue');
-    end if;
     insert into pgcombine.token (queue, role, token) values (take_token.queue, '', take_token.token)
     on conflict do nothing;
     return found;
