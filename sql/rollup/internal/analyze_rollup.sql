@@ -5,7 +5,7 @@
 --   keys      the key columns: name, type, collation, expression
 --   states    the value columns of the queue: name, type, combiner, and plus, the aggregate that an inserted row adds
 --             to it. kind tells what a deleted row adds: sum: −plus. extreme: nothing. taken: plus, which an inserted
---             row doesn't add. computed: nothing, and neither do inserted rows
+--             row doesn't add, for the extreme that "of" names. computed: nothing, and neither do inserted rows
 --   columns   the value columns of the rollup: name, type, and expression over the states
 --   computed  what pass_template needs of computed columns, without the query; null: there are none
 --   aggregates  name and expression of the computed columns
@@ -42,6 +42,7 @@ declare
     _kinds text[];
     _kind text;
     _name text;
+    _extreme text;
     _own jsonb; -- names of the states of one column, by kind
     _n text;
     _final text;
@@ -53,8 +54,9 @@ begin
         'key => array[''customer''], value => array[''count(*) as requests'']');
     if filter is not null then
         _e := pgcombine_internal.parsed_expression(source, format(E'(%s\n) as filter', filter));
-        perform pgcombine_internal.require(_e.type = 'boolean', 'PC003',
-            format('the filter %s isn''t a condition', filter), 'for example filter => ''status = ''''done''''''');
+        perform pgcombine_internal.require(_e.type = 'boolean' and _e.tree !~ '\{AGGREF |\{WINDOWFUNC ', 'PC003',
+            format('the filter %s isn''t a condition of a row', filter),
+            'for example filter => ''status = ''''done''''''');
         _filter := _e.expression;
         _reads := _e.reads;
         _checked := array[_filter];
@@ -75,8 +77,15 @@ begin
         pgcombine_internal.parsed_expression(source, v.given) p;
     _taken := _taken || array(select v.name from pg_temp.pgcombine_value v);
     -- the number of rows shows when a key goes. The first count(*) is that number
-    _name := coalesce((select v.name from pg_temp.pgcombine_value v where v.expression = 'count(*)' order by v.place
-        limit 1), 'row_count');
+    select v.name into _name from pg_temp.pgcombine_value v where v.expression = 'count(*)'
+    order by v.place limit 1;
+    if not found then
+        _name := 'row_count';
+        while _name = any (_taken) loop
+            _name := _name || '_';
+        end loop;
+        _taken := _taken || _name;
+    end if;
     _names := jsonb_build_object('["rows", null, null]', _name);
     _states := _states || jsonb_build_object('name', _name, 'type', 'bigint', 'combiner', 'sum', 'kind', 'sum',
         'plus', 'count(*)');
@@ -111,8 +120,8 @@ begin
                     end;
                 end loop;
             end if;
-            _additive := pgcombine_internal.base_type(coalesce(_argument_type, 'text'::regtype)) in ('smallint'::regtype, 'integer'::regtype,
-                'bigint'::regtype, 'numeric'::regtype);
+            _additive := pgcombine_internal.base_type(coalesce(_argument_type, 'text'::regtype)) in (
+                'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'numeric'::regtype);
             _kinds := case
                 when _function = 'count' then case _argument when '*' then array['rows'] else array['count'] end
                 when _function in ('min', 'max') then array[_function]
@@ -124,9 +133,17 @@ begin
             end if;
         end if;
         if _kinds is null then
-            perform pgcombine_internal.require(not exists (
-                select from regexp_matches(_e.tree, ':(?:funcid|opfuncid) (\d+)', 'g') m (oid)
-                join pg_proc p on p.oid = m.oid[1]::oid where p.provolatile <> 'i'), 'PC003',
+            perform pgcombine_internal.require(_e.tree !~ '\{SQLVALUEFUNCTION ' and not exists (
+                select from (
+                    select m.oid[1]::oid from regexp_matches(_e.tree, ':(?:funcid|opfuncid) (\d+)', 'g') m (oid)
+                    union all -- casts by the text of a value
+                    select t.typoutput from regexp_matches(_e.tree, '\{COERCEVIAIO :arg (?:\{\w+? :arg )*?\{\w+? '
+                        '[^{}]*?:(?!refcontainer|refelem)\w*?type (\d+?) ', 'g') m (oid)
+                    join pg_type t on t.oid = m.oid[1]::oid
+                    union all
+                    select t.typinput from regexp_matches(_e.tree, ':resulttype (\d+) :resultcollid \d+ :coerceformat',
+                        'g') m (oid) join pg_type t on t.oid = m.oid[1]::oid) f (oid)
+                join pg_proc p on p.oid = f.oid where p.provolatile <> 'i'), 'PC003',
                 format('the value of %s can depend on the session', _e.expression),
                 'a rollup needs immutable expressions, as an index does');
             _states := _states || jsonb_build_object('name', _e.name, 'type', _e.type, 'collation', _e."collation",
@@ -177,11 +194,17 @@ begin
                                 when 'infinities' then '(%s) = ''Infinity'''
                                 else '(%s) = ''-Infinity''' end, _argument)))));
                 if _kind in ('min', 'max') then
-                    _states := _states || ((_states -> -1) || jsonb_build_object('kind', 'taken',
-                        'name', _name || '_taken'));
-                    _aggregates := _aggregates || jsonb_build_object('name', _name, 'expression', _e.expression);
-                    _needs := _needs || format('u.%2$I is not null and u.%2$I = %3$s(u.%2$I, v.%1$I, u.%1$I)', _name,
-                        _name || '_taken', case _kind when 'min' then 'least' else 'greatest' end);
+                    _extreme := _name;
+                    _name := _name || '_taken';
+                    while _name = any (_taken) loop
+                        _name := _name || '_';
+                    end loop;
+                    _taken := _taken || _name;
+                    _states := _states || ((_states -> -1) || jsonb_build_object('kind', 'taken', 'name', _name,
+                        'of', _extreme));
+                    _aggregates := _aggregates || jsonb_build_object('name', _extreme, 'expression', _e.expression);
+                    _needs := _needs || format('u.%2$I is not null and u.%2$I = %3$s(u.%2$I, v.%1$I, u.%1$I)', _extreme,
+                        _name, case _kind when 'min' then 'least' else 'greatest' end);
                 end if;
             end if;
             _own := _own || jsonb_build_object(_kind, quote_ident(_names ->> _n));
@@ -190,10 +213,10 @@ begin
             when _function = 'count' or _function in ('min', 'max') then '{' || _kinds[1] || '}'
             when _function = 'sum' then 'case{special} when {n} > 0 then {sum} end'
             when _function = 'avg' then 'case{special} when {n} > 0 then {sum}::numeric / {n} end'
-            when _function in ('variance', 'var_samp') then 'case{not_finite} when {n} > 1 then {samp} end'
+            when _function in ('variance', 'var_samp') then 'case when {n} <= 1 then null{not_finite} else {samp} end'
             when _function = 'var_pop' then 'case{not_finite} when {n} > 0 then {pop} end'
             when _function in ('stddev', 'stddev_samp')
-                then 'case{not_finite} when {n} > 1 then round(sqrt({samp}), scale({samp})) end'
+                then 'case when {n} <= 1 then null{not_finite} else round(sqrt({samp}), scale({samp})) end'
             else 'case{not_finite} when {n} > 0 then round(sqrt({pop}), scale({pop})) end' end,
             _own || jsonb_build_object('n', format('(%s - coalesce(%s, 0))', _own ->> 'rows', _own ->> 'nulls'),
                 'special', case when 'nans' = any (_kinds) then format(

@@ -20,7 +20,7 @@ begin
     begin
         execute format(E'create temporary view pgcombine_parsed as select %s\n from %s as %I', given, source, _alias);
     exception when others then
-        raise exception '%s can''t be a column of a rollup of %: %', quote_nullable(given), source, sqlerrm
+        raise exception '% can''t be a column of a rollup of %: %', quote_nullable(given), source, sqlerrm
             using errcode = 'PC003', hint = 'write it as in a select list: ''sum(tokens) as tokens''';
     end;
     _view := 'pg_temp.pgcombine_parsed'::regclass;

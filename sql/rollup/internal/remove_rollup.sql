@@ -1,6 +1,8 @@
 -- pgcombine_internal.remove_rollup(rollup)
 -- Removes what a rollup adds to its queue: the triggers of its source with their function, and its views.
 -- Triggers are found by their function, so that a former partition's triggers are dropped, too.
+-- Tables written: pgcombine.rollup.
+-- Errors: 42501 the caller lacks the right to drop triggers of the source.
 create or replace function pgcombine_internal.remove_rollup(rollup text)
 returns void
 language plpgsql
@@ -18,7 +20,8 @@ begin
         execute format('drop trigger %I on %s', _trigger.tgname, _trigger.relation);
     end loop;
     execute format('drop function if exists pgcombine_internal.%I()', remove_rollup.rollup || '_rollup');
-    execute format('drop view if exists pgcombine.%I, pgcombine.%I', remove_rollup.rollup, remove_rollup.rollup || '_source');
+    execute format('drop view if exists pgcombine.%I, pgcombine.%I', remove_rollup.rollup,
+        remove_rollup.rollup || '_source');
     delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
     if not exists (select from pgcombine.rollup) and exists (
         select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl' and pg_has_role(t.evtowner, 'usage'))

@@ -28,7 +28,7 @@ as $$
     from jsonb_array_elements((rollup).definition -> 'states') with ordinality s (value, place)
     cross join (
         select string_agg(case s ->> 'kind' when 'sum' then format('-%I', s ->> 'name')
-                when 'taken' then quote_ident(left(s ->> 'name', -length('_taken')))
+                when 'taken' then quote_ident(s ->> 'of')
                 else format('null::%s', s ->> 'type') end, ', ' order by n) as list
         from jsonb_array_elements((rollup).definition -> 'states') with ordinality s (s, n)) v
     group by v.list

@@ -5,8 +5,8 @@
 -- Values of type real and double precision may differ by a millionth.
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: with repair, <rollup>_updates.
--- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't read
--- committed; 42501 the caller lacks the right operate.
+-- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't
+-- read committed; 42501 the caller lacks the right operate.
 create or replace function pgcombine.verify_rollup(rollup text, repair boolean default false)
 returns table (problem text)
 language plpgsql
@@ -61,8 +61,9 @@ begin
                 'sentences', string_agg(format('case when %s then format(''%%s is %%s, not %%s'', %L, v.%I, s.%I) end',
                     d.differs, c.name, c.name, c.name), ', ' order by c.position),
                 'differs', string_agg(d.differs, ' or ' order by c.position),
-                'taken', string_agg(format('%s as %I', case c.combiner when 'max' then format('greatest(v.%1$I, s.%1$I)',
-                    c.name) when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
+                'taken', string_agg(format('%s as %I', case c.combiner
+                    when 'max' then format('greatest(v.%1$I, s.%1$I)', c.name)
+                    when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
                     order by c.position))
             from pgcombine.queue_column c
             cross join lateral (select case
@@ -74,7 +75,7 @@ begin
             where c.queue = _rollup.queue and _rollup.definition #> '{computed,columns}' ? c.name)
         || (
             select jsonb_build_object('touch', string_agg(case s.value ->> 'kind' when 'sum' then '0'
-                when 'taken' then quote_ident(left(s.value ->> 'name', -length('_taken')))
+                when 'taken' then quote_ident(s.value ->> 'of')
                 else 'null' end, ', ' order by s.place))
             from jsonb_array_elements(_rollup.definition -> 'states') with ordinality s (value, place)));
 end
