@@ -111,8 +111,8 @@ begin
                     end;
                 end loop;
             end if;
-            _additive := pgcombine_internal.base_type(coalesce(_argument_type, 'text'::regtype)) in ('smallint'::regtype, 'integer'::regtype,
-                'bigint'::regtype, 'numeric'::regtype);
+            _additive := pgcombine_internal.base_type(coalesce(_argument_type, 'text'::regtype)) in (
+                'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'numeric'::regtype);
             _kinds := case
                 when _function = 'count' then case _argument when '*' then array['rows'] else array['count'] end
                 when _function in ('min', 'max') then array[_function]

@@ -16,8 +16,8 @@
 -- cost a pass no look at the source (see analyze_rollup). min and max cost one when the extreme goes. Any other
 -- aggregate is computed from the source for each key that has updates. So the function warns if no index of the source
 -- begins with the key columns.
--- Rows that the table has already come in by call pgcombine.backfill(rollup), which workers do, too. The column ready_at
--- of pgcombine.rollup says when that is done.
+-- Rows that the table has already come in by call pgcombine.backfill(rollup), which workers do, too. The column
+-- ready_at of pgcombine.rollup says when that is done.
 -- Writers of the table wait until the caller's transaction ends. The function waits for them at most lock_timeout.
 -- The caller needs the rights of the owners of the schema and of the table.
 -- Tables written: pgcombine.rollup; those of create_queue.
@@ -93,7 +93,8 @@ begin
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
         create_rollup.slice_by, _definition);
     execute format('create view pgcombine.%I as select %s from %s', _name || '_source', (
-        select string_agg(quote_ident(k), ', ' order by n::integer) from jsonb_each_text(_definition -> 'reads') r (k, n)),
+        select string_agg(quote_ident(k), ', ' order by n::integer)
+        from jsonb_each_text(_definition -> 'reads') r (k, n)),
         source);
     execute format('comment on view pgcombine.%I is %L', _name || '_source',
         format('The columns of %s that the rollup %s reads.', source, _name));
@@ -108,6 +109,8 @@ begin
         select string_agg(format('coalesce(%I, 0) = 0', s ->> 'name'), ' and ')
         from jsonb_array_elements(_definition -> 'states') s where s ->> 'kind' = 'sum'))
     where q.queue = _name;
+    perform pgcombine_internal.generate_rollup(_name); -- regenerate_rollup would only warn of an error
+    perform pgcombine_internal.make_rollup_triggers(_name);
     perform pgcombine_internal.regenerate(_name);
     perform pgcombine_internal.watch_ddl();
     if _definition #>> '{computed,columns}' is not null then

@@ -5,13 +5,14 @@
 -- Values of type real and double precision may differ by a millionth.
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: with repair, <rollup>_updates.
--- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't read
--- committed; 42501 the caller lacks the right operate.
+-- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't
+-- read committed; 42501 the caller lacks the right operate.
 create or replace function pgcombine.verify_rollup(rollup text, repair boolean default false)
 returns table (problem text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
@@ -61,8 +62,9 @@ begin
                 'sentences', string_agg(format('case when %s then format(''%%s is %%s, not %%s'', %L, v.%I, s.%I) end',
                     d.differs, c.name, c.name, c.name), ', ' order by c.position),
                 'differs', string_agg(d.differs, ' or ' order by c.position),
-                'taken', string_agg(format('%s as %I', case c.combiner when 'max' then format('greatest(v.%1$I, s.%1$I)',
-                    c.name) when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
+                'taken', string_agg(format('%s as %I', case c.combiner
+                    when 'max' then format('greatest(v.%1$I, s.%1$I)', c.name)
+                    when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
                     order by c.position))
             from pgcombine.queue_column c
             cross join lateral (select case

@@ -90,7 +90,8 @@ begin
         'touched_keys', pgcombine_internal.column_list(_name, 'key', 'u.{name}'),
         'same_computed', pgcombine_internal.column_list(_name, 'key', 't.{name} {equals} q.{name}', ' and '),
         'same_touched', pgcombine_internal.column_list(_name, 'key', 'd.{name} {equals} u.{name}', ' and '),
-        'computed', (select string_agg(format('q.%I', k), ', ') from jsonb_array_elements_text(_computed -> 'columns') k),
+        'computed', (
+            select string_agg(format('q.%I', k), ', ') from jsonb_array_elements_text(_computed -> 'columns') k),
         'small_batch_join', case when small_batch then ' offset 0' end,
         'small_batch_write', case when small_batch then ' and num_nulls(c.pgcombine_row) = 0' end)
     into _parts
