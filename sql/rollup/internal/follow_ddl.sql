@@ -11,6 +11,7 @@ returns event_trigger
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
     _rollup pgcombine.rollup;
@@ -22,8 +23,13 @@ begin
     perform pgcombine_internal.caller();
     for _rollup in
         select r.* from pgcombine.rollup r join pg_class c on c.oid = r.source
-        where exists (select from pg_proc p where p.pronamespace = 'pgcombine_internal'::regnamespace
-                      and p.proname = r.queue || '_rollup')
+        join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
+        -- another table's statement must neither wait for this source nor fail because of it
+        where exists (
+            select from pg_event_trigger_ddl_commands() d
+            where d.objid in (select pgcombine_internal.descendants(r.source)
+                              union all select i.inhparent from pg_inherits i where i.inhrelid = r.source
+                              union all select t.tgrelid from pg_trigger t where t.tgfoid = p.oid))
         order by r.queue
     loop
         select format('%s, the source of rollup "%s", can''t become a part of %s: statements on that table would be '
@@ -34,13 +40,14 @@ begin
                 _rollup.queue));
         if exists (select from pg_proc p where p.oid = format('pgcombine_internal.%I()', _rollup.queue
                 || '_rollup')::regprocedure and p.prosrc <> pgcombine_internal.rollup_trigger(_rollup)) then
-            perform pgcombine_internal.regenerate_rollup(_rollup.queue);
+            perform pgcombine_internal.generate_rollup(_rollup.queue);
         end if;
         for _part in
             with part as (select d.oid from pgcombine_internal.descendants(_rollup.source) d (oid)),
             marked as (
                 select t.tgrelid as oid from pg_trigger t
-                where t.tgname = 'pgcombine_' || _rollup.queue || '_truncate')
+                where t.tgname = 'pgcombine_' || _rollup.queue || '_truncate'
+                  and t.tgfoid = format('pgcombine_internal.%I()', _rollup.queue || '_rollup')::regprocedure)
             select c.oid::regclass as relation, c.relkind, m.oid is null as comes
             from (select p.oid from part p union select m.oid from marked m) a
             join pg_class c on c.oid = a.oid

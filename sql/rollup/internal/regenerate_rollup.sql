@@ -1,56 +1,37 @@
--- pgcombine_internal.regenerate_rollup(rollup)
--- Makes a rollup's view, the query of its computed columns, its trigger function and missing triggers again. The
--- function belongs to the owner of the source and runs with that role's rights, so writers of the source need no right
--- on the queue.
--- The source may belong to another role, which must not be able to stop an upgrade. So an error of the triggers becomes
--- a warning, and verify names a trigger that is missing. The function waits for the source's lock at most a second, or
--- lock_timeout.
+-- pgcombine_internal.regenerate_rollup(queue)
+-- If the queue is a rollup, makes its view, its trigger function and its missing triggers again.
+-- The source may belong to another role, which must not be able to stop an upgrade. So an error becomes a warning, and
+-- verify names what is wrong. The queue's writers wait meanwhile, so the function waits for the source's lock for at
+-- most a second.
 -- Tables written: pgcombine.queue.
--- Errors: 40P01 a deadlock.
-create or replace function pgcombine_internal.regenerate_rollup(rollup text)
+-- Errors: 40P01 a deadlock; 55P03 the view wasn't free within lock_timeout.
+create or replace function pgcombine_internal.regenerate_rollup(queue text)
 returns void
 language plpgsql
 as $$
 declare
-    _rollup pgcombine.rollup;
-    _computed jsonb;
-    _function text;
-    _owner name;
-    _create boolean;
-    _schema constant text := 'pgcombine_internal';
+    _patience constant text := current_setting('lock_timeout');
+    _source regclass;
 begin
-    select r.* into _rollup from pgcombine.rollup r where r.queue = regenerate_rollup.rollup;
+    select r.source into _source from pgcombine.rollup r where r.queue = regenerate_rollup.queue;
     if not found then
         return;
     end if;
-    perform pgcombine_internal.replace_view(_rollup.queue, pgcombine_internal.rollup_view(_rollup));
-    execute format('comment on view pgcombine.%I is %L', _rollup.queue,
-        format('%s by %s, exact in each snapshot.', array_to_string(_rollup.value, ', '),
-            array_to_string(_rollup.key, ', ')));
-    _computed := nullif(_rollup.definition -> 'computed', 'null') || jsonb_build_object('query',
-        pgcombine_internal.rollup_computed(_rollup, 'pgcombine_touched'));
-    update pgcombine.queue q set computed = _computed where q.queue = _rollup.queue
-        and q.computed is distinct from _computed;
-    if found then
-        perform pgcombine_internal.regenerate_pass(_rollup.queue);
-    end if;
-
-    _function := format('pgcombine_internal.%I()', _rollup.queue || '_rollup');
-    select pg_get_userbyid(c.relowner) into _owner from pg_class c where c.oid = _rollup.source;
-    execute format('create or replace function %s returns trigger language plpgsql security definer
-        set search_path = pg_catalog, pg_temp as %L', _function, pgcombine_internal.rollup_trigger(_rollup));
-    execute format('revoke execute on function %s from public', _function); -- for triggers of other tables
-    if (select p.proowner from pg_proc p where p.oid = _function::regprocedure) <> _owner::regrole then
-        _create := not has_schema_privilege(_owner, _schema, 'create');
-        if _create then -- a function's owner must have this right when it becomes the owner
-            execute format('grant create on schema %I to %I', _schema, _owner);
-        end if;
-        execute format('grant execute on function %s to %I', _function, current_user);
-        execute format('alter function %s owner to %I', _function, _owner);
-        if _create then
-            execute format('revoke create on schema %I from %I', _schema, _owner);
-        end if;
-    end if;
-    perform pgcombine_internal.make_rollup_triggers(_rollup.queue);
+    perform pgcombine_internal.generate_rollup(queue);
+    begin -- if it fails, the setting is undone, too
+        perform set_config('lock_timeout', '1000', true);
+        perform pgcombine_internal.make_rollup_triggers(queue);
+        perform set_config('lock_timeout', _patience, true);
+    exception when lock_not_available then
+        raise warning 'the triggers of % can''t be made, since it is locked', _source
+            using hint = 'run pgcombine db upgrade when it is not';
+    end;
+exception
+    when deadlock_detected or lock_not_available then
+        raise;
+    when others then
+        raise warning 'rollup "%" can''t be made again: %', queue, sqlerrm
+            using hint = format('pgcombine.verify(%L) names what is wrong. Mend it, and run pgcombine db upgrade; or '
+                'drop the rollup', queue);
 end
 $$;

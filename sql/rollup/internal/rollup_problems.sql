@@ -20,6 +20,8 @@ as $$
     select format('%s is no part of %s any more: run select pgcombine.verify_rollup(%L, repair => true)',
         t.tgrelid::regclass, r.source, r.queue)
     from rollup r join pg_trigger t on t.tgname = 'pgcombine_' || r.queue || '_truncate'
+    join pg_proc p on p.oid = t.tgfoid and p.pronamespace = 'pgcombine_internal'::regnamespace
+        and p.proname = r.queue || '_rollup'
     where t.tgrelid not in (select d from pgcombine_internal.descendants(r.source) d)
     union all
     select format('columns of %s were renamed or changed: run pgcombine db upgrade', r.source)

@@ -109,6 +109,8 @@ begin
         select string_agg(format('coalesce(%I, 0) = 0', s ->> 'name'), ' and ')
         from jsonb_array_elements(_definition -> 'states') s where s ->> 'kind' = 'sum'))
     where q.queue = _name;
+    perform pgcombine_internal.generate_rollup(_name); -- regenerate_rollup would only warn of an error
+    perform pgcombine_internal.make_rollup_triggers(_name);
     perform pgcombine_internal.regenerate(_name);
     perform pgcombine_internal.watch_ddl();
     if _definition #>> '{computed,columns}' is not null then

@@ -12,6 +12,7 @@ returns table (problem text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
