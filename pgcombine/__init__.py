@@ -23,7 +23,7 @@ else:
             value = [*sorted(name for name in names if not name.startswith("_")), "__version__"]
         elif not util.find_spec(f"pgcombine.{name}") and name in __getattr__("__all__"):
             value = getattr(import_module("pgcombine.facade"), name)
-        else:  # The import system asks for a submodule here, too, before it imports the submodule.
+        else:  # For a submodule that isn't imported yet, the import system calls this function first.
             raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
         globals()[name] = value  # so that the next look-up doesn't call this function
         return value

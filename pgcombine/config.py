@@ -71,7 +71,10 @@ def _unreadable(reason: str) -> ConfigError:
 
 
 def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
-    """Whether a part of the password may be in the place of another part, where an error message would show it."""
+    """Whether libpq may have taken a piece of the password for the host, the port or the database.
+
+    An error message would show that piece.
+    """
     if any(not port.strip().isdigit() for port in str(parts.get("port") or "0").split(",") if port):
         return True
     scheme, mark, rest = dsn.partition("://")

@@ -146,7 +146,7 @@ class NotQuarantinedError(QueueError):
 class LoadError(QueueError):
     """A load from Spark can't be completed.
 
-    No row of the load was applied, except perhaps with ``mode=token``. Run the load again with the same run id.
+    No row of the load was applied. Run the load again with the same run id.
     """
 
 

@@ -32,13 +32,13 @@ from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect, one, warning
 from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError, translated
 
-# To import Alembic takes a third of a second, so only the functions that need it import it.
+# The import of Alembic takes a third of a second, so only the functions that need Alembic import it.
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-WATCH_SECONDS = 5.0  # between a daemon's checks of the schema
-_PAUSE_SECONDS = 1.0  # between two tries to get the locks
+WATCH_SECONDS = 5.0  # the time between a daemon's checks of the schema
+_PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
 
 
 def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:

@@ -84,7 +84,7 @@ def _observe(scratch: Scratch) -> None:
 
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
-    """Send probes for ``seconds``, but at least two. Returns their freshness in milliseconds."""
+    """Send at least two probes in about ``seconds``. Returns the freshness of each in milliseconds."""
     delays: list[float] = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:

@@ -109,7 +109,7 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """Repeat ``call`` for ``until`` seconds, or until the event. Returns the seconds of each call."""
+    """Repeat ``call`` for ``until`` seconds, or until the event ``until``. Returns the duration of each call."""
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []
     while (now := time.perf_counter()) < end and not (isinstance(until, threading.Event) and until.is_set()):
@@ -148,7 +148,7 @@ def _replayed(dsn: str, writes: int) -> float:
 
 
 def _copied(dsn: str, page: list[tuple[str, int]], updates: int) -> float:
-    """Return the seconds of one COPY of the same updates into the queue."""
+    """Return how many seconds one COPY of ``updates`` updates into the queue takes."""
     block = "".join(f"{word}\t{n}\n" for word, n in page).encode()
     with psycopg.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
         began = time.perf_counter()

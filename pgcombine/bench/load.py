@@ -16,7 +16,8 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates in a transaction
 _COPY_BUCKETS = 16
-_BULK_BUCKETS = {"": None, ", 1 bucket": 1}  # by the end of a figure's name; None: the settings' number
+# by the suffix of the figure's name; None: as many buckets as in the settings
+_BULK_BUCKETS = {"": None, ", 1 bucket": 1}
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -131,7 +132,7 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure other solutions for hot rows: upserts in random key order, which deadlock, and a counter in 16 slots."""
+    """Measure other solutions for hot rows: a counter in 16 slots, and upserts in random key order, which deadlock."""
     for updates in UPDATES[1:]:
         rates: dict[str, list[float]] = {"sorted": [], "random": [], "slots": []}
         deadlocks = []
@@ -174,7 +175,7 @@ def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int)
         done = _load(scratch, script, settings, updates)
         count = updates * done.transactions
         scratch.wait_combined(count)
-        # adds the time beyond pgbench's planned duration: its start, and the last passes
+        # The time beyond pgbench's planned duration counts, too: the start of pgbench, and the last passes.
         seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
         return count / seconds, (scratch.wal_position() - began) / count
 

@@ -38,7 +38,7 @@ class ServerTime:
 
 
 def family_seconds(process: Process) -> float:
-    """Return the processor seconds of a process, of its children that ended, and of those that run.
+    """Return the processor seconds of a process, of its ended children, and of its running children.
 
     Raises psutil.Error if the process itself can't be read.
     """
@@ -55,7 +55,8 @@ def family_seconds(process: Process) -> float:
             total += times.user + times.system
         after = process.cpu_times()
         if (after.children_user, after.children_system) == (before.children_user, before.children_system):
-            return float(total)  # otherwise a child ended meanwhile, and may be missing in the total
+            return float(total)
+        # A child has ended meanwhile, and its time may be missing in the total.
 
 
 def _first_process(connection: Connection) -> Process | None:

@@ -93,7 +93,7 @@ def _main(sink: str, rows: int, keys: int) -> None:
     from pgcombine.spark.staged import write_jdbc
     from pgcombine.spark.startup import session
 
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # executors are started from there
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # Spark starts the executors from this directory
     dsn = os.environ["PGCOMBINE_DSN"]
     with connect(dsn) as connection:
         connection.execute("select pgcombine.create_queue('bench', '{word text}', '{n bigint sum}')")

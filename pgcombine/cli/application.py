@@ -17,7 +17,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 
 def load(name: str) -> list[CombineQueue]:
-    """Import ``module:attribute``, from the current directory if it is there, and return its queues."""
+    """Import ``module:attribute``, and return its queues. The current directory is on the search path, too."""
     return queues(attribute(name), name)
 
 

@@ -77,7 +77,7 @@ def queue(
     finally:
         with connect(resolve_dsn(dsn)) as connection:
             log = reclaiming(connection)
-        _print(vars(settings) | {"log": log}, results, as_json)  # after an error: the results until then
+        _print(vars(settings) | {"log": log}, results, as_json)  # after an error, too: the results before the error
 
 
 def _print(settings: dict[str, object], results: list[Result], as_json: bool) -> None:

@@ -174,7 +174,8 @@ def confirm(loss: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         fail(f"{loss}; there is no terminal to ask on: pass --yes to do it", status=2)
-    typer.echo(f"{printable(loss)}. Go on? [y/N] ", err=True, nl=False)  # typer.confirm writes a space to stdout
+    # typer.confirm would write a space to stdout, which is for results only
+    typer.echo(f"{printable(loss)}. Go on? [y/N] ", err=True, nl=False)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         typer.echo(err=True)

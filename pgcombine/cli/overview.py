@@ -17,7 +17,7 @@ from pgcombine.queue import status as figures
 from pgcombine.runtime.printable import printable
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
-OLD_SECONDS = 5  # an older estimate is shown with its age
+OLD_SECONDS = 5  # seconds; an older estimate is shown with its age
 
 Found = dict[str, Any]
 

@@ -133,7 +133,7 @@ def create_tier(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make a queue with a coarser key that another queue feeds; its values are those of the source.
+    """Make a tier: a queue with a coarser key and the same value columns as the queue that feeds it.
 
     Example: pgcombine queue create-tier day --source hour --key 'hour::date as day' --key page
     """

@@ -106,7 +106,7 @@ def worker(
     """
     log_to_stderr(log_format, verbose=verbose)
     if drain and handoff:
-        raise typer.BadParameter("not with --drain (pgcombine replicas run --once)", param_hint="--handoff")
+        raise typer.BadParameter("not with --drain (run pgcombine replicas run --once)", param_hint="--handoff")
     if drain and metrics_port is not None:
         raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
     served = load(app) if app else []

@@ -63,7 +63,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
                     continue
                 events = found[0][1]
                 ready = 0
-                if events & ~select.POLLOUT:  # a read finds the reason of POLLERR and POLLHUP
+                if events & ~select.POLLOUT:  # after POLLERR or POLLHUP, a read finds the reason
                     ready |= Ready.R
                 if events & select.POLLOUT:
                     ready |= Ready.W

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Rows: TypeAlias = list[tuple[Any, ...]]
 
-_BATCH = 1000  # rows in one call
+_BATCH = 1000  # rows in one call of ``pgcombine.enqueue``
 _READ_COMMITTED = "set local transaction isolation level read committed"
 
 

@@ -17,7 +17,7 @@ from pgcombine.doctor import database, machine, queues, server
 from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, error, name_of
 from pgcombine.errors import PgCombineError, first_line
 
-SECONDS = 10  # for one check
+SECONDS = 10  # the time limit of one check
 
 MACHINE: Sequence[Check] = (machine.program, machine.java, machine.jdbc_driver)
 SERVER: Sequence[Check] = (

@@ -78,12 +78,12 @@ class Limits:
     lag: float = 60.0  # age of the oldest pending update
     snapshot: float = 60.0  # age of a transaction that holds a snapshot
     clock: float = 2.0  # difference of the clocks
-    round_trip: float = 1.0  # from a notification to its arrival
-    wait: float = 5.0  # until a notification counts as lost
-    answer: float = 15.0  # until a server that doesn't answer counts as lost
-    load: float = 3600.0  # since a load from Spark was last seen alive
-    waiting_bytes: int = 256 * 2**20  # of segments that wait to be reclaimed
-    retained_bytes: int = 2**30  # of the write-ahead log that a slot keeps
+    round_trip: float = 1.0  # time from a notification to its arrival
+    wait: float = 5.0  # time until a notification counts as lost
+    answer: float = 15.0  # time until another server that doesn't answer counts as lost
+    load: float = 3600.0  # time since a load from Spark was last seen alive
+    waiting_bytes: int = 256 * 2**20  # size of the segments that wait to be reclaimed
+    retained_bytes: int = 2**30  # size of the write-ahead log that a slot keeps
     full: float = 0.9  # share of the disk that is used
 
 

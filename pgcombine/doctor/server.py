@@ -57,7 +57,7 @@ def connections(context: Context) -> Iterator[Finding]:
 
 
 def locks(context: Context) -> Iterator[Finding]:
-    """How many locks the server can hold, compared with the locks that are held, and that a drop or a dump needs."""
+    """How many locks the server can hold, how many are held, and how many a drop or a dump needs."""
     (row,) = context.rows("doctor_locks")
     capacity, setting = row["capacity"], int(context.settings["max_locks_per_transaction"])
     found = f"the server has room for {capacity} locks; {row['held']} are held"

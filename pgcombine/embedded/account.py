@@ -6,7 +6,7 @@ directory by its path, so the directory is the programs' working directory. The 
 programs, so it gets a copy.
 
 If root can't become another account, or if the user has no name, the server runs in a user namespace in which the user
-has another number. The namespace doesn't change rights to files: for root, a superuser of the server has root's rights
+has another user id. The namespace doesn't change rights to files: for root, a superuser of the server has root's rights
 to files, and a warning says this. If neither works, :class:`ConfigError` names the reasons.
 """
 
@@ -105,7 +105,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
 
 
 def _mapped(data: Path, programs: Programs) -> Account | None:
-    """Return an account for a user namespace in which this user has another number, or None if that doesn't work."""
+    """Return an account for a user namespace in which this user has another id, or None if that doesn't work."""
     for record in _unprivileged():
         mapped = Account(prefix=("unshare", "--user", f"--map-user={record.pw_uid}", "--"))
         if not _refusal(mapped, programs.path("postgres"), data):

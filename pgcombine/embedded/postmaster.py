@@ -24,7 +24,8 @@ from pgcombine.errors import ConfigError
 START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
 STOP_TIMEOUT = 120.0
 GRACE = 1.0  # seconds that the other processes of a killed server have to end by themselves
-ELSEWHERE = 10.0  # seconds without a process on this machine after which a live server must be elsewhere
+# seconds; a server that is alive for so long without a process on this machine must run elsewhere
+ELSEWHERE = 10.0
 ATTEMPTS = 5
 LOG_BYTES = 8 * 1024 * 1024
 
@@ -93,7 +94,8 @@ class Postmaster:
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(seen)
                 why = failure(log.read())
-            if why and network.port_is_free(port):  # otherwise the port was taken just now, or the server was killed
+            # Otherwise another program has taken the port, or the server was killed: try again.
+            if why and network.port_is_free(port):
                 break
         raise ConfigError(f"the server in {self._home} didn't start: {why or 'it was killed'} (see {self.log})")
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-TIMEOUT_SECONDS = 30.0  # for one batch; less than PROBE_SECONDS, after which another worker may try the destination
+# the time limit of one batch; less than PROBE_SECONDS, after which another worker may try the destination
+TIMEOUT_SECONDS = 30.0
 
 
 class Interrupted(Exception):

@@ -34,7 +34,7 @@ _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
 _SHOWN = 200  # characters of an answer that an error shows
 _BODY_BYTES = 64 * 1024  # bytes of an answer that are read
 _BODY_SECONDS = 1.0  # the longest time for reading an answer's body; the status alone is enough
-_LOOK_SECONDS = 0.1  # between two checks of the deadline and of the stop event
+_LOOK_SECONDS = 0.1  # seconds between two checks of the deadline and of the stop event
 _END_SECONDS = 1.0  # the longest wait for connections to close
 # each logger by itself, since the filter of a logger doesn't apply to its child loggers
 _LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
@@ -119,7 +119,7 @@ class WebhookExporter:
         if self._loop is None:
             return
         ended = self._run(self._end())
-        # not earlier: a stopped loop leaves coroutines that are never awaited
+        # The loop stops after _end(). An earlier stop would leave coroutines that are never awaited.
         ended.add_done_callback(partial(_stop, self._loop))
         wait([ended], _END_SECONDS)
         self._loop = self._client = None
@@ -149,7 +149,7 @@ class WebhookExporter:
                         if len(body) >= _BODY_BYTES:
                             break
             except (TimeoutError, self._httpx.HTTPError):
-                pass  # the status is known
+                pass  # the status is known, and the body isn't needed
             if answer.headers.get("Content-Encoding", "identity") != "identity":
                 body.clear()
             return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])

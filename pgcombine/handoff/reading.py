@@ -31,7 +31,8 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
-_RETAINED_WRITES = 10_000  # of silent coordinators; a server returns no more, and then a reading isn't complete
+# the most retained writes of silent coordinators that a server returns; if it has more, a reading isn't complete
+_RETAINED_WRITES = 10_000
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,11 @@ def read(
         {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # They have also lost hints: count again, as if these coordinators hadn't answered.
+    if forgetful:  # These servers have lost hints, too: count again, as if they hadn't answered as coordinators.
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    for found in statuses.values():  # If the ids differ, writes were delivered to a former server of this name.
+    for found in statuses.values():  # If another server knows a different id, it delivered to a former server.
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server that was removed, or is new, may lack writes
             broken |= statuses.keys() - set(found.known)

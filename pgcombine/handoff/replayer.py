@@ -69,8 +69,8 @@ class Replayer(Background):
     :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
     ``poll``, ``min_age`` and ``timeout`` are in seconds. Hints younger than ``min_age`` are left to their caller.
-    ``timeout`` bounds one page. Any number of replayers may run at once. ``heartbeat`` is that of the
-    loop that starts the others. Raises ConfigError for a bad number.
+    ``timeout`` bounds one page. Any number of replayers may run at once. ``heartbeat`` records that the loop
+    that starts the others makes progress. Raises ConfigError for a bad number.
     """
 
     def __init__(

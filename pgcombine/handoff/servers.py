@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 30.0
-PROBE_SECONDS = 0.1  # between two attempts at an avoided server that a level needs
+PROBE_SECONDS = 0.1  # seconds between two attempts at an avoided server that a level needs
 
 
 class NotConnected(psycopg.OperationalError):

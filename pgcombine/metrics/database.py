@@ -35,11 +35,11 @@ from pgcombine.runtime.wakeup import pooled
 
 log = logging.getLogger("pgcombine.metrics")
 
-DEADLINE_SECONDS = 4.0  # for all queries of a scrape; Prometheus waits for ten seconds
+DEADLINE_SECONDS = 4.0  # the limit for all queries of a scrape; Prometheus waits for ten seconds
 _STATEMENT_SECONDS = 2.0
-_KEPT_SECONDS = 3.0  # for which scrapes get the same figures
-_REST_SECONDS = 5.0  # after a failure, until the next attempt
-_UNASKED_SECONDS = 300.0  # without a scrape, after which the server ends the session and so frees the lock
+_KEPT_SECONDS = 3.0  # the time for which scrapes get the same figures
+_REST_SECONDS = 5.0  # the time from a failure to the next attempt
+_UNASKED_SECONDS = 300.0  # after this time without a scrape, the server ends the session and so frees the lock
 
 Row = dict[str, Any]
 T = TypeVar("T")

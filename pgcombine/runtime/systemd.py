@@ -17,7 +17,7 @@ from pgcombine.runtime.heartbeat import Heartbeat
 
 log = logging.getLogger("pgcombine.systemd")
 
-_POLL_SECONDS = 0.2  # between two checks whether the daemon is ready
+_POLL_SECONDS = 0.2  # the time between two checks whether the daemon is ready
 _SEND_SECONDS = 5.0  # the longest time for sending a message
 
 

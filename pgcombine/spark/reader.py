@@ -93,7 +93,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
 
     def _say_pending(self, connection: Connection) -> None:
         """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
-        with suppress(psycopg.errors.InsufficientPrivilege):  # a role may have the right to read only values
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may be able to read nothing but values
             if one(connection, _PENDING, self.queue)[0]:
                 print(
                     f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 Series = Sequence[tuple[float, float]]
 
-LOWEST = 2.0  # the least end of the values' axis, so that small values are drawn low
-LEVELS = 5  # of colour in a heat map
+LOWEST = 2.0  # the axis of values goes up to this number at least, so that small values are drawn low
+LEVELS = 5  # levels of colour in a heat map
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times on an axis
 MOST_TIMES = 6
 

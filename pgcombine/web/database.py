@@ -23,7 +23,7 @@ from pgcombine.errors import ConnectError
 
 CONNECTIONS = 4
 SECONDS = 5.0  # limit of a statement, and of the wait for a free connection
-IDLE_SECONDS = 2.0  # within which a connection that was idle must answer, before it is used
+IDLE_SECONDS = 2.0  # the time in which a connection that was idle must answer before it is used
 CONNECT_SECONDS = 5  # limit of connecting, unless the connection string has one
 
 BUSY = "all connections of pgcombine web are in use (wait a moment: the database answers slowly)"

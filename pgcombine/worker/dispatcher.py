@@ -39,7 +39,7 @@ Bucket = tuple[str, int]  # name of the queue, number of the bucket
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 # seconds without passes over a bucket whose failure can't be recorded, for example because the role lacks a right
 _TROUBLE_PAUSE = 5.0
-_SHORT_PASS = 0.02  # seconds that the next poll waits for passes in progress, if a loop has nothing to do
+_SHORT_PASS = 0.02  # the next poll waits so many seconds for passes in progress, if a loop has nothing to do
 _FEW = 8  # queues; up to this number, each queue is polled with its own query, otherwise one query polls all queues
 _TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
 
@@ -89,7 +89,7 @@ class Dispatcher:
         The poll also covers the queues with passes since the last poll. After passes with observers it covers all
         queues, since observers may have enqueued to any queue.
         """
-        self._waker.drain()  # so that earlier calls cause no other poll: this one sees their updates
+        self._waker.drain()  # earlier calls of the waker needn't cause another poll, since this poll sees their updates
         with self._changed:
             again, self._again = self._again, set()
             everything, self._everything = queues is None or self._everything, False

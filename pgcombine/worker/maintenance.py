@@ -23,8 +23,8 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # between two checks whether the transaction ids have reached the next segment
-RECLAIM_EVERY_SECONDS = 1.0  # for queues with recent passes
+ROUND_SECONDS = 0.1  # the time between two checks whether transaction ids have reached the next segment
+RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0

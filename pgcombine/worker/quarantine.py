@@ -26,7 +26,7 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TIME_LIMIT_SECONDS = 10.0  # for one search, so that it doesn't block the other buckets
+_TIME_LIMIT_SECONDS = 10.0  # the limit of one search, which would block the other buckets otherwise
 
 
 def recover(

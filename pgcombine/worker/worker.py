@@ -60,7 +60,7 @@ MAX_DELAY_SECONDS = 0.1
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # seconds after trouble
 _LONGEST_PAUSE = 5.0
-_CALM = 10.0  # seconds without trouble after which the next pause is short again
+_CALM = 10.0  # after so many seconds without trouble, the next pause is short again
 
 _LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts a longer application_name
 
@@ -80,7 +80,8 @@ class Worker(Background):
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
     ``app`` has more queues with Python observers. It doesn't restrict the worker to these queues. ``on_pass`` is called
-    after each pass that took updates, ``on_failure`` after each that failed. ``heartbeat`` is that of the loops.
+    after each pass that took updates, ``on_failure`` after each that failed. ``heartbeat`` records that the loops make
+    progress.
 
     Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, the worker rests for
     ``max_delay`` at most between rounds of passes: the more updates a pass combines, the less each of them costs.
