@@ -40,9 +40,7 @@ def test_story_of_an_update_names_existing_files() -> None:
 def test_core_names_no_component() -> None:
     assert len(FILES) > 150
     assert [
-        f"{path.relative_to(ROOT)}:{one}"
-        for path in FILES
-        for one in named(NAMES, path.read_text(encoding="utf-8"))
+        f"{path.relative_to(ROOT)}:{one}" for path in FILES for one in named(NAMES, path.read_text(encoding="utf-8"))
     ] == []
 
 

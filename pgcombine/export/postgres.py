@@ -158,7 +158,9 @@ class PostgresExporter:
             found = connection.execute(_text(self._statements.ask)).fetchone()
         assert found is not None
         if (found[1], found[0]) != self._owner:
-            raise FencedError(f'server "{found[1]}" owns the export since epoch {found[0]}', owner=found[1], epoch=found[0])
+            raise FencedError(
+                f'server "{found[1]}" owns the export since epoch {found[0]}', owner=found[1], epoch=found[0]
+            )
 
     def _open(self) -> DeadlineConnection:
         connection = DeadlineConnection.connect(

@@ -149,9 +149,7 @@ def test_policies_of_a_source_never_run_with_the_schema_owners_rights(
         ):
             other.execute("create schema attacker; create table attacker.t (word text, n int)")
             other.execute("insert into attacker.t values ('a', 1)")
-            own.execute(
-                "select pgcombine.create_rollup('spent', 'attacker.t', array['word'], array['sum(n) as n'])"
-            )
+            own.execute("select pgcombine.create_rollup('spent', 'attacker.t', array['word'], array['sum(n) as n'])")
             other.execute(
                 "create function attacker.evil() returns boolean language plpgsql as $$ begin "
                 "raise exception 'runs as %', current_user; end $$; "
@@ -190,7 +188,9 @@ def test_idle_lock_of_a_hostile_role_hides_no_backlog(queues: psycopg.Connection
     assert one(queues, "select pending from pgcombine.queue_stat where queue = 'wc'") == 1
 
 
-def test_source_of_another_role_stops_neither_an_upgrade_nor_a_drop(server: Server, empty_dsn: str, login: Login) -> None:
+def test_source_of_another_role_stops_neither_an_upgrade_nor_a_drop(
+    server: Server, empty_dsn: str, login: Login
+) -> None:
     """The schema's owner isn't a superuser, and the role that owns the source has revoked its rights."""
     owner, role = (login().info.user for _ in range(2))
     with psycopg.connect(empty_dsn, autocommit=True) as admin:
@@ -212,7 +212,7 @@ def test_source_of_another_role_stops_neither_an_upgrade_nor_a_drop(server: Serv
             warnings: list[str] = []
             schema.upgrade(as_role(empty_dsn, owner), warn=warnings.append)
             assert len(warnings) == 1
-            assert "rollup \"spent\" can't be made again" in warnings[0]
+            assert 'rollup "spent" can\'t be made again' in warnings[0]
             other.execute("insert into attacker.t values ('a')")
             assert one(own, "select n from pgcombine.spent") == 1
             own.execute("select pgcombine.drop_rollup('spent')")

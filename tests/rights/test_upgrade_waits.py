@@ -120,7 +120,9 @@ def test_owner_of_a_source_does_not_stop_an_upgrade(
     conn: psycopg.Connection, dsn: str, owner: psycopg.Connection, change: str, warning: str, problem: str
 ) -> None:
     """A role's changes to the source of a rollup stop neither an upgrade nor other rollups."""
-    conn.execute("drop event trigger if exists pgcombine_follow_ddl; drop event trigger if exists pgcombine_follow_drop")
+    conn.execute(
+        "drop event trigger if exists pgcombine_follow_ddl; drop event trigger if exists pgcombine_follow_drop"
+    )
     owner.execute(change.encode())
     assert [line[: len(warning)] for line in upgraded(dsn)] == ([warning] if warning else [])
     owner.execute("insert into attacker.u values ('b', 1)")
