@@ -16,7 +16,7 @@ SCHEMA = "pgcombine"
 
 
 class Written:
-    """The object that a revision has in place of a connection."""
+    """Stands in for a revision's connection: writes its statements instead of executing them."""
 
     def exec_driver_sql(self, statement: str, execution_options: object = None) -> None:
         """Write the statement to the output."""

@@ -42,14 +42,14 @@ create table pgcombine.restoring (
 comment on table pgcombine.restoring is
     'Transactions that may insert updates with the ids of other transactions: rebucket moves updates.';
 
--- The constraint's name serves as the error message. A function that raises a better one would add 0.4 µs to each
--- statement of a writer.
+-- The constraint's name serves as the error message. A function that raises a better message would add 0.4 µs to
+-- each statement of a writer.
 create domain pgcombine.key_text as text
     constraint "a key has at most 2600 bytes: shorten it, or use its hash" check (octet_length(value) <= 2600);
 comment on domain pgcombine.key_text is
     'A text that fits into a primary key. A check constraint of the table would cost each statement more time.';
 
--- The domain own_tx needs a function of this name. The upgrade then replaces it with the function in sql/core.
+-- The domain own_tx calls this function. The upgrade then replaces the function with the one in sql/core.
 create function pgcombine_internal.restoring() returns boolean language sql stable return false;
 create domain pgcombine.own_tx as bigint
     constraint updates_bear_the_id_of_their_transaction
@@ -598,7 +598,8 @@ comment on table pgcombine.handoff_refused is
 
 -- Spark ---------------------------------------------------------------------------------------------------------------
 
--- The id of a run is a token of the role that makes the load. The batches of a stream are runs.
+-- The id of a Spark run is stored as a token of the role that makes the load. Each batch of a stream is a run, whose id
+-- is stream:<query>:<batch>.
 alter table pgcombine.token
     add stream text generated always as (
         case when role <> '' then substring(token from '^stream:(.+):[0-9]{1,18}$') end) stored,

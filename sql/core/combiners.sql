@@ -5,8 +5,8 @@
 --   sum            smallint integer bigint numeric real         the sum; 0. real and double precision: a warning,
 --                  double precision interval money              their last digits depend on the order
 --   count          smallint integer bigint numeric              the sum of the updates' weights; 1
---   min, max       any type with an order (B-tree)              the least, the greatest; no later update undoes an
---                                                               update
+--   min, max       any type with an order (B-tree)              the least, the greatest; a later update can't undo an
+--                                                               earlier one
 --   bool_and       boolean                                      all true; any true
 --   bool_or
 --   bit_and        smallint integer bigint bit                  bit by bit; a second equal update undoes a bit_xor
@@ -43,7 +43,7 @@
 --   fold     aggregate over the pending updates of a key: {value} is the column
 --   merge    combines the old value {old} with the folded updates {new}; either may be null
 --            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least}
---            and {greatest}: the aggregates of {value}; {position}: that of the column that orders
+--            and {greatest}: the aggregates of {value}; {position}: the position of the column that orders
 --   initial  default of the column in <queue>_updates
 --   types    base types that it accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (

@@ -2,8 +2,8 @@
 -- queues one by one. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
 -- The next two statements keep other roles from creating triggers with pgcombine's trigger functions, and columns of
--- its row types and enums. An upgrade couldn't change a type that a column has. Other uses of functions stop no upgrade
--- (see queries/set_aside.sql).
+-- its row types and enums. An upgrade couldn't change a type that a column has. Other uses of pgcombine's functions
+-- don't stop an upgrade (see queries/set_aside.sql).
 revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
 do $$
 declare
@@ -50,7 +50,7 @@ create policy seen on pgcombine.pass for select using (pgcombine_internal.has_ri
 drop policy if exists written on pgcombine.pass;
 create policy written on pgcombine.pass for insert
     with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(began)
-                and txid_snapshot_xmax(mark) <= txid_snapshot_xmax(txid_current_snapshot())); -- no mark sees the future
+                and txid_snapshot_xmax(mark) <= txid_snapshot_xmax(txid_current_snapshot())); -- refuses future ids
 grant select, insert (queue, bucket, page, due, sqlstate, error, failed_at, failed_page),
     update (page, due, sqlstate, error, failed_at, failed_page) on pgcombine.expiry to public;
 drop policy if exists seen on pgcombine.expiry;
@@ -88,9 +88,9 @@ create policy counted on pgcombine.quarantined_key for update
     using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'));
 grant select on pgcombine.worker to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
--- No policy shows a token that all roles share to any role. Components add policies for the tokens of single roles.
--- PostgreSQL checks policies in the order of their names, and this one is the first. It is has_right's condition for
--- enqueue: a call of has_right would cost each enqueue_once 16 µs more.
+-- No role can read the tokens that all roles share. Components add policies for the tokens of single roles. PostgreSQL
+-- checks policies in the order of their names, and this one is the first. It repeats has_right's condition for enqueue,
+-- since a call of has_right would cost each enqueue_once 16 µs more.
 grant insert (queue, role, token) on pgcombine.token to public;
 drop policy if exists appended on pgcombine.token;
 create policy appended on pgcombine.token for insert

@@ -8,7 +8,7 @@ begin
     if to_regnamespace('phrasecount') is null then
         create schema phrasecount;
     end if;
-exception when duplicate_schema or unique_violation then null; -- another run has made it meanwhile
+exception when duplicate_schema or unique_violation then null; -- another run has just created the schema
 end
 $$;
 -- Other runs that apply the file wait here, since they comment on the schema, too. An advisory lock could be taken by

@@ -4,7 +4,7 @@
 -- A row is returned only if the role has the right, or if the parameter names the right.
 -- Parameters: the rights to check, null: all; the queues to check, null: all; the queues again; the rights twice again.
 with found as materialized (
-    select r."right", s.subject, not %s::text[] is null as asked, -- the rights are named
+    select r."right", s.subject, not %s::text[] is null as asked, -- the parameter names rights
            case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write')
                and has_table_privilege('pgcombine.handoff_server', 'select')
                           else pgcombine_internal.has_right(s.subject, r."right") end as has

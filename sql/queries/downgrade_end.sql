@@ -1,7 +1,8 @@
--- Drops this version's functions, views, policies and triggers at the end of a downgrade. The older version then makes
--- its own ones. Its upgrade calls its functions before it drops other functions. A function of this version with the
--- same name and other parameters could make such a call ambiguous, so the downgrade drops it, and what needs it. A
--- function stays if a table or an object of another role depends on it.
+-- Drops this version's functions, views, policies and triggers at the end of a downgrade. The upgrade of the older
+-- version then makes its own ones, and calls its functions before it drops others. A function of this version with the
+-- same name and other parameters could make such a call ambiguous. So the downgrade drops this version's functions, and
+-- the views, policies and triggers that need them. A function stays if a table or an object of another role depends on
+-- it.
 --   {names}  the functions of this version
 do $$
 declare
@@ -31,7 +32,7 @@ begin
             begin
                 execute 'drop ' || _drop;
                 _dropped := true;
-            exception when dependent_objects_still_exist then null; -- perhaps in the next round
+            exception when dependent_objects_still_exist then null; -- tried again in the next round
             end;
         end loop;
         exit when not _dropped;

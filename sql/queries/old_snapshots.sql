@@ -14,7 +14,7 @@ select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.ba
 from pg_stat_activity a
 where (a.backend_xmin is not null or a.backend_xid is not null)
   and a.pid <> pg_backend_pid()
-  and (a.datname = current_database() or a.datname is null) -- null: a standby's
+  and (a.datname = current_database() or a.datname is null) -- null: a standby's connection
   and a.backend_type not in ('autovacuum worker', 'parallel worker')
   and a.query !~* '^\s*vacuum\y' -- a vacuum's snapshot keeps no rows
   and a.xact_start < clock_timestamp() - make_interval(secs => %s)

@@ -18,7 +18,7 @@ select c.name, c.role, c.type,
            else b.oid end, null) as base,
        b.typcategory = 'A' and b.typelem <> 0 as is_array,
        (select case when l.type = 'money'::regtype then scale(1::money::numeric)
-                    when l.modifier >= 4 then (((l.modifier - 4) & 2047) # 1024) - 1024 -- see numeric.c
+                    when l.modifier >= 4 then (((l.modifier - 4) & 2047) # 1024) - 1024 -- as in PostgreSQL's numeric.c
                end
         from below l
         where l.name = c.name and l.type in ('numeric'::regtype, 'money'::regtype)) as scale

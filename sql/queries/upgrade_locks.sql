@@ -43,7 +43,7 @@ begin
         perform pg_sleep(extract(epoch from _moment));
         _moment := least(_moment * 2, '800 ms');
     end loop;
-    -- for the locks that later statements take
+    -- limits the waits of the upgrade's later statements
     perform set_config('lock_timeout', (extract(epoch from least(_patience, '1 s')) * 1000)::integer::text, true);
 end
 $$

@@ -5,9 +5,9 @@
 --   statement  an insert, update, delete, merge (PostgreSQL 17 and later), or a select that calls a function. It reads
 --              the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value).
 --              Or it reads the relation arrived: the key and value columns, one row for each key with the pass's
---              updates of the key, combined with each other but not with the old value. It sees the tables as they were
---              before the pass. Its names are looked up on the search path of the role that runs the pass, so qualify
---              them
+--              updates of the key, combined with each other but not with the old value. The statement sees the tables
+--              as they were before the pass. Its names are looked up on the search path of the role that runs the pass,
+--              so qualify them
 --   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
 -- changes is for consumers, arrived feeds other queues. Differences of changes can't feed a queue: they lack late
 -- updates of expired keys, each expired key would take its value out of the other queue, and some combiners (min, max,
@@ -17,8 +17,8 @@
 -- aggregate over it still returns a row: add having count(*) > 0. The statement, and triggers on the tables that it
 -- writes, run with the rights of the role that runs the pass. So the owner of such a table can do everything that the
 -- worker can. Let the schema's owner own these tables, and make neither the owner nor the workers superusers.
--- Passes that can't run an observer in Python raise PC008. If its function raises, the pass rolls back and is tried
--- again. A key that keeps failing is quarantined (see fail_pass).
+-- Passes that can't run an observer in Python raise PC008. If an observer raises an error, the pass rolls back and is
+-- tried again. A key that keeps failing is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes and
 -- arrived, or reads another part of the pass; 40001 another session has changed the queue since the snapshot.

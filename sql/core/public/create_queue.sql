@@ -109,7 +109,7 @@ begin
             using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 
-    -- a drop under an older snapshot missed them
+    -- deletes tokens that a drop under an older snapshot didn't see
     delete from pgcombine.token t where t.queue = _name;
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
     begin

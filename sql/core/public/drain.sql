@@ -42,17 +42,17 @@ begin
             _failed := false;
             begin
                 select p.* into _done from pgcombine_internal.run_pass(drain.queue, _bucket) p;
-                set constraints all immediate; -- what would fail at the commit fails here
+                set constraints all immediate; -- deferred constraints fail here, not at the commit
                 if _done.updates > 0 then
                     updates := updates + _done.updates;
                     _claimed := 0;
                 end if;
             exception when assert_failure or others then
-                -- An observer may raise such an error about another queue: that is a failure.
+                -- Without the right the call ends. An observer may raise 42501, too, which is a failure of the pass.
                 if sqlstate in ('PC008', 'PC012') or not pgcombine_internal.has_right(drain.queue, 'work') then
                     raise;
                 end if;
-                _failed := sqlstate not in ('40001', '40P01', '55P03') -- it is run again, or a session has the tables
+                _failed := sqlstate not in ('40001', '40P01', '55P03') -- caused by other sessions
                     and exists (select from pgcombine.bucket b where b.queue = drain.queue and b.bucket = _bucket);
                 if _failed then
                     _sqlstate := sqlstate;

@@ -29,7 +29,7 @@ begin
     perform pgcombine_internal.require_right(expire.queue, 'work');
     removed := 0;
     loop
-        -- in between the queue may be paused, dropped or rebucketed
+        -- between two passes the queue may be paused, dropped or rebucketed
         select q.* into _now
         from pgcombine.queue q where q.queue = expire.queue and not q.paused and q.expire_when is not null;
         if (_now.buckets, _now.partitions) is distinct from (_queue.buckets, _queue.partitions) then
@@ -44,7 +44,7 @@ begin
             select p.* into _done
             from pgcombine_internal.run_pass(
                 expire.queue, _bucket, from_page => case when not _failed then _page end) p;
-            set constraints all immediate; -- what would fail at the commit fails here
+            set constraints all immediate; -- deferred constraints fail here, not at the commit
             if _done.bucket is null then
                 _tries := _tries + 1;
             else

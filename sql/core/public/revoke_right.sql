@@ -14,7 +14,7 @@ declare
     _right constant text := revoke_right."right";
     _role constant name := revoke_right.role;
     _before text[];
-    _kept text[]; -- by other rights
+    _kept text[]; -- privileges that belong to the role's other rights
     _subjects text[];
     _privilege text;
 begin

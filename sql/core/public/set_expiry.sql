@@ -32,7 +32,8 @@ begin
     perform pgcombine_internal.regenerate_pass(_queue);
     execute format('create or replace view pgcombine.%I as %s',
         _queue || '_current', pgcombine_internal.current_sql(_queue));
-    update pgcombine.failure f set page = null where f.queue = _queue; -- the former condition caused it
+    -- Pages that failed under the former condition are scanned again.
+    update pgcombine.failure f set page = null where f.queue = _queue;
     -- Each bucket gets a row. A pass that began earlier conflicts with its bucket's row and runs again.
     insert into pgcombine.expiry as r (queue, bucket, page, due)
     select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket

@@ -9,7 +9,8 @@ returns trigger
 language plpgsql
 as $$
 begin
-    if current_setting('pgcombine.initialize_' || tg_argv[0], true) is distinct from 'on' then -- see begin_initialize
+    -- begin_initialize sets the variable
+    if current_setting('pgcombine.initialize_' || tg_argv[0], true) is distinct from 'on' then
         raise exception 'pgcombine.%_values is written by passes alone', tg_argv[0]
             using errcode = 'PC014',
                 hint = format('enqueue the difference: insert into pgcombine.%I; pgcombine initialize loads the first '

@@ -4,11 +4,11 @@
 -- The current minute isn't there yet.
 --   queue    name of the queue
 --   minute   when the minute began
---   passes   number of passes that ended in it and took updates
---   updates  number of updates that they took
+--   passes   number of passes that ended in the minute and took updates
+--   updates  number of updates that these passes took
 --   keys     number of keys of these updates
---   changes  number of values that they changed
---   seconds  sum of their durations
+--   changes  number of values that these passes changed
+--   seconds  sum of the durations of these passes
 create or replace view pgcombine.minute_stat with (security_barrier) as
 select q.queue, m.minute, m.passes, m.updates, m.keys, m.changes, m.seconds
 from pgcombine.queue q

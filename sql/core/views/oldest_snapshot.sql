@@ -11,9 +11,9 @@
 --   name          application_name, or the name of the transaction or slot
 --   role          role of the session
 --   state         state of the session, such as active or idle in transaction
---   since         when its transaction began; for a standby or a slot an estimate, null if it is too young for one
+--   since         when its transaction began; for a standby or a slot an estimate, null for a young snapshot
 --   age_seconds   seconds since then
---   transactions  number of transaction ids that were given since then
+--   transactions  number of transaction ids that were assigned since then
 create or replace view pgcombine.oldest_snapshot as
 select d.holder, d.pid, d.name, d.role, d.state, d.since,
     extract(epoch from clock_timestamp() - d.since)::double precision as age_seconds, d.transactions
@@ -29,7 +29,7 @@ from (
                greatest(age(a.backend_xmin), age(a.backend_xid)) as transactions
         from pg_stat_activity a
         where (a.backend_xmin is not null or a.backend_xid is not null) and a.pid <> pg_backend_pid()
-          and (a.datname = current_database() or a.datname is null) -- null: a standby's
+          and (a.datname = current_database() or a.datname is null) -- null: a standby's connection
           and a.usesysid is not null
           -- a vacuum's snapshot keeps no rows
           and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)

@@ -4,7 +4,7 @@
 --   queue        name of the queue; null for a table that all queues share
 --   table        name of the table, without its schema
 --   rows         about how many rows it has, by the last vacuum or analyze; null for the log
---   bytes        size of the table with long values
+--   bytes        size of the table, including long values (TOAST)
 --   index_bytes  size of its indexes
 --   measured_at  when these figures were measured
 create or replace view pgcombine.table_size with (security_barrier) as

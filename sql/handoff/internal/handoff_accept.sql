@@ -36,7 +36,8 @@ begin
     if not exists (select from pgcombine.handoff_queue q
                    where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers
                        and q.replicas = handoff_accept.replicas) then
-        -- servers must be registered before the topology names them: handoff_register takes others for new servers
+        -- Each server must be registered before a topology names it: handoff_register flags a new server for repair
+        -- only if a topology lacks it.
         perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r
             where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))

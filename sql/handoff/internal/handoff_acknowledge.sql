@@ -31,7 +31,8 @@ begin
         returning h.queue, h.token
     )
     select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _deleted, _queue, _witness from gone g;
-    _acknowledged := case when _all then cardinality(tokens) else _deleted end; -- of a writer only deleted hints count
+    -- without the right to replay, only deleted hints count
+    _acknowledged := case when _all then cardinality(tokens) else _deleted end;
     _duplicates := least(greatest(handoff_acknowledge.deduplicated, 0), _acknowledged);
     if _acknowledged > 0 then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)

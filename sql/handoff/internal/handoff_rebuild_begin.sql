@@ -26,7 +26,7 @@ begin
     perform set_config('idle_in_transaction_session_timeout', '0', true);
     begin
         perform set_config('lock_timeout', '1min', true) where _timeout = '0';
-        lock table pgcombine.handoff_partial in share mode; -- see handoff_check
+        lock table pgcombine.handoff_partial in share mode; -- makes handoff_check raise
         perform set_config('lock_timeout', _timeout, true);
     exception when lock_not_available then
         select string_agg(k.pid::text, ', ' order by k.pid) into _writers

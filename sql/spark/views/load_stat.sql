@@ -8,7 +8,7 @@
 --   role        role that makes the load
 --   started_at  when the load began
 --   seen_at     when a writer of the load was last active, to the minute
---   ended       whether only its remains are left
+--   ended       whether the load has ended and its stage is still to be removed
 --   rows        about how many rows were written, some seconds ago
 --   bytes       size of its stage
 create or replace view pgcombine.load_stat with (security_barrier) as

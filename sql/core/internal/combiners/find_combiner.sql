@@ -63,7 +63,7 @@ begin
         exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
             continue; -- this candidate's polymorphic arguments don't accept the type
         when others then
-            null; -- the call itself worked; its error about nulls doesn't matter
+            null; -- the function takes the type; its error for the null arguments doesn't matter
         end;
         perform pgcombine_internal.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base),
             'PC003',

@@ -13,7 +13,7 @@ declare
     _there boolean;
 begin
     perform pgcombine_internal.claim_buckets(begin_initialize.queue, 'initialize');
-    perform set_config('pgcombine.initialize_' || begin_initialize.queue, 'on', true); -- for refuse_values
+    perform set_config('pgcombine.initialize_' || begin_initialize.queue, 'on', true); -- refuse_values checks it
     if not force then
         execute format('select exists (select from pgcombine.%I) or exists (select from pgcombine.%I)',
             begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;

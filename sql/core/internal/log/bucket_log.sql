@@ -18,7 +18,7 @@ declare
     _segments integer[] := '{}';
     _segment integer;
     _table text;
-    _own constant boolean := pgcombine_internal.own_cluster(); -- otherwise marks and ids come from another database
+    _own constant boolean := pgcombine_internal.own_cluster(); -- false: marks and ids are another database's
 begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
     select m.pass, m.range_mask, m.marks into bucket_log.pass, bucket_log.range_mask, bucket_log.marks
@@ -28,7 +28,8 @@ begin
         condition := 'false';
         return;
     end if;
-    if not _own and not pgcombine_internal.stable_hash(_queue.queue) then -- see queue_marks
+    if not _own and not pgcombine_internal.stable_hash(_queue.queue) then
+        -- the keys may be in other buckets here, so all updates are pending (see queue_marks)
         range_mask := 0;
         marks := array['1:1:'];
     end if;

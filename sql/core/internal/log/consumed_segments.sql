@@ -1,8 +1,8 @@
 -- pgcombine_internal.consumed_segments(queue, seen, horizon) → (relation, partition, last)
 -- Lists the segments of a queue that hold only combined updates, or may do so.
 -- A segment takes the updates of a range of transaction ids, its round, and later those of another round. A mark counts
--- if every present and future snapshot sees the mark's pass. The function knows that if the snapshot seen sees the
--- pass, and the pass's transaction id is below horizon.
+-- if every present and future snapshot sees the mark's pass. The function knows this if the snapshot in the
+-- parameter seen sees the pass, and the pass's transaction id is below horizon.
 --   seen     a snapshot
 --   horizon  the oldest snapshot that was held after seen was taken (see oldest_snapshot). Null: unknown
 --   last     the last id of the segment's round, if the round is over and marks that count see all its ids. Null: the
@@ -46,7 +46,7 @@ begin
                                    consumed_segments.seen, consumed_segments.horizon))
             then
                 return next;
-            elsif pg_table_size(relation::regclass) > _small then -- with the TOAST table
+            elsif pg_table_size(relation::regclass) > _small then -- includes the TOAST table
                 last := null;
                 return next;
             end if;

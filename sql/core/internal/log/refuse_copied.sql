@@ -1,5 +1,5 @@
 -- pgcombine_internal.refuse_copied()
--- Raises unless the stored transaction ids were given in this database (see own_cluster).
+-- Raises unless this database assigned the stored transaction ids (see own_cluster).
 -- Errors: PC012 the database is a copy; it works again once a worker has run post_restore.
 create or replace function pgcombine_internal.refuse_copied()
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.restoring() → boolean
--- Returns true if an update may bear an id other than its transaction's, and raises otherwise. It may in a copied
--- database until post_restore has run, and in a transaction that has registered in the table pgcombine.restoring.
+-- Returns true if an update may bear an id other than its transaction's, and raises otherwise. Other ids are allowed in
+-- a copied database until post_restore has run, and in a transaction that is listed in the table pgcombine.restoring.
 -- The domain own_tx calls this function.
 -- Errors: those of refuse_id.
 create or replace function pgcombine_internal.restoring()

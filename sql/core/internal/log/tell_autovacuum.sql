@@ -20,7 +20,7 @@ begin
         where q.queue = tell_autovacuum.queue
           and c.oid in (select to_regclass(s) from unnest(pgcombine_internal.segment_tables(q.queue, p)) s))
     then
-        execute format('analyze %s (pgcombine_tx)', tell_autovacuum.segment); -- no function of the keys' types runs
+        execute format('analyze %s (pgcombine_tx)', tell_autovacuum.segment); -- runs no code of a key's type
     end if;
 end
 $$;

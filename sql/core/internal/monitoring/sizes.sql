@@ -1,7 +1,7 @@
 -- pgcombine_internal.sizes(queue) → jsonb
 -- Returns the sizes of a queue's tables, for sample: an array of objects with table, rows (as of the last vacuum or
--- analyze), bytes (with TOAST) and index_bytes. The object of the log has no rows, and has segments, filled, waiting
--- and waiting_bytes.
+-- analyze), bytes (with TOAST) and index_bytes. The object of the log has segments, filled, waiting and
+-- waiting_bytes in place of rows.
 -- A segment waits to be reclaimed if its last updates aren't pending, and if its round is over or it is large (see
 -- consumed_segments).
 create or replace function pgcombine_internal.sizes(queue text)

@@ -1,7 +1,8 @@
 -- pgcombine_internal.check_observer(queue, observer [, installed])
--- Refuses an observer in SQL that reads another part of the pass than changes and arrived. The function explains the
--- statement alone, beside relations of these names, so that PostgreSQL finds no other part of a pass. It also raises
--- if a table or view on the search path has the name of a part, since in a pass the name would mean the part.
+-- Refuses an observer in SQL that reads another part of the pass than changes and arrived. The function runs EXPLAIN on
+-- the statement in a query that has only these two parts, so PostgreSQL raises an error for the name of any other part.
+-- The function also raises if a table or view on the search path has the name of a part, since in a pass the name would
+-- mean the part.
 --   installed  whether the observer exists already. Then the function refuses only the names of parts, including those
 --              of former versions. It leaves another error, such as a table that isn't on this role's search path, to
 --              the pass

@@ -7,7 +7,7 @@
 --          snapshot would miss what was committed before the claim. Null: any level. The function then raises 40001 if
 --          the buckets have changed since the snapshot
 --   renew  whether to write new versions of the rows. A pass with an older snapshot then can't claim them (40001). So
---          no pass commits later with the former observers. Its worker runs it again
+--          no pass commits later with the former observers. The worker of such a pass runs it again
 -- Tables written: bucket, if renew is set.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 42501 the caller lacks the right to
 -- claim buckets.

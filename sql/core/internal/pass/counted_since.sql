@@ -5,7 +5,8 @@ create or replace function pgcombine_internal.counted_since()
 returns timestamptz
 language sql stable
 as $$
-    -- a crash discards the database's own time; then the other one is that of the recovery
+    -- A crash discards the reset time of the database. The reset time of the background writer's statistics is then
+    -- the time of the recovery.
     select greatest(pg_stat_get_bgwriter_stat_reset_time(),
                     (select pg_stat_get_db_stat_reset_time(d.oid) from pg_database d
                         where d.datname = current_database()))

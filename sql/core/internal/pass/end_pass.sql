@@ -51,14 +51,14 @@ begin
     end if;
     if not _plan.more then
         perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket);
-    else -- see fail_pass
+    else -- doubles the limit, which fail_pass has halved
         update pgcombine.failure f
         set pass_limit = nullif(least(2 * greatest(f.pass_limit, 1), _queue.pass_limit), _queue.pass_limit)
         where f.queue = _plan.queue and f.bucket = _plan.bucket and f.pass_limit is not null;
     end if;
     if _plan.first_page is not null then
         _next := _plan.first_page + case when end_pass.expired < 10000 then 1024 else 0 end;
-        -- if there are updates, the scan takes half of the time
+        -- after a pass that took updates, the scan pauses for as long as the pass has run
         return pgcombine_internal.schedule_expiry(_plan.queue, _plan.bucket, _plan.first_page, _next,
             case when end_pass.updates > 0 then clock_timestamp() - _plan.began else interval '0 s' end);
     end if;

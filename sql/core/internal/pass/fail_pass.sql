@@ -20,12 +20,12 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(fail_pass.queue);
     _limit bigint;
-    _first boolean; -- whether the pass before succeeded
-    _page bigint; -- from which the pass removed expired keys
+    _first boolean; -- whether the previous pass succeeded
+    _page bigint; -- the first page whose expired keys the pass removed; null: it removed none
     _log record;
     _pending bigint;
     _ranges bigint; -- hash ranges
-    _most bigint; -- updates that the pass took
+    _most bigint; -- number of updates that the pass took
 begin
     perform pgcombine_internal.require_right(fail_pass.queue, 'work');
     select f.pass_limit into _limit

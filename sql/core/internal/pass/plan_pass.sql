@@ -36,8 +36,8 @@ declare
     _source text;
     _failed boolean;
     _size bigint; -- bytes of the segments that may hold pending updates
-    _most bigint; -- updates that the pass takes
-    _turn bigint; -- after a pass that took too long
+    _most bigint; -- maximum number of updates that the pass takes
+    _turn bigint; -- after a cancelled pass: which hash range to take (see next_hash_range)
     _counted constant integer := 5000;
 begin
     select string_agg(quote_ident(o), ', ') into _lacking

@@ -3,7 +3,7 @@
 -- plan the statement takes longer than to run it. A session keeps a hundred statements and then replaces the oldest
 -- one.
 --   queue             the queue's row
---   source, observed  see pass_template; a source has two parameters, the first and the last number of keys
+--   source, observed  see pass_template; a source has two parameters, the numbers of the first and the last key
 create or replace function pgcombine_internal.prepare_pass(queue pgcombine.queue, bucket integer,
     source text default null, observed boolean default true)
 returns text

@@ -2,14 +2,14 @@
 -- Ends a search: quarantines the failing keys and writes the finished hash ranges to the journal.
 -- A key that failed is quarantined if other keys passed and changed values, or if its failure is proven to be its own
 -- (see next_try). Otherwise all keys may fail for a common reason, such as a dropped table of an observer. Then a key
--- is quarantined only if it is the only one that failed, no other bucket of the queue fails, and no other key is
--- quarantined. A hash range with a failing key that isn't quarantined isn't written to the journal. Its values have not
--- changed.
---   updates, keys  combined, in hash ranges that were written to the journal
+-- is quarantined only if all keys were tried, it is the only one that failed, no other bucket of the queue fails, and
+-- no other key is quarantined. A hash range with a failing key that isn't quarantined isn't written to the journal. Its
+-- values have not changed.
+--   updates, keys  numbers of updates and keys that were combined, in hash ranges that were written to the journal
 --   changes        number of values changed
 --   tries          number of ranges tried
 --   quarantined    number of keys quarantined
---   finished        whether all keys of the bucket were tried, and each passed or is quarantined
+--   finished       whether all keys of the bucket were tried, and each passed or is quarantined
 -- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
 -- Errors: 40001 see end_pass, or the queue's definition changed during the search.
 create or replace function pgcombine_internal.close_search(out updates bigint, out keys bigint, out changes bigint,

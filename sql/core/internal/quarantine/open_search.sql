@@ -9,11 +9,12 @@
 --   observers   see plan_pass
 -- It creates the temporary tables pgcombine_search_state, with one row, and pgcombine_search. The latter has the
 -- queue's columns and
---   pgcombine_key          the number of the key, from 1
+--   pgcombine_key          the number of the key in this search, from 1
 --   pgcombine_hash_range   the key's hash range, by pgcombine_range_mask. The keys of a hash range have consecutive
 --                          numbers; the order of the hash ranges differs in each search
---   pgcombine_quarantined  the number of the key in quarantine; null: it isn't quarantined
--- close_search writes the search to the journal by hash ranges, so the ranges are small.
+--   pgcombine_quarantined  null: the key isn't quarantined. Otherwise its number in <queue>_quarantine_keys
+-- The hash ranges are small. If a key fails and isn't quarantined, close_search leaves the updates of the key's whole
+-- hash range pending.
 -- Errors: those of claim_bucket and plan_pass; 42501 the caller lacks the right to create temporary tables.
 create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
     time_limit interval default '10 s', observers text[] default '{}')

@@ -14,7 +14,7 @@ as $$
              pg_partition_tree(format('pgcombine.%I', n.name)::regclass) p
              join pg_class c on c.oid = p.relid
     )
-    select count(*) * 3 -- a table, its row type and the array type of that
+    select count(*) * 3 -- a table, its row type and that type's array type
            + count(*) filter (where t.reltoastrelid <> 0) * 2 -- a TOAST table and its index
            + (select count(*) from pg_index i where i.indrelid in (select oid from tables))
            + (select count(*) from pg_constraint k where k.conrelid in (select oid from tables))

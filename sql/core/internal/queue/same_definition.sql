@@ -15,7 +15,9 @@ declare
     _found text;
     _differences text;
 begin
-    begin -- records the given columns under another name, so that types and combiners have the same wording
+    -- Records the given columns as those of a temporary queue, the twin. So their types and combiners have the same
+    -- wording as the existing ones.
+    begin
         insert into pgcombine.queue (queue, buckets, partitions) values (_twin, 1, 1);
         perform pgcombine_internal.add_columns(_twin, key, value);
         execute format('create table pgcombine.%I (%s)', _twin,

@@ -2,11 +2,11 @@
 -- Returns whether the queue's keys keep their hash, and so their bucket, when a dump is restored.
 -- Enum labels and object names (regclass and the like) are hashed by their OID, which a restore changes. The same holds
 -- for arrays, composites, ranges and domains of them. After a restore it would be unknown which bucket's mark covers an
--- update of such a key. So passes delete the updates of such queues (see end_pass), and all updates in a dump are
--- pending.
+-- update of such a key. So passes delete the updates that they take from a queue with such keys (see end_pass), and all
+-- of the queue's updates in a dump are pending.
 create or replace function pgcombine_internal.stable_hash(queue text)
 returns boolean
-language plpgsql stable -- every pass calls it, and plpgsql keeps the plan
+language plpgsql stable -- keeps the query's plan, since every pass calls the function
 as $$
 begin
     return not exists (

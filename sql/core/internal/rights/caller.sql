@@ -10,7 +10,7 @@ returns name
 language plpgsql
 as $$
 begin
-    unlisten pgcombine_guard; -- nobody listens: PostgreSQL refuses the statement in a security-restricted operation
+    unlisten pgcombine_guard; -- has no effect, but PostgreSQL refuses it in a security-restricted operation
     return coalesce(nullif(current_setting('role', true), 'none')::name, session_user);
 end
 $$;
