@@ -52,7 +52,7 @@ SPARK = "tests/spark/"
 LONGEST = ("spark", "chaos", "model", "programs", "deploy", "doctor", "handoff", "examples", "embedded")
 # Spark's Java processes end soon, and the optimizing compiler would take a third of their time.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# The key in pytest's cache, in the checkout, under which the list of passed tests is stored.
+# The key in the checkout's pytest cache under which the list of passed tests is stored.
 PASSED = "pgcombine/passed"
 
 
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest applies -m
+@pytest.hookimpl(tryfirst=True)  # the hook adds the mark slow, so it must run before pytest applies -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     passed = set(passed_in(config.getoption("--except-passed")))
     others = [item for item in items if item.nodeid in passed or not for_this_pyspark(item)]
@@ -135,10 +135,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """One line for each reason to skip; pytest's own summary has one for each test."""
-    if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption(
-        "lf"
-    ):  # --lf runs only a part of the tests
+    """Print a line for each reason to skip, since pytest's own summary has a line for each test."""
+    # with --lf only a part of the tests runs, so the list would be incomplete
+    if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption("lf"):
         config.cache.set(PASSED, [report.nodeid for report in terminalreporter.getreports("passed")])
     reports = terminalreporter.getreports("skipped")
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
@@ -157,7 +156,7 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             if name.startswith("PG") and not name.startswith(("PGCOMBINE_TEST_", "PGCOMBINE_JDBC_JAR")):
                 patch.delenv(name)
         patch.setenv("PGCOMBINE_HOME", str(home))
-        patch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")  # containers end with the session's fixtures
+        patch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")  # Ryuk isn't needed, since fixtures stop the containers
         spark = tmp_path_factory.mktemp("spark")
         (spark / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {JAVA_OPTIONS}\n")
         patch.setenv("SPARK_CONF_DIR", str(spark))
@@ -167,7 +166,10 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c() -> None:
-    """Undo that a shell's background job ignores Ctrl-C: programs that the tests interrupt would inherit that."""
+    """Let Ctrl-C interrupt again when pytest is a shell's background job, which ignores SIGINT.
+
+    Otherwise the programs that tests start would inherit this and ignore the SIGINT of a test, too.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -183,7 +185,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def filled(memory: Path) -> homes.Filled:
-    """``filled(home)`` fills a new home with the files of a server that has the schema, and returns it."""
+    """``filled(home)`` fills a new home with the files of a server that has the schema, and returns the home."""
     source = memory / "filled"
     homes.make(source)
     return partial(homes.copy, source)

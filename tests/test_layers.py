@@ -55,7 +55,7 @@ PLACES: dict[str, set[str]] = {
     "jinja2": {"web"},
     "opentelemetry": {"runtime"},
 }
-# The example application, and its benchmark.
+# phrasecount, the example application, and its benchmark.
 APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]
 
 
@@ -211,7 +211,7 @@ def test_other_packages_do_not_know_phrasecount() -> None:
     ]
     assert len(files) > 100
     named = {path.relative_to(ROOT).as_posix() for path in files if "phrasecount" in text_of(path)}
-    # Alembic's autogenerate must not drop the application's tables, so this file knows their schema
+    # operations.py keeps Alembic's autogenerate from dropping the application's tables, so it must name their schema
     assert named == {"pgcombine/operations.py"}
 
 

@@ -3,9 +3,9 @@
 ``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (in memory) and
 runs at once
 
-- writers at random levels. Each tries the coordinators in another order and retries with the same token. Some tokens
-  come from clocks that are hours wrong. Some writes aren't retried at all;
-- readers at random levels;
+- writers, each of which tries the coordinators in its own random order. A write has a random consistency level. After
+  a failure it is retried with the same token, but one in ten isn't. Some tokens come from clocks that are hours wrong;
+- readers at random consistency levels;
 - a replayer and a combining session at each server;
 - faults: a server is killed and started again, is stopped for seconds, is cut off in one direction or both, or its
   answers are lost;
@@ -15,10 +15,10 @@ runs at once
 
 These statements must be true:
 
-- a write that a server acknowledged is there, unless each such server was lost before all servers were equal;
+- an acknowledged write is there, unless each server that acknowledged it was lost before all servers were equal;
 - a reading that is ``complete`` has all writes that were acknowledged before the reading began;
 - no reading has more than was written;
-- a write that raised UnavailableError is on no server;
+- a write of which every attempt raised UnavailableError is on no server;
 - at the end all servers have the same writes, each once, no hints and no retained payloads.
 
 The program prints one JSON line. Its status is 1 if one of the statements is false.
@@ -62,15 +62,16 @@ WRITERS, READERS = 3, 2
 WORDS = [f"w{i}" for i in range(40)]
 LEVELS = ["ONE", "QUORUM", "ALL"]
 TRIES = 12
-TIMEOUT = 1.5  # seconds for a call
-CREATED = 0.5  # the probability that the queue is created on a server before it is rebuilt
-MORE_SECONDS = 600.0  # the most time added until each of these figures has been counted
+TIMEOUT = 1.5  # the timeout of a call, in seconds
+CREATED = 0.5  # the probability that an empty server gets the queue before its rebuild
+# A run ends when each of the figures in HAPPEN has been counted, at the latest so many seconds after its planned end.
+MORE_SECONDS = 600.0
 HAPPEN = [
     *("acknowledged at ONE", "acknowledged at QUORUM", "acknowledged at ALL", "retries", "indeterminate"),
     *("gets complete", "gets incomplete", "losses", "recoveries"),
 ]
 RECOVERY_SECONDS = 240.0
-DISTURBED_SECONDS = 45.0  # faults disturb a recovery for so long; after that no fault comes until the recovery ends
+DISTURBED_SECONDS = 45.0  # after so many seconds of a recovery, no new fault begins until the recovery ends
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
            round(extract(epoch from clock_timestamp() - xact_start)),
@@ -115,7 +116,7 @@ class Write:
     rows: list[tuple[str, int]]
     level: str
     acked: set[tuple[str, int]] = field(default_factory=set)
-    taken: bool = False  # whether a server may have taken it
+    taken: bool = False  # whether a server may have taken the write
 
 
 class Ledger:
@@ -143,7 +144,7 @@ class Ledger:
         return any(self.lost[name] == losses for name, losses in write.acked)
 
     def acknowledge(self, write: Write, acked: Iterable[str], losses: Mapping[str, int]) -> None:
-        """Record who acknowledged the write. ``losses`` are the counts of losses from before the call."""
+        """Record the servers that acknowledged the write. ``losses`` are the counts of losses before the call."""
         with self._lock:
             before = self.certain(write)
             write.acked |= {(name, losses[name]) for name in acked}
@@ -152,7 +153,10 @@ class Ledger:
                     self._least[word] += n
 
     def lose(self, name: str) -> None:
-        """Stop counting the acknowledgements of the server. Call this after its cut and before its loss."""
+        """Record a loss of the server: what it acknowledged before no longer counts.
+
+        Call this when no write reaches the server any more, before its data is removed.
+        """
         with self._lock:
             before = [write for write in self.writes.values() if self.certain(write)]
             self.lost[name] += 1
@@ -195,7 +199,7 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends. A machine too slow to count every required figure in time gets more seconds."""
+        """Whether the run ends. It goes on for up to MORE_SECONDS while a figure in HAPPEN is still 0."""
         late = time.monotonic() - self._end
         return bool(self.outcome.wrong) or late > (0 if all(map(self.outcome.figures.get, HAPPEN)) else MORE_SECONDS)
 
@@ -399,7 +403,7 @@ class Chaos:
             self.tell(f"{name} is lost ({'calm' if calm else 'faults go on'})")
             lost.proxy.refuse = True
             lost.proxy.cut()
-            self.ledger.lose(name)  # after the cut: no new write reaches the server
+            self.ledger.lose(name)  # no new write reaches the server any more
             empty(lost)
             self.count("losses")
             if chance.random() < CREATED:
@@ -427,7 +431,8 @@ class Chaos:
     def _remove(self, at: Cluster, name: str) -> None:
         with at.connect() as conn:
             if one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", name):
-                with conn.transaction():  # in one transaction, or writers would make hints for the server in between
+                # one transaction, so that no writer makes a hint for the server between the two calls
+                with conn.transaction():
                     conn.execute("select from pgcombine.handoff_replica where name = %s for update", (name,))
                     operations.truncate(conn, name, "it is lost")
                     operations.remove(conn, name, timeout=1)
@@ -450,7 +455,7 @@ class Chaos:
         return done
 
     def _repaired(self, servers: list[Cluster], chance: random.Random, deadline: float, anew: set[str]) -> None:
-        """Repair until nothing is missing, except on the servers in ``anew``, which are empty and must be rebuilt."""
+        """Repair until no server lacks a write. Servers in ``anew`` are empty until a rebuild and may."""
         while True:
             done = self.repair(chance.choice(servers), deadline)
             self.tell(f"repaired: {summary(done)}")
@@ -460,7 +465,7 @@ class Chaos:
             self._rest(deadline, f"servers are not equal: {done}")
 
     def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
-        """Repeat the call until no fault prevents it."""
+        """Repeat the call until it succeeds, since faults may make it fail."""
         last = ""
         while True:
             try:

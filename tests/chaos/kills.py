@@ -1,8 +1,8 @@
 """Kill workers, backends and the server with -9 at random while producers enqueue; then count everything.
 
 ``python -m tests.chaos.kills --seconds 60`` starts its own embedded server, four producers and three workers,
-each a process, and kills one of them about as often as passes make progress. At the end workers drain the queue. Then
-these statements must be true:
+each a process. Again and again it waits for the next change of a value, and kills a worker, a session's backend or the
+server. At the end workers drain the queue. Then these statements must be true:
 
 - the values are the sums over all *committed* updates: each producer also writes a token into
   another table in the same transaction, so a commit without an answer can be looked up;
@@ -82,10 +82,9 @@ def produce(dsn: str, producer: int, acknowledgements: Path) -> None:
                         continue
                     conn.commit()
                     print(number, file=written, flush=True)
-                    time.sleep(
-                        0.02
-                    )  # slower than the workers, which otherwise combine without an end and report no pass
-            time.sleep(0.05)  # the server is unreachable
+                    # Write more slowly than the workers combine. Otherwise they would combine without an end.
+                    time.sleep(0.02)
+            time.sleep(0.05)  # the server is unreachable: wait before the next attempt
 
 
 def run(home: Path, seconds: float, seed: int) -> Outcome:
@@ -109,7 +108,8 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
 
         def revive() -> bool:
             for index, worker in enumerate(workers):
-                if worker.poll() == 1:  # it started while the server was unreachable: a supervisor would restart it
+                # the worker started while the server was unreachable: restart it, as a supervisor does
+                if worker.poll() == 1:
                     workers[index] = start_worker()
                     outcome.restarts += 1
             return True
@@ -118,7 +118,8 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
         with producers(dsn, acknowledgements):
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
-                before = changes(dsn)  # wait for progress before the next kill
+                # wait until a pass changes a value
+                before = changes(dsn)
                 try:
                     eventually(lambda before=before: changes(dsn) > before, timeout=60, what="passes go on")
                 except AssertionError as error:
@@ -136,7 +137,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
                     outcome.kills[victim] += kill_server(home, env)
                 else:
                     outcome.kills[victim] += kill_backend(dsn, chance, hard=victim == "backend")
-        # a killed producer's last transaction ends with its backend
+        # ``drained`` also waits for the backends of the killed producers, whose last transactions may still run
         eventually(lambda: revive() and drained(dsn), timeout=180, what="what is left is combined")
     ended = [line for line in (home / "workers.log").read_text().splitlines() if line.startswith("pgcombine: ")]
     for line in ended:

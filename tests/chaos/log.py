@@ -8,13 +8,13 @@ must have the schema) and runs at once, each in its own sessions,
 - sessions that run passes under both isolation levels: over any bucket, a given bucket, or hash ranges of the keys;
   some roll back;
 - a worker, which is killed with -9 again and again;
-- sessions that reclaim segments, trim the journal, change the number of buckets;
+- sessions that reclaim segments, trim the journal and change the number of buckets;
 - pauses of all writers and readers, since overlapping transactions otherwise never let a segment be reclaimed;
 - repeatable-read readers of the current values and of the pending updates. Both reads in one snapshot must be equal.
 
 Segments have few ids, so the log reuses them all the time. At the end the values must be the sums over all committed
 updates, and the changes of each key must be a chain that leads to its value. The program prints one JSON line. Its
-status is 1 if that is false.
+status is 1 if one of these checks fails.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
 WORDS = [f"w{i}" for i in range(40)]
-MORE_SECONDS = 300.0  # the most time added until each figure in ``happen`` has been counted
+# A run ends when each figure in ``happen`` has been counted, at the latest so many seconds after its planned end.
+MORE_SECONDS = 300.0
 HAPPEN = ["committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated", "workers killed"]
 LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
-# A caller retries these: a conflict, or a table that rebucket has replaced
+# Callers retry after these errors, which come from conflicts and from tables that rebucket has replaced.
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
@@ -68,11 +69,11 @@ class Chaos:
         self.committed: Counter[str] = Counter()
         self._end = time.monotonic() + seconds
         self._lock = threading.Lock()
-        self._lull = threading.Event()  # writers and readers rest, so that segments can be reclaimed
+        self._lull = threading.Event()  # while set, writers and readers rest, so that segments can be reclaimed
 
     @property
     def over(self) -> bool:
-        """Whether the run ends. A machine too slow to count each figure in ``happen`` in time gets more seconds."""
+        """Whether the run ends. It goes on for up to MORE_SECONDS while a figure in ``happen`` is still 0."""
         more = 0 if all(map(self.outcome.figures.get, self.happen)) else MORE_SECONDS
         return bool(self.outcome.wrong) or time.monotonic() > self._end + more
 
@@ -90,7 +91,8 @@ class Chaos:
 
     def run(self) -> Outcome:
         with self.session(autocommit=True) as conn:
-            # few ids in a segment; with 4 bits chance decides whether a segment can be reclaimed
+            # A segment covers few transaction ids, so that the log reuses segments often. With 4 bits, chance decides
+            # whether a segment can be reclaimed.
             bits = random.Random(self.outcome.seed).choice([4, 6, 8])
             conn.execute(f"alter table pgcombine.queue alter column segment_bits set default {bits}")
             make_queue(conn, buckets=2, pass_limit=60, notify=False)
@@ -151,10 +153,10 @@ class Chaos:
 
     def transaction(self, conn: psycopg.Connection, chance: random.Random) -> Counter[str]:
         updates: Counter[str] = Counter()
-        conn.execute(
-            "select 1"
-        )  # begin the transaction: otherwise psycopg would make the first savepoint a transaction
-        if chance.random() < 0.2:  # draw the id early: other transactions have higher ids when this one writes
+        # Begin the transaction. Otherwise psycopg's first block would be a transaction instead of a savepoint.
+        conn.execute("select 1")
+        # Draw the id early: when this transaction writes, other transactions have drawn higher ids.
+        if chance.random() < 0.2:
             conn.execute("select txid_current()")
             time.sleep(chance.random() * 0.2)
         for _ in range(chance.randrange(1, 5)):
@@ -286,7 +288,7 @@ class Chaos:
                 except AGAIN:
                     self.count("rebucket's conflicts")
                 except psycopg.Error as error:
-                    if error.sqlstate != "PC006":  # the lock wasn't available
+                    if error.sqlstate != "PC006":  # rebucket didn't get its lock in time
                         raise
                     self.count("rebucket gave up")
 
@@ -312,7 +314,7 @@ class Chaos:
 
 
 class RollBack(Exception):
-    """Rolls a savepoint back."""
+    """Raised to roll a savepoint back."""
 
 
 @contextmanager

@@ -38,8 +38,8 @@ VICTIMS = ("run", "server", "java", "worker")
 
 @dataclass
 class Round:
-    """One round: ``victim`` was killed ``seconds`` after the start of the run; ``interrupted`` tells whether that ended
-    the run early; ``updates`` counts what the next run had to add."""
+    """One round: ``victim`` was killed ``seconds`` after the start of the run; ``interrupted`` tells whether the
+    kill ended the run early; ``updates`` counts what the next run had to add."""
 
     number: int
     victim: str
@@ -55,9 +55,8 @@ def rounds(corpus: Path, home: Path, count: int, seed: int) -> Iterator[Round]:
     chance = random.Random(seed)
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     figures = run_again(corpus, env)
-    longest = (
-        figures["seconds"] - figures["step_seconds"]["verifying"] + 1
-    )  # the added second covers the start of Python
+    # the added second covers the start of Python
+    longest = figures["seconds"] - figures["step_seconds"]["verifying"] + 1
     for number, victim in enumerate(islice(cycle(chance.sample(VICTIMS, len(VICTIMS))), count), start=1):
         edit_corpus(corpus, chance)
         seconds = chance.uniform(0, longest)
@@ -122,9 +121,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(1)
-    )  # so that the blocks below stop the server and remove the files
+    # SIGTERM leaves the blocks below, which stop the server and remove the files
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="phrasecount-kills-") as directory:
         corpus, home = Path(directory, "corpus"), Path(directory, "home")
         if arguments.directory:

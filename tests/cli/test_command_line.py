@@ -88,7 +88,7 @@ def test_every_verb_has_json_and_a_database(server: Server) -> None:
     # web serves pages and has --log-format json; docs prints Markdown
     assert [verb for verb, there in options.items() if "--json" not in there] == ["web", "docs"]
     without = [verb for verb, there in options.items() if "--dsn" not in there]
-    # bench handoff starts its own servers
+    # docs uses no database, and bench handoff starts its own servers
     assert [verb for verb in without if not verb.startswith("server ")] == ["docs", "bench handoff"]
 
 
@@ -157,7 +157,8 @@ def test_unreachable_database_fails_in_one_line(cli: Cli, empty_dsn: str) -> Non
     cli.dsn = "postgresql://nobody@127.0.0.1:1/none"
     assert "can't connect to PostgreSQL: connection failed: " in cli.fails("queue", "ls")
     assert 'at "127.0.0.1", port 1 failed: Connection refused (check --dsn' in cli.fails("queue", "ls")
-    cli.dsn = "host=/nonexistent dbname=none"  # libpq's message for a socket has a second part, "accepting connections"
+    # libpq's message for a socket ends with a question about "accepting connections", which the error leaves out
+    cli.dsn = "host=/nonexistent dbname=none"
     assert "No such file or directory (check --dsn or PGCOMBINE_DSN)" in cli.fails("queue", "ls")
     cli.dsn = "nonsense"
     assert "the DSN can't be read" in cli.fails("queue", "ls")
@@ -344,7 +345,7 @@ def test_a_bad_line_enqueues_nothing(cli: Cli, conn: psycopg.Connection, tmp_pat
 
 
 def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
-    """As a console script: standard input, exit status, and a reader of its pipe that stops reading."""
+    """Run the installed console script: it reads updates from standard input and returns the exit status."""
     make_queue(conn)
     env = {"PGCOMBINE_DSN": dsn}
     done = run_cli("enqueue", "wc", "-", "--json", env=env, input='{"word": "a", "n": 1}\n{"word": "b", "n": 2}\n')

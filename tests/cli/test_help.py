@@ -66,7 +66,7 @@ def test_verbs_that_delete_ask() -> None:
 
 
 def test_the_pages_name_all_that_run_on() -> None:
-    """Daemons have a log, and end with status 3 when the schema is of another version."""
+    """Two pages list the daemons. A command is a daemon if it has the option ``--log-format``."""
     run_on = {" ".join(path) for path in RUNNING if any("--log-format" in one.opts for one in found(path).params)}
     named = {
         "operations.md": r"of the commands that run on \(([^)]*)\)",
@@ -87,7 +87,7 @@ def test_example(path: tuple[str, ...]) -> None:
         command, words = ROOT, shlex.split(call)
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        with command.make_context("pgcombine", words):  # raises for wrong usage
+        with command.make_context("pgcombine", words):  # raises an error if the usage is wrong
             pass
 
 

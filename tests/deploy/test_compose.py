@@ -50,7 +50,7 @@ def run(line: str, **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    """Names and ports that only these tests use."""
+    """A project name, images and free ports that only these tests use."""
     name = f"pgcombine-test-{os.getpid()}"
     return {
         "COMPOSE_PROJECT_NAME": name,
@@ -99,15 +99,15 @@ def test_services_start_in_order() -> None:
     assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
     assert services["migrate"]["command"] == ["db", "upgrade"]
     assert {services[name]["image"] for name in ("migrate", "worker", "web")} == {"pgcombine"}
-    assert [name for name, service in services.items() if "build" in service] == [
-        "migrate"
-    ]  # one service builds the tag that all use
+    # one service builds the image that all three use
+    assert [name for name, service in services.items() if "build" in service] == ["migrate"]
     assert services["role"]["depends_on"]["postgres"]["condition"] == "service_healthy"
     assert services["migrate"]["depends_on"]["role"]["condition"] == "service_completed_successfully"
     assert services["worker"]["command"] == ["worker", "--metrics-port", "9464", "--metrics-host", "0.0.0.0"]
     assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
     assert {services[name]["ports"][0]["host_ip"] for name in ("postgres", "web")} == {"127.0.0.1"}
-    # images before 18 declare an anonymous volume at …/data, whose files a new container doesn't find
+    # PostgreSQL's images before 18 declare an anonymous volume at …/data. The data must be elsewhere, since a new
+    # container wouldn't find the files of that volume.
     (volume,) = [volume for volume in services["postgres"]["volumes"] if volume["source"] == "postgres"]
     data = Path(services["postgres"]["environment"]["PGDATA"])
     assert Path(volume["target"]) in data.parents
@@ -234,7 +234,7 @@ def test_health_check_fails_without_a_server(compose: Compose) -> None:
 def test_worker_is_healthy_and_not_root(compose: Compose) -> None:
     assert compose("exec", "-T", "worker", "id", "-u").strip() == "65534"
     eventually(lambda: state(compose, "worker")["Health"] == "healthy", timeout=120, what="the worker is healthy")
-    # the same check where nothing listens must fail
+    # The same check against a port where nothing listens must fail.
     check = json.loads(inspect(compose, "worker", "{{json .Config.Healthcheck.Test}}"))[1:]
     compose("exec", "-T", "worker", *check)
     with pytest.raises(AssertionError):
@@ -243,7 +243,7 @@ def test_worker_is_healthy_and_not_root(compose: Compose) -> None:
 
 @pytest.mark.slow
 def test_worker_restarts_after_an_upgrade(compose: Compose) -> None:
-    """The schema gets another version's digest while the worker runs, and then its own digest again."""
+    """The schema gets another version's revision while the worker runs, and then its own revision again."""
     with connect(compose) as conn:
         (revision,) = conn.execute("select version_num from pgcombine.schema_version").fetchone() or ("",)
         conn.execute("update pgcombine.schema_version set version_num = '9999'")

@@ -34,7 +34,7 @@ UNIT = ROOT / "pgcombine" / "deploy" / "pgcombine-worker.service"
 def systemd(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool = False, watchdog: float | None = 0.2
 ) -> Iterator[socket.socket]:
-    """Receive notifications as systemd does: set NOTIFY_SOCKET and a watchdog of so many seconds; yield the socket."""
+    """Receive notifications as systemd does: set NOTIFY_SOCKET, and a watchdog in seconds; yield the socket."""
     with (
         tempfile.TemporaryDirectory() as directory,
         closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as receiver,
@@ -84,7 +84,7 @@ def test_hanging_process_sends_no_watchdog_message(
         daemon.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, daemon.pid, os.WSTOPPED | os.WNOWAIT)
         receiver.setblocking(False)
-        with suppress(BlockingIOError):  # drop the messages from before the hang
+        with suppress(BlockingIOError):  # drop the messages that the daemon sent before it was stopped
             while heard(receiver):
                 pass
         receiver.settimeout(2)

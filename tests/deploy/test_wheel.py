@@ -150,7 +150,7 @@ def test_distributions_have_complete_metadata(distributions: list[Path]) -> None
 def test_plain_wheel_says_how_to_get_the_client_library(wheel: Path, elsewhere: Path, tmp_path: Path) -> None:
     """The printed pip command works although no index has pgcombine, because pgcombine is already installed."""
     python = make_environment(tmp_path, wheel)
-    hidden = {"PSYCOPG_IMPL": "binary"}  # hide a libpq of the machine
+    hidden = {"PSYCOPG_IMPL": "binary"}  # psycopg must not use a libpq of this machine
     refused = cli_of(python, elsewhere)("status", PGCOMBINE_DSN="postgresql://127.0.0.1:1/none", **hidden)
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
@@ -294,7 +294,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["queue", "drop", "wc", "--yes"], 0, "dropped"),
     (["db", "downgrade", "base", "--yes"], 0, "base"),
 ]
-# These need the extras; the tests further below call them.
+# These commands need extras; the tests further below call them.
 FULL_CALLS = [
     ["server", "start"],
     ["server", "status"],

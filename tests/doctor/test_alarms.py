@@ -83,7 +83,7 @@ class History:
 
     def analyze(self, queue: str) -> None:
         self.conn.execute(f"vacuum (analyze) pgcombine.{queue}_updates")
-        self.mixed.add(queue)  # later rows fill the freed space
+        self.mixed.add(queue)  # later rows fill the space that the vacuum has freed
 
     def rebucket(self, queue: str) -> None:
         self.conn.execute("select pgcombine.rebucket(%s, %s)", (queue, self.rng.choice([4, 8])))
@@ -126,7 +126,10 @@ def alarms(history: History, limit: float) -> dict[str, Finding]:
 
 
 def check(history: History, told: list[str], *, command: bool = False) -> None:
-    """Check the invariant: with the views' tolerance for the views, exactly for the doctor and the command."""
+    """Check the views, the doctor and the command: an update that is too old raises an alarm, an empty backlog none.
+
+    Figures of the views may be KEPT seconds old. For queues in ``mixed`` the views only estimate the age.
+    """
     exact = {queue: one(history.conn, "select pgcombine.backlog(%s)", queue) for queue in QUEUES}
     rows = history.rows()
     for queue, row in rows.items():

@@ -116,7 +116,7 @@ def set_for_database(conn: psycopg.Connection, setting: str) -> None:
 
 
 def an_hour_ago(conn: psycopg.Connection) -> None:
-    """Date all transactions so far back by an hour."""
+    """Make all transactions so far look an hour old."""
     conn.execute("delete from pgcombine.tick")
     conn.execute(
         "insert into pgcombine.tick (at, next_id)"
@@ -135,7 +135,7 @@ def test_doctor_checks_settings_of_a_session(conn: psycopg.Connection, dsn: str)
     if one(conn, "select pg_jit_available()"):
         found(servers.jit, "info", dsn, "jit is on")
     else:
-        NOT_PROVOKED.add(("jit", "info"))  # this server can't compile
+        NOT_PROVOKED.add(("jit", "info"))  # this server has no JIT compiler
     set_for_database(conn, "jit = off")
     found(servers.jit, "ok", dsn, "aren't compiled")
     set_for_database(conn, "idle_in_transaction_session_timeout = '5min'")
@@ -186,9 +186,8 @@ def test_doctor_checks_the_database(conn: psycopg.Connection, dsn: str) -> None:
     found(database.collation, "warning", dsn, "made with 0")
     found(database.cluster_identity, "ok", dsn, "this database's")
     conn.execute("truncate pgcombine.cluster_identity")
-    conn.execute(
-        "insert into pgcombine.cluster_identity values (1, '3'), (2, '4')"
-    )  # a restored database has the ids of another cluster
+    # as in a restored database, which has the ids of another cluster
+    conn.execute("insert into pgcombine.cluster_identity values (1, '3'), (2, '4')")
     found(database.cluster_identity, "error", dsn, "post_restore has not run")
 
 
@@ -216,9 +215,8 @@ def test_doctor_accepts_a_direct_connection(dsn: str) -> None:
 
 
 def test_doctor_reports_a_pooler(dsn: str) -> None:
-    NOT_PROVOKED.update(
-        pooled := {("pooler", "warning"), ("notifications", "info")}
-    )  # if pgbouncer is missing, these stay unprovoked
+    # if pgbouncer is missing, the test ends here and no test provokes these findings
+    NOT_PROVOKED.update(pooled := {("pooler", "warning"), ("notifications", "info")})
     with pgbouncer(dsn) as url:
         NOT_PROVOKED.difference_update(pooled)
         found(database.pooler, "warning", url, "LISTEN")

@@ -127,7 +127,7 @@ def test_server_restarts_with_its_port_and_data(unmade: EmbeddedServer) -> None:
     assert not unmade.stop()
     assert not unmade.status().running
     assert postmasters(unmade) == []
-    assert unmade.start() == dsn  # with the same port
+    assert unmade.start() == dsn  # the URI, and so the port, is the same
     assert value(dsn, "select n from kept") == 42
 
 
@@ -363,7 +363,7 @@ def test_data_of_another_version_are_kept(make: Callable[..., EmbeddedServer]) -
     old = make(version=16)
     dsn = old.start()
     assert str(value(dsn, "show server_version_num")).startswith("16")
-    assert make().start() == dsn  # without a given version the version of the data counts
+    assert make().start() == dsn  # without a given version, the server has the version of its data directory
     with pytest.raises(ConfigError, match="made by PostgreSQL 16, and version 18 is asked for"):
         make(version=18).start()
 
@@ -509,7 +509,7 @@ def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedSer
 
 @pytest.mark.root
 def test_root_does_not_follow_links_of_the_account(embedded: EmbeddedServer, tmp_path: Path) -> None:
-    """When root gives the data directory to the account again, it follows no link that the account put there."""
+    """When root gives the data directory to the account again, root follows no link that the account put there."""
     embedded.start()
     data = embedded.status().data_directory
     embedded.stop()
@@ -536,7 +536,7 @@ def test_root_runs_an_ordinary_users_server_as_that_user(embedded: EmbeddedServe
 @pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
 def test_root_runs_the_server_with_the_rights_of_a_container(tmp_path: Path) -> None:
-    """Root must not inspect other accounts' processes there, and yet finds, restarts and stops its server."""
+    """With these rights root can't inspect other accounts' processes, and yet finds, restarts and stops its server."""
     rights = "chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
     setpriv = next(path for path in ("/usr/bin/setpriv", "/bin/setpriv") if Path(path).exists())
     limited = [setpriv, "--inh-caps=-all", f"--bounding-set=-all,+{rights}"]

@@ -54,9 +54,8 @@ def test_page_upgrades_and_downgrades_the_schema(conn: psycopg.Connection, dsn: 
     """Upgrade with the program, downgrade, and upgrade again with psql."""
     make_queue(conn)
     add(conn, {"a": 1})
-    conn.execute(
-        "update pgcombine.repeatable set digest = 'older'"
-    )  # with a single revision, only another digest makes an upgrade necessary
+    # with a single revision, only another digest makes an upgrade necessary
+    conn.execute("update pgcombine.repeatable set digest = 'older'")
     run("upgrade.md", tmp_path, dsn)
     assert schema.check(dsn) == schema.head()
     assert values(conn) == {"a": 1}
@@ -158,7 +157,7 @@ def test_pages_name_existing_files() -> None:
 
 
 def test_each_other_fence_is_run() -> None:
-    """Left out are the fence that installs a service as root and those that publish; tests/deploy tests their parts."""
+    """Two pages don't run here: one publishes a release, one needs root and Docker. tests/deploy tests their parts."""
     here = Path(__file__).read_text("utf-8")
     pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
     assert {name for name in pages if f'run("{name}"' not in here} == {"releasing.md", "service.md"}

@@ -63,7 +63,7 @@ def table(page: Path, heading: str, head: int = 0) -> list[list[str]]:
 
 
 def test_reference_has_every_function(conn: psycopg.Connection) -> None:
-    """Its entries are the schema's routines. Each routine has a comment, and each option of a queue is described."""
+    """The page has an entry for each routine of the schema, and describes each option of a queue."""
     public = (
         "select proname, obj_description(oid, 'pg_proc') from pg_proc where pronamespace = 'pgcombine'::regnamespace"
     )
@@ -76,7 +76,7 @@ def test_reference_has_every_function(conn: psycopg.Connection) -> None:
 
 
 def entries(heading: str) -> dict[str, str]:
-    """The entries below a heading of the reference by name."""
+    """The entries below a heading of the reference page: name → text."""
     part = REFERENCE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return dict(re.findall(r"^### (\w+)\n((?:(?!### ).*\n?)*)", part, re.MULTILINE))
 

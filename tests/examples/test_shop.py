@@ -92,10 +92,10 @@ def test_offline_script_does_the_same(shop: Config, conn: psycopg.Connection) ->
 def test_autogenerate_finds_nothing_to_do(shop: Config, conn: psycopg.Connection) -> None:
     command.upgrade(shop, "head")
     CombineQueue("sold").enqueue(conn, [("tea", 1, 1)])
-    command.check(shop)  # raises an error if it finds a difference
+    command.check(shop)  # raises an error if the models and the database differ
 
 
-# without include_name SQLAlchemy reflects tables with columns of unknown types
+# without include_name SQLAlchemy also reflects pgcombine's tables, and doesn't know the types of some columns
 @pytest.mark.filterwarnings("ignore:Did not recognize type:sqlalchemy.exc.SAWarning")
 @pytest.mark.parametrize("include_schemas", [False, True])
 @pytest.mark.parametrize("helper", ["include_name", "include_object"])

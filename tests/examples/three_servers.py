@@ -51,7 +51,8 @@ with tempfile.TemporaryDirectory() as directory:
 
             servers["c"].start()
             print("c is back")
-            Replayer(servers["a"].dsn(), min_age=0).replay(force=True)  # what `pgcombine replicas run` does all day
+            # the daemon `pgcombine replicas run` does this without an end
+            Replayer(servers["a"].dsn(), min_age=0).replay(force=True)
             reading = replicated.get(["ada", "grace"], level="ALL")
             print("on all three:", reading.values, "complete" if reading.complete else "incomplete")
     finally:

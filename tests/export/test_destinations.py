@@ -56,7 +56,7 @@ def test_search_stops_when_the_destination_fails() -> None:
 
 
 def test_destination_that_refuses_everything_is_up() -> None:
-    """The destination refuses each single entry, yet it may accept the next one."""
+    """A destination that refuses each entry may still accept the next one, so it doesn't count as down."""
     outcome = bisect(range(1000), refusing(set(range(1000)), []))
     assert outcome.delivered == []
     assert [entry for entry, _ in outcome.rejected] == list(range(1000))

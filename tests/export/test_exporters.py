@@ -188,7 +188,7 @@ def test_each_loop_makes_an_exporter(conn: psycopg.Connection, dsn: str, install
         with ExportWorker(dsn, "search", exporter=exporter, concurrency=2, poll=0.01):
             eventually(lambda: [entry.key for entry in Shelf.entries] == ["fluo"])
             eventually(lambda expected=number + 1: one(conn, refused) == expected)
-        assert Shelf.made == [("shelf 7", "search")] * 3  # one more is made at the start as a check
+        assert Shelf.made == [("shelf 7", "search")] * 3  # two for the two loops, and one at the start as a check
         assert Shelf.closed >= 3
     with pytest.raises(
         ConfigError, match=r'no installed package has an exporter "kafka" \(entry points of .*: shelf\)'

@@ -39,7 +39,7 @@ def state(conn: psycopg.Connection, export: str) -> str:
 def test_worker_gives_up_a_hanging_postgresql(
     conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool
 ) -> None:
-    """It hangs from the start, or after some deliveries. It gets the waiting entries when it answers again."""
+    """The destination hangs at once, or after some deliveries. It gets the waiting entries when it answers again."""
     proxy, through = proxied
     make_queue(conn)
     make_export(conn, target)

@@ -23,14 +23,14 @@ from pgcombine.embedded import EmbeddedServer
 
 @embedded_only
 def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """The worker is killed after the commit at the destination and before its own: the next worker delivers again."""
+    """A worker is killed between the destination's commit and its own: the next worker repeats the delivery."""
     make_queue(conn)
     make_export(conn, target, buckets=1)
     add(conn, {"a": 1, "b": 2, "gone": 3})
     combine_all(conn)
     env = {"PGPASSWORD": conninfo.conninfo_to_dict(target).get("password")}
     with watched(target), psycopg.connect(dsn) as blocker:
-        # the record of a delivery updates this row, and the trigger makes it wait
+        # the record of a delivery is an update of this row, and the trigger makes the update wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"
@@ -58,7 +58,7 @@ def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target
         conn.execute("drop trigger hold on pgcombine.export_bucket")
         add(conn, {"a": 1, "gone": -3})
         combine_all(conn)
-    assert worker_to(dsn, target).drain() == 5  # the unrecorded entries and two more
+    assert worker_to(dsn, target).drain() == 5  # the three unrecorded entries and two new ones
     assert exported(target) == values(conn) == {"a": 2, "b": 2}
 
 

@@ -79,7 +79,7 @@ def test_values_survive_other_settings(dsn: str, target: str, server: Server) ->
 def test_two_workers_deliver_beside_passes_and_producers(
     conn: psycopg.Connection, dsn: str, target: str, compact: bool
 ) -> None:
-    """Two export loops share a bucket beside four concurrent passes; with few keys they deliver the same keys."""
+    """Two export loops share a bucket beside four concurrent passes. Keys are few, so both loops deliver each key."""
     make_queue(conn)
     make_export(conn, target, buckets=1, compact=compact, batch=7)
     stop = threading.Event()
@@ -162,7 +162,7 @@ def refused(conn: psycopg.Connection) -> list[tuple[str, int]]:
 
 
 def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """The refused entry leaves the quarantine, since a later entry of its key was delivered. Others stay."""
+    """The refused entry leaves the quarantine, since a later entry of its key was delivered. Other entries stay."""
     make_queue(conn, key=["word text", "day date"])
     make_export(conn, target)
     worker = worker_to(dsn, target)
@@ -280,7 +280,7 @@ def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, targ
 
 
 def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
-    """A recreated server has older sequences, which the destination ignores. The worker fails until a new epoch."""
+    """A recreated server has lower sequences, which the destination ignores. The worker fails until a new epoch."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         make_export(conn, target)
@@ -302,7 +302,7 @@ def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, serv
         assert (done.owner, done.epoch) == ("", 1)
         worker_to(anew, target).drain()
         assert exported(target) == values(conn)
-    # the former server is fenced
+    # the destination ignores the former server's entries
     with psycopg.connect(dsn, autocommit=True) as conn:
         add(conn, {"w1": 1})
         combine_all(conn)

@@ -267,7 +267,8 @@ def test_resync_works_beside_writers_and_workers(
             eventually(
                 lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
             )
-            resync(conn, "search", target=target)  # the keys that were moving during the first resync
+            # the first resync left out the keys that were moving
+            resync(conn, "search", target=target)
             eventually(
                 lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
             )
@@ -302,7 +303,7 @@ def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: st
 
 
 def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str) -> None:
-    """Resync of a key waits for the pass over its bucket and sends the new value; other buckets need no wait."""
+    """Resync of a key waits for the pass over its bucket and sends the new value; keys in other buckets don't wait."""
     make_queue(conn)
     make_export(conn)
     word, other = word_in(conn, 1), word_in(conn, 2)
@@ -476,7 +477,7 @@ def test_own_repairs_a_destination_that_is_ahead(
     with pytest.raises(ExportError, match=r'is ahead of this server, for example at {"word": .*export own search'):
         resync(conn, "search", target=target)
     ownership.own(conn, "search")
-    # until the full state is delivered and other keys are deleted, verify reports no difference
+    # verify reports no difference while the full state isn't delivered and other keys aren't deleted yet
     assert set(found(conn, target, timeout=0.0).values()) <= {"moving"}
     deliver(conn, dsn, target)
     assert found(conn, target) == {}
@@ -587,7 +588,7 @@ def test_verify_compares_a_key_of_another_type(conn: psycopg.Connection, dsn: st
 
 @pytest.mark.parametrize("rebuckets", [(16,), (16, 4)], ids=str)
 def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]) -> None:
-    """A rebucket between two buckets may leave keys out, so resync raises an error."""
+    """A rebucket while resync goes from bucket to bucket could make it miss keys, so it raises an error."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -606,7 +607,7 @@ def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuc
 
 
 def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """The SQL function, too, raises an error instead of leaving out keys."""
+    """After a rebucket the SQL function, too, raises an error instead of missing keys."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")

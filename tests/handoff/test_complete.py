@@ -23,7 +23,7 @@ from pgcombine.handoff.reading import Reading
 from pgcombine.handoff.retained import drop_retained
 
 Clusters = dict[str, Cluster]
-LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first, since it also asks servers that failed a moment ago
+LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first, since a reading at ALL also asks servers that failed a moment ago
 ALL = {"good": 1, "bad": 1}
 
 
@@ -288,7 +288,7 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
 
 
 def test_reading_knows_a_write_whose_coordinator_is_lost(clusters: Clusters, tmp_path: Path) -> None:
-    """The coordinator's record is lost with it, but the other servers recorded the write when they dropped payloads."""
+    """The coordinator is lost with its record. The other servers recorded the write when they dropped payloads."""
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
@@ -396,7 +396,7 @@ def hint_at(coordinator: Cluster) -> Hint:
 
 
 def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Clusters) -> None:
-    """The server still has the old queue. It mixes no writes of both, and no reading uses its values."""
+    """The server still has the old queue. It refuses writes of the new one, and no reading uses the server's values."""
     for name in "ab":
         drop(waiting[name])
         create(waiting[name])
@@ -419,7 +419,7 @@ def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Cluster
 
 
 def test_queue_recreated_on_one_server_needs_a_rebuild(waiting: Clusters) -> None:
-    """The new queue gets no hints of the dropped queue, and lacks its writes until a rebuild."""
+    """The new queue on c gets no hints of the dropped queue. It lacks the writes of a and b until a rebuild."""
     drop(waiting["c"])
     create(waiting["c"])
     waiting["c"].proxy.heal()
@@ -441,7 +441,7 @@ def test_queue_recreated_on_one_server_needs_a_rebuild(waiting: Clusters) -> Non
 
 @pytest.mark.slow
 def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Clusters) -> None:
-    """The server never had the dropped queue. A replayer may set its generation; a role that only writes can't."""
+    """Server c got no write of the dropped queue. A replayer may set c's generation; a role that only writes can't."""
     with queue_on({name: clusters[name] for name in "ab"}, "a") as queue:
         queue.enqueue([("x", 1)], level="ALL")
     for cluster in clusters.values():

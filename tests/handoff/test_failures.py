@@ -60,7 +60,7 @@ def test_writes_survive_one_replica_that_is_down(clusters: Clusters) -> None:
 
 
 def test_write_survives_a_replica_that_fails_after_the_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The replica took the delivery of a write, but its answer and its commit are lost with it."""
+    """The replica doesn't answer, and is killed and restarted after the caller has its answer."""
     clusters["c"].proxy.black_hole()
     assert queue.enqueue([("fluo", 1)], level="ONE").acked[:1] == ("a",)
     clusters["c"].kill()
@@ -200,9 +200,8 @@ def test_killed_replayer_causes_only_duplicates(clusters: Clusters) -> None:
     expected = fill(clusters, 30)
     with clusters["a"].connect() as blocker:
         blocker.autocommit = False
-        blocker.execute(
-            "lock table pgcombine.handoff_delivery in share mode"
-        )  # the replayer can't record its deliveries
+        # with this lock the replayer can't record its deliveries
+        blocker.execute("lock table pgcombine.handoff_delivery in share mode")
         arguments = ("replicas", "run", "--min-age", "0", "--dsn", clusters["a"].direct)
         with start_cli(*arguments, env={"PGCOMBINE_HOME": None}) as replayer:
             eventually(lambda: len(tokens(clusters["c"])) == 30)
@@ -261,7 +260,7 @@ def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> No
 
 
 def test_recovered_server_is_asked_when_a_level_needs_it(clusters: Clusters) -> None:
-    """After many failures callers avoid a server for seconds; its first answer ends that for all callers."""
+    """After many failures callers avoid a server for seconds, until the server's first answer to any of them."""
 
     def fails_for_long() -> None:
         for _ in range(12):
@@ -475,7 +474,7 @@ def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> 
 
 
 def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """All writes came through this server. The others know only which writes it sent."""
+    """All writes came through this server. The other servers know only which writes this server sent."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         before = conn.execute("table pgcombine.handoff_token").fetchall()

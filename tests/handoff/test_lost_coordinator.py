@@ -163,7 +163,8 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_readers_count_a_late_write_of_a_lost_coordinator(survivors: Clusters, clusters: Clusters) -> None:
-    """A client delivers after the comparison. The server with the write retains it, so readers know who lacks it."""
+    """A client delivers a write to one server after the servers were compared. That server retains the payload, so
+    readers know which servers lack the write."""
     with clusters["a"].connect() as conn:
         digest, shape, payload, coordinator = conn.execute(
             "select h.digest, h.shape, h.payload, s.id from pgcombine.handoff_hint h, pgcombine.handoff_server s "
@@ -247,9 +248,8 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
     cut_off(clusters["a"])
     survivors = without(clusters, "a")
     done = run_cli("replicas", "repair", "--dsn", survivors["c"].direct)
-    assert (
-        "knows no other server to compare with" in done.stderr
-    )  # c was unreachable when the others registered each other
+    # c was unreachable when the other servers registered each other
+    assert "knows no other server to compare with" in done.stderr
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert f"c lacks 1 writes, such as {token}: no server retains its payload" in done.stderr
@@ -289,7 +289,7 @@ def test_mark_made_during_a_repair_stays(survivors: Clusters, clusters: Clusters
 
 
 def test_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Nor do marks replace it that come during a rebuild, or after a killed rebuild."""
+    """A later mark of truncated hints doesn't replace it, also during a rebuild and after a killed one."""
     queue.enqueue([("w0", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'updates that it refused were dropped')")
@@ -412,7 +412,7 @@ def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_removal_moves_no_key(clusters: Clusters) -> None:
-    """A removal doesn't change the servers of a key: hints bring no other key, an empty server gets its old keys."""
+    """A removal doesn't change the servers of a key: hints bring no others, and an empty server gets its old keys."""
     rows = [(f"w{number}", 1) for number in range(50)]
     cut_off(clusters["b"])
     with queue_on(clusters, replicas=3) as queue:
@@ -501,7 +501,7 @@ def test_level_that_needs_a_lost_server_fails(survivors: Clusters, clusters: Clu
 
 @pytest.mark.slow
 def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """After a failed replay at b the caller delivers the write itself, so b has no hint that would tell it."""
+    """After a failed replay at b, the caller delivers the write to c. No hint of b tells b that c has the write."""
     token = new_token()
     cut_off(clusters["c"])
     with queue_on({name: clusters[name] for name in "bac"}) as other:

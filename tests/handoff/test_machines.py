@@ -82,7 +82,7 @@ def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) ->
 
 
 def test_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Hours ahead or behind are harmless. Tokens days ahead, or older than the retention, are refused."""
+    """Tokens hours ahead or behind are harmless. Tokens days ahead, or older than the retention, are refused."""
     for hours in (-100, -5, 5, 23):
         token = token_of(timedelta(hours=hours))
         for _ in range(2):
@@ -120,7 +120,7 @@ def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cramped(clusters: Clusters) -> Iterator[tuple[Clusters, str]]:
-    """a and b, and a PostgreSQL 15 whose queue lives on a disk of 8 MB."""
+    """Servers a and b, and the URI of PostgreSQL 15 in a container, whose queue is on a disk of 8 MB."""
     from testcontainers.community.postgres import PostgresContainer
 
     container = PostgresContainer(

@@ -76,10 +76,8 @@ def test_commands_refuse_an_unregistered_server(hinted: Clusters) -> None:
 def test_replayer_refuses_a_schema_of_another_version(hinted: Clusters) -> None:
     with hinted["a"].connect() as coordinator:
         coordinator.execute("update pgcombine.repeatable set digest = 'another'")
-    for words, status in (
-        (("replicas", "run"), 3),
-        (("replicas", "run", "--once"), 1),
-    ):  # supervisors restart a daemon on status 3
+    # the daemon ends with status 3, on which supervisors restart it
+    for words, status in ((("replicas", "run"), 3), (("replicas", "run", "--once"), 1)):
         assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)
     assert hints(hinted)["a"] == 1
 

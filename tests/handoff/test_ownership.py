@@ -90,14 +90,14 @@ def test_new_owner_delivers_from_its_epoch_on(both: ReplicatedQueue, clusters: C
 
 def test_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     """The former owner doesn't know of the change. The destination refuses its entries, also of keys that the new owner
-    lacks. Then its worker records the loss, and its passes write no more entries."""
+    lacks. Then the former owner's worker records the loss, and its passes write no more entries."""
     combined(clusters["a"])
     with watched(target):
         deliver(clusters["a"], target)
         both.enqueue([("second", 2), ("gone", -1)], level="ONE")
         replay_all({name: clusters[name] for name in "ab"})
         combined(clusters["b"])
-        with clusters["a"].connect() as conn:  # a value that b lacks
+        with clusters["a"].connect() as conn:  # values that b lacks
             conn.execute("insert into pgcombine.wc_updates (word, n) values ('stray', 1)")
             conn.execute(
                 "insert into pgcombine.wc_updates (word, n) select 'stray' || i, 1 from generate_series(1, 20) i"

@@ -42,7 +42,7 @@ def equal(clusters: Clusters, name: str, at: str = "a") -> None:
 def removed(clusters: Clusters, lost: str) -> None:
     for name, cluster in clusters.items():
         if name != lost:
-            with cluster.connect() as conn, suppress(ReplicaError):  # the server may lack this registration
+            with cluster.connect() as conn, suppress(ReplicaError):  # the lost server may not be registered here
                 operations.remove(conn, lost, timeout=1)
 
 
@@ -183,7 +183,7 @@ def test_rebuild_first_delivers_hints_to_the_source(queue: ReplicatedQueue, clus
 
 
 def test_rebuild_refuses_to_lose_writes(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The coordinator is lost with its hints, and only the server to be rebuilt has the writes: it is refused."""
+    """The coordinator is lost with its hints. Only the server to be rebuilt has the writes, so the rebuild fails."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["b"])
     kept = queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -368,7 +368,7 @@ def test_partial_write_is_completed_once(clusters: Clusters) -> None:
 
 
 def test_earlier_failure_does_not_pause_a_rebuilt_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A replayer learns that the server lacks the queue, but can record it only after the rebuild."""
+    """A replayer learns that the server lacks the queue, but can record this failure only after the rebuild."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["c"])
     queue.enqueue([("fluo", 1)], level="QUORUM")

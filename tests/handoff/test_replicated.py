@@ -106,7 +106,7 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
 
 
 def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
-    """All servers parse text alike in direct writes, hints, reads and a rebuild, whatever their settings are."""
+    """All servers parse text alike in direct writes, hints, reads and a rebuild, although their settings differ."""
     settings = {
         "b": {"timezone": "America/New_York", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"},
         "c": {"timezone": "Asia/Tokyo", "datestyle": "German", "extra_float_digits": "0"},
@@ -196,7 +196,7 @@ def test_reading_names_servers_that_lack_writes(queue: ReplicatedQueue, clusters
 
 
 def test_reading_names_servers_that_need_repair(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
-    """The server's hints were truncated, so their number is wrong: the reading uses other servers, or reports it."""
+    """A server that needs repair may lack writes: a reading uses the other servers, or is incomplete."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["a"].connect() as coordinator:
@@ -229,7 +229,7 @@ def test_each_key_is_on_the_given_number_of_servers(clusters: dict[str, Cluster]
                 assert n == words[word]
                 held[word].append(name)
     assert all(len(names) == 3 for names in held.values())
-    assert len({tuple(names) for names in held.values()}) == 10  # all sets of three of five servers
+    assert len({tuple(names) for names in held.values()}) == 10  # all ten sets of three of the five servers occur
 
 
 @pytest.mark.slow

@@ -53,9 +53,8 @@ def test_alerts_keep_databases_apart(name: str) -> None:
     kept = [part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)]
     assert kept
     assert all("job" in labels for labels in kept)
-    assert (
-        len(re.findall(r"\b(?:max|sum|count|absent) ?\(", expression)) == 0
-    )  # an aggregation without `by` drops the label job
+    # an aggregation without `by` drops the label job
+    assert len(re.findall(r"\b(?:max|sum|count|absent) ?\(", expression)) == 0
 
 
 @pytest.mark.parametrize("name", RULES)

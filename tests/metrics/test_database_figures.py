@@ -32,7 +32,7 @@ def test_one_process_serves_the_figures_of_the_database(conn: psycopg.Connection
             assert has_figures(first)
             assert not has_figures(second)
             assert value(scrape(second), "build_info", version="0") == 1
-            # the session ends but its process goes on: the process that is asked first serves the figures
+            # END_SESSIONS ends the session of the figures, not its process. The next process that is asked serves them.
             conn.execute(END_SESSIONS)
             eventually(lambda: has_figures(second), what="the other one takes over")
             assert not has_figures(first)
@@ -120,9 +120,8 @@ def test_process_survives_an_unreachable_database(
     finally:
         proxy.close()
     told = [record.getMessage() for record in caplog.records if record.name == "pgcombine.metrics"]
-    assert (
-        len([message for message in told if message.startswith("metrics.failed")]) <= 3
-    )  # one message for each outage
+    # at most one message for each outage
+    assert len([message for message in told if message.startswith("metrics.failed")]) <= 3
 
 
 @pytest.mark.usefixtures("busy", "impatient")

@@ -1,4 +1,4 @@
-"""Prometheus reads the page's configuration."""
+"""Prometheus accepts the configuration on the page about metrics."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def check_out(commit: str, tree: Path) -> str:
     tree.mkdir(parents=True)
     if commit == WORKING_TREE:
         for name in _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0"):
-            if name and (ROOT / name).is_file():  # git also lists removed files
+            if name and (ROOT / name).is_file():  # git also lists files that were removed from the working tree
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, tree / name)
         return f"the working tree at {_git('describe', '--always', '--dirty').decode().strip()}"

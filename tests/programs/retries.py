@@ -1,11 +1,12 @@
 """``python -m tests.programs.retries --calls 1000000``: retries with tokens, under kills; then everything is counted.
 
-Eight client processes call ``pgcombine.enqueue_once`` in random order, each event several times and each by other
-clients at the same time. They take one event or several in a transaction, roll some back, and use read committed,
+Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
+at about the same time. They take one event or several in a transaction, roll some back, and use read committed,
 repeatable read and serializable. Meanwhile sessions are ended by ``pg_terminate_backend`` and clients by kill -9; the
 client, or its successor, sends what had no answer again. At the end the values must be the sums over the *events*.
 
-An embedded server of its own, or ``--dsn``. One JSON line; status 1 if the totals are wrong.
+The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
+if the totals are wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Outcome:
     seconds: float
     terminated: int
     killed: int
-    appended: int  # calls whose answer said so
+    appended: int  # calls that returned true, since they appended their updates
     tokens: int
     wrong: int  # keys whose value isn't the sum over the events
 
@@ -70,12 +71,12 @@ def updates_of(event: int) -> list[dict[str, Any]]:
 def order_of(client: int, events: int) -> Order:
     """The events that a client sends: each event is sent by SENT of the clients."""
     mine = [event for event in range(events) if (client - event) % CLIENTS < SENT]
-    # by random places in windows, so that the clients send an event at about the same time
+    # each event moves by a random distance, so clients send it at about the same time but in different orders
     return sorted(mine, key=lambda event: event + random.Random(f"{client} {event}").randrange(200))
 
 
 def send(dsn: str, client: int, events: int, positions: Any, appended: Any) -> None:
-    """Send a client's events from its position on, until all were answered."""
+    """Send a client's events from its position on, until the server has answered all of them."""
     order = order_of(client, events)
     dice = random.Random()
     queue = CombineQueue("wc")

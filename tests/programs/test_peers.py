@@ -214,7 +214,7 @@ def test_ratios_compare_within_a_round() -> None:
     turns = [
         *(turn(BASELINE, number, rate) for number, rate in enumerate((100, 50, 200))),
         *(turn("other", number, rate) for number, rate in enumerate((200, 150, 200))),
-        turn("other", 3, 9),  # the baseline failed there
+        turn("other", 3, 9),  # a round in which the baseline failed
     ]
     found = report.stored({}, {BASELINE: "", "other": ""}, {}, turns)
     base_line, other = report.lines(found, "hot-8", FIGURES["hot-8"].metrics[0])

@@ -110,9 +110,8 @@ def test_killed_consumer_loses_and_doubles_nothing(copied: Base, contender: Cont
         with contender.consumer(turn.dsn) as process, closing(connect(turn.dsn, autocommit=False)) as blocker:
             assert process is not None
             writing = pool.submit(turn.load, Work(10), clients=8, seconds=2)
-            eventually(
-                lambda: one(turn.connection, "select exists (select from bench.total)")[0]
-            )  # the consumer has begun to work
+            # wait until the consumer has begun to work
+            eventually(lambda: one(turn.connection, "select exists (select from bench.total)")[0])
             blocker.execute("lock table bench.total in share mode")
             waiting = "select pid from pg_locks where relation = 'bench.total'::regclass and not granted"
             eventually(lambda: turn.connection.execute(waiting).fetchone() is not None)

@@ -102,7 +102,7 @@ def test_stop_raises_the_error_that_ended_the_worker(kind: Kind, dsn: str, caplo
     worker = kind.make(dsn, "nothing")
     worker.start()
     eventually(lambda: not running(kind.name))
-    assert f"worker.failed class={kind.name} " in caplog.text  # at once, not only at the end
+    assert f"worker.failed class={kind.name} " in caplog.text  # logged at once, not only when the worker is stopped
     with pytest.raises(expected, match="nothing"):
         worker.stop(60)
     worker.stop()  # the error is raised only once

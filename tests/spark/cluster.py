@@ -16,14 +16,14 @@ from support import eventually
 from support.cli import environment
 
 WORKERS = 2
-CORES = 2  # of each worker, which runs as many tasks at once
+CORES = 2  # cores of each worker, which runs one task on each core
 _SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": _SMALL,
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.75",  # when three of four tasks have ended
+    "spark.speculation.quantile": "0.75",  # slow tasks are repeated once three of four tasks have ended
     "spark.speculation.multiplier": "1.01",
     "spark.speculation.minTaskRuntime": "100ms",
 }

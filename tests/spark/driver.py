@@ -36,7 +36,7 @@ def streams(spark: Any, dsn: str, directories: dict[str, str]) -> None:
 
 
 def executors(spark: Any) -> int:
-    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # the driver is one of them
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # the status also counts the driver
 
 
 if __name__ == "__main__":

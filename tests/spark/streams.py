@@ -10,7 +10,8 @@ from typing import Any
 class Stream:
     """Counts words of the files in ``directory`` in the queue wc.
 
-    ``sink`` is ``copy`` for the format, or ``jdbc`` or ``each`` for foreach_batch with the sink jdbc or copy.
+    ``sink`` is ``copy`` for the format pgcombine, ``jdbc`` for foreach_batch with the sink jdbc, and ``each`` for
+    foreach_batch with the sink copy.
     """
 
     def __init__(self, spark: Any, dsn: str, directory: Path, sink: str) -> None:

@@ -53,7 +53,7 @@ def counted(conn: psycopg.Connection) -> None:
 def test_both_attempts_of_a_speculative_task_commit(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """Part 1 waits until both workers run it. A proxy withholds both commits' answers until it has both."""
+    """Both workers run part 1. A proxy withholds the answers to both commits until the server has sent both."""
     make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink], times=0) as proxy:
         program.write(sink, proxy.dsn, pause=pause.directory, part=1)

@@ -70,7 +70,7 @@ def test_section_frames_and_values_works(spark: Any, conn: psycopg.Connection, r
     make_queue(conn)
     make_queue(conn, "copy_of_wc")
     lines = spark.createDataFrame([("a b a",)], "value string")
-    for _ in range(2):  # the run with an id counts once
+    for _ in range(2):  # the run that has an id counts once
         recipe("Writing frames", lines=lines)
     combine_all(conn)
     assert values(conn) == {"a": 6, "b": 3}
@@ -158,11 +158,14 @@ def test_section_replaying_works(spark: Any, conn: psycopg.Connection, recipe: R
     make_queue(conn)
     rows = [("2024-02-27", "a", 1), ("2024-02-28", "b", 2), ("2024-02-29", "a", 3)]
     schema = "day string, word string, n bigint"
-    recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # this run has no rows of the last day
-    rows.append(("2024-02-28", "b", 7))  # this row is ignored, since the run of its day was applied
+    recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # the run of the last day has no rows here
+    rows.append(("2024-02-28", "b", 7))  # ignored, since the run of its day was applied
     recipe("Replaying", events=spark.createDataFrame(rows, schema), CombineQueue=CombineQueue)
     combine_all(conn)
-    assert values(conn) == {"a": 1, "b": 2}  # the last day was applied, too
+    assert values(conn) == {
+        "a": 1,
+        "b": 2,
+    }  # the run of the last day was applied without rows, so that day's row is ignored, too
     assert values(conn, "wc_again") == {"a": 4, "b": 9}
 
 

@@ -61,7 +61,7 @@ def test_program_uses_the_database_of_the_environment(conn: psycopg.Connection, 
         "pgcombine drain wc"
     ]
     combine_all(conn)
-    assert values(conn) == {"a": 2, "b": 4, "fluo": 1, "spark": 2}  # each run once
+    assert values(conn) == {"a": 2, "b": 4, "fluo": 1, "spark": 2}  # each run counts once
     log = done.stderr.splitlines()
     skipped = [line for line in log if "was applied before" in line]
     assert skipped == ['pgcombine: run "by format" of queue "wc" was applied before: nothing is written']

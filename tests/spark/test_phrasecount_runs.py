@@ -148,7 +148,8 @@ def test_leftovers_of_a_dead_run_do_no_harm(
         "insert into phrasecount.scanned (load, n, content_hash, document) values (gen_random_uuid(), 0, %b, %b)",
         (hashes[0], hashes[0]),
     )
-    with conn.transaction():  # the dead run's last writer still holds its table: the next run doesn't wait for ever
+    # a writer of a dead run still has a lock on the table; the next run must end all the same
+    with conn.transaction():
         conn.execute("lock table phrasecount.scanned in row exclusive mode")
         run(tmp_path)
     assert values() == expected(tmp_path)

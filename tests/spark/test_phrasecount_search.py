@@ -116,7 +116,7 @@ def test_search_table_moves_between_databases(
     run(tmp_path)
     assert table(dsn) == values() == expected(tmp_path)
     assert table(there) != values()
-    # to the other database again: phrases deleted meanwhile must be gone there
+    # and again to the other database, which must lose the phrases deleted meanwhile
     for path in list(tmp_path.glob("*.txt")):
         path.unlink()
     run(tmp_path, "--search-dsn", there)

@@ -24,7 +24,7 @@ from .frames import JDBC
 pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 PASSWORD = "cOrrect-h0rse"
-# only the server's account can read its key, and every connection from outside must use TLS
+# Only the server's account can read the server's key, and every connection from outside must use TLS.
 INSTALL = """
 install -o postgres -m 600 /certificates/server.key "$PGDATA" &&
 install -o postgres /certificates/server.crt "$PGDATA" &&

@@ -69,7 +69,7 @@ class Tab:
         eventually(lambda: self.run("document.readyState") == "complete", what="the page is complete")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in JavaScript; a promise is awaited. During a change of page it retries."""
+        """The value of an expression in JavaScript; a promise is awaited. A change of page repeats the call."""
 
         def answered() -> dict[str, Any] | None:
             answer = self._browser.ask(
@@ -97,7 +97,7 @@ class Tab:
 
     def complaints(self) -> list[str]:
         """Errors in scripts and violations of the content policy since the page was opened."""
-        self.run("1")  # its answer comes after all earlier events
+        self.run("1")  # the answer to this call comes after all earlier events
         found = []
         for event in self._browser.events:
             parameters = event.get("params", {})

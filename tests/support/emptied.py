@@ -1,4 +1,4 @@
-"""A database that is emptied after each test, which costs less than a new copy; if that fails, a new one is made."""
+"""A database that is emptied after each test, which costs less than a new copy. If that fails, a copy is made."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from pgcombine.export.worker import ExportWorker
 
 
 def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "search", **options: object) -> None:
-    """``pgcombine.create_export`` of the queue wc; to PostgreSQL at ``to`` without its password, if given."""
+    """Call ``pgcombine.create_export`` for the queue wc. ``to`` is the URI of a destination in PostgreSQL; its password
+    isn't registered."""
     arguments: dict[str, object] = {"export": export, "queue": "wc"}
     if to is not None:
         parts = psycopg.conninfo.conninfo_to_dict(to)

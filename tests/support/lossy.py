@@ -38,10 +38,10 @@ class Proxy:
         self._threads[0].start()
 
     def gather(self, count: int) -> None:
-        """Hold back the answers that end transactions until there are ``count`` of them.
+        """Hold back the server's answers to COMMIT and ROLLBACK until there are ``count`` of them.
 
-        This concerns connections whose clients have sent the text ``after``. Then ``gathered`` is set, and ``ends`` has
-        COMMIT or ROLLBACK for each transaction.
+        Only clients that have sent the bytes ``after`` are held back. When all answers are there, ``gathered`` is set,
+        and ``ends`` has COMMIT or ROLLBACK for each transaction.
         """
         self._to_gather = count
 

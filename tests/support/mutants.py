@@ -21,9 +21,8 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     for (definition,) in found:
         head, body = definition.split("AS $", 1)
         conn.execute(f"{head}AS ${body.replace(old, new)}")
-    conn.execute(
-        "select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue"
-    )  # the generated functions contain texts of other functions
+    # the generated functions contain texts of the changed functions
+    conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
 
 def without_claim(conn: psycopg.Connection) -> None:

@@ -4,7 +4,7 @@ Inside ``with next_version():`` this process is the next version, and schemas ma
 next version
 
 - a queue has a rank, from its buckets, and a table for it; passes read tables of values without parallel workers
-- ``regenerate`` has a second parameter with a default: beside the older one each call would be ambiguous
+- ``regenerate`` has a second parameter with a default: beside the older function each call would be ambiguous
 - ``backlog`` returns another type, which REPLACE can't change
 - ``drop_large_queue`` is gone, and ``rank`` is new.
 """

@@ -36,7 +36,7 @@ FACADE = "__init__"  # the public names: pgcombine itself, and facade.py, which 
 
 
 class Import(NamedTuple):
-    """One imported name; it is empty for ``import module``."""
+    """One import. ``name`` is the name imported from the module, and empty for ``import module``."""
 
     line: int
     module: str

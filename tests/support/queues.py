@@ -18,7 +18,7 @@ MOST_PASSES = 10_000
 
 
 def called(call: str) -> str:
-    """``select`` of a function of pgcombine, of the public schema or of the other one: ``called("pause('wc')")``."""
+    """The ``select`` of a call such as ``pause('wc')``, with the schema of the function added."""
     name = call.partition("(")[0]
     public = any((resources.files("pgcombine.sql") / one / "public" / f"{name}.sql").is_file() for one in COMPONENTS)
     return f"select pgcombine{'' if public else '_internal'}.{call}"
@@ -96,7 +96,7 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
 
 
 def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> str:
-    """A call of the statement that the next pass over a bucket runs, prepared as a pass does it."""
+    """Prepare the statement of the next pass over a bucket, as a pass does, and return the call that executes it."""
     conn.execute("deallocate all")
     statement, *parameters = conn.execute(
         """
@@ -161,14 +161,14 @@ def one(conn: psycopg.Connection, statement: str, *parameters: object) -> Any:
 
 
 def bucket_of(table: str) -> int:
-    """The bucket in the name of a table of updates or values, whatever the partition's depth."""
+    """The bucket in the name of a partition of updates or values, at any depth."""
     found = re.search(r"_b(\d{4})", table)
     assert found, f"{table} names no bucket"
     return int(found[1])
 
 
 def word_in(conn: psycopg.Connection, bucket: int, queue: str = "wc", *, start: int = 0) -> str:
-    """A word that PostgreSQL puts into ``bucket`` of a queue whose key is one text column; a new one per ``start``."""
+    """A word in ``bucket`` of a queue whose key is one text column; the word's number is ``start`` or higher."""
     return one(
         conn,
         """

@@ -108,7 +108,7 @@ class Servers:
 
 
 def names() -> list[str]:
-    """The servers that the tests run on."""
+    """The names of the servers that the tests run on."""
     return ["given"] if os.environ.get("PGCOMBINE_TEST_DSN") else ["embedded-18", "container-15"]
 
 

@@ -42,7 +42,7 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
 
 
 def worker_listens(conn: psycopg.Connection, queue: str = "wc", *, table: str | None = None) -> bool:
-    """Whether a worker holds the idle lock of the queue, or of another table; ``conn`` is in autocommit."""
+    """Whether an idle worker holds its lock on the queue's updates, or on ``table``; ``conn`` is in autocommit."""
     row = conn.execute(
         "select not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), %s::regclass::oid::integer)",
         (table or f"pgcombine.{queue}_updates",),

@@ -31,7 +31,7 @@ def routes() -> list[Route]:
 
 
 def paths(template: str, text: str) -> list[str]:
-    """The path with the text in each of its parameters in turn, and the path with valid parameters."""
+    """All paths of the route in which each parameter has a valid value or the text."""
     sound = {"{queue:name}": "wc", "{export:name}": "search", "{number:id}": "1"}
     found = [template]
     for place, usual in sound.items():

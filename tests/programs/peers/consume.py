@@ -1,8 +1,8 @@
 """The consumer of a contender in SQL: ``python -m tests.programs.peers.consume DSN STATEMENT``.
 
-The statement does a part of the work and returns the number of updates that it took. The consumer repeats it
-``--pause`` seconds after it ended, or 10 ms after it took nothing. ``--vacuum`` names a table that is vacuumed after
-every 200,000 updates, as a frequent autovacuum does. SIGTERM ends the consumer.
+The statement does a part of the work and returns the number of updates that it took. The consumer repeats the
+statement ``--pause`` seconds after its end, or after 10 ms if it took nothing. ``--vacuum`` names a table that is
+vacuumed after every 200,000 updates, as a frequent autovacuum does. SIGTERM ends the consumer.
 """
 
 from __future__ import annotations

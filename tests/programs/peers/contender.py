@@ -19,9 +19,8 @@ from .load import Done, Load, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
-WRITES = frozenset(
-    {"end-to-end-1", "end-to-end-10", "end-to-end-100"}
-)  # the only figures of further variants of a contender
+# Of further variants of a contender only these figures are measured.
+WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})
 _SQL = Path(__file__).with_name("sql")
 
 

@@ -19,7 +19,7 @@ from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
 STRIDE, APART = 7919, 62_501  # coprime to the number of places, so that runs spread over the sample
-_NEW = 1_000_000_000  # transactions between the new keys of two clients
+_NEW = 1_000_000_000  # more transactions than a client makes: the new keys of two clients differ
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
 _NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"
@@ -57,7 +57,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Load:
-    """``clients`` do a work for ``seconds``, or each client does it ``transactions`` times.
+    """``clients`` clients repeat a work for ``seconds`` seconds, or each client repeats it ``transactions`` times.
 
     ``first`` is the number of the first client, ``begin`` that of the first transaction. ``rate`` bounds the
     transactions a second.
@@ -97,7 +97,7 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
             load.dsn,
             load.work.script(write, one),
             clients=load.clients,
-            threads=load.clients,  # else a client that waits for a lock could block its holder
+            threads=load.clients,  # with fewer threads, a client that waits for a lock could block the lock's holder
             seconds=load.seconds,
             transactions=load.transactions,
             variables={"k": load.work.updates, "j": load.begin, "first": load.first},
@@ -132,9 +132,8 @@ class Ledger:
     """The writes of a turn, from which totals follow. ``words`` is the sample in order."""
 
     words: list[str]
-    _places: list[int] = field(
-        default_factory=lambda: [0] * (SAMPLE + 1)
-    )  # at each place: the number of runs that begin minus those that end
+    # for each place of the sample: the number of runs of words that begin there minus those that end there
+    _places: list[int] = field(default_factory=lambda: [0] * (SAMPLE + 1))
     _others: Counter[str] = field(default_factory=Counter)
 
     def enter(self, work: Work, committed: Iterable[tuple[int, int]]) -> None:

@@ -23,7 +23,7 @@ class Total(Contender):
     read_query = "select n from bench.total where word = %s"
 
     def make(self, connection: Connection) -> None:
-        pass  # the table is there
+        pass  # ``bench_tables`` has made the table
 
 
 class SortedUpsert(Total):
@@ -63,7 +63,7 @@ class Slots(Contender):
     read_query = "select sum(n) from bench.slot where word = %s"
 
     def make(self, connection: Connection) -> None:
-        pass  # the table is there
+        pass  # ``bench_tables`` has made the table
 
     def write(self, source: str) -> str:
         return scripts.upsert_slots(source)

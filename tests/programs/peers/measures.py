@@ -28,7 +28,7 @@ class Lengths:
     window: int = 3
     hot: int = 2
     open_writer: int = 5
-    new_transactions: int = 125  # of each client, of 1,000 new keys
+    new_transactions: int = 125  # transactions of each client, each with 1,000 new keys
     aging: int = 2  # uncounted windows of a held snapshot before the counted ones
     aging_window: int = 12
 
@@ -59,7 +59,7 @@ class Metric:
 class Figure:
     """``measure`` returns the values of a turn by metric; a figure without ``measure`` is the held snapshot.
 
-    A turn measures for about ``seconds``; each contender takes ``once`` more seconds in all.
+    A turn measures for about ``seconds``; in addition a contender takes ``once`` seconds, in all its turns together.
     """
 
     name: str

@@ -56,9 +56,8 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
                 gap = min(2 * gap, 0.004)
             delay = time.monotonic() - began
             seen.append((word, 1000 * delay))
-            stop.wait(
-                random.uniform(0, 2 * _PROBE_EVERY)
-            )  # at random, or probes would fall in step with a consumer's period
+            # a random pause; with a fixed one probes could fall in step with a consumer's period
+            stop.wait(random.uniform(0, 2 * _PROBE_EVERY))
     return seen
 
 

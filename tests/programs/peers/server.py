@@ -63,7 +63,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
     """Run a server of ``version`` during the block. Yields its superuser's URI."""
     chosen = find(version)
     with tempfile.TemporaryDirectory(prefix="pgcombine-peers-", ignore_cleanup_errors=True) as home:
-        os.chmod(home, 0o711)  # the server may run as another account
+        os.chmod(home, 0o711)  # the server may run as another account, which must enter the directory
         cluster = Cluster(Path(home, "postgres"))
         cluster.create(chosen)
         os.chmod(cluster.directory, 0o711)  # before version 16 the server enters its directory again by its path

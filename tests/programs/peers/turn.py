@@ -59,7 +59,7 @@ def filled(dsn: str, words: list[str], admin: str) -> Base:
 
 @dataclass
 class Used:
-    """The resources of a measured window: bytes of write-ahead log, processor seconds of each side, checkpoints."""
+    """The resources of a measured window: bytes of write-ahead log, processor seconds, a checkpoint if any."""
 
     log: float = 0.0
     server: float | None = 0.0  # None: the server runs on another machine
@@ -116,7 +116,7 @@ class Turn:
         return done
 
     def next_window(self) -> None:
-        """Let the next loads write other runs of words than before, the same for all contenders."""
+        """Let the next loads write other runs of words than before. All contenders get the same runs."""
         self._begin += 10_000_000
 
     def settle(self) -> float:

@@ -13,13 +13,8 @@ ROOTS = (
     *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "pass_parts"),
     *("due", "busy", "tick", "take_idle_lock", "reclaim", "trim_journal", "bloated"),
 )
-BESIDE = {
-    "__init__",
-    "drain",
-    "quarantine",
-    "rights",
-    "python_pass",
-}  # modules beside the loop: failures, start, Python, expiry
+# Modules in the worker's folder that aren't part of its loop.
+BESIDE = {"__init__", "drain", "quarantine", "rights", "python_pass"}
 FLAT = {"worker", "passes", "janitor", "tidying", "snapshots", "wakeup", "model"}  # modules of versions without folders
 _SQL = re.compile(
     r"\s*(select|insert into|delete from|merge into|call|copy|do|truncate|vacuum|analyze|lock table|comment on"

@@ -116,7 +116,7 @@ def installed(servers: Mapping[str, Cluster], directory: Path) -> Iterator[Insta
             (f"host=127.0.0.1 port={target.port} dbname={target.path.lstrip('/')} user={target.username}",),
         )
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]  # all starts use the same port
+        port = free.getsockname()[1]  # the page has this port after each of its starts
     daemons = {
         "page": ("web", "--port", port, "--dsn", a.dsn),
         "worker 1": ("worker", "--metrics-port", 0, "--dsn", a.dsn),

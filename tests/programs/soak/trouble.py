@@ -36,7 +36,7 @@ class Trouble:
     gap: float
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
-    held_from: float | None = None  # monotonic times
+    held_from: float | None = None  # a value of time.monotonic(), like ``held_until``
     held_until: float | None = None
 
     def kill(self, over: threading.Event) -> None:
@@ -73,7 +73,7 @@ class Trouble:
             return
         self.held_from = time.monotonic()
         server = self.installation.servers["a"]
-        server.start()  # if it was killed a moment ago
+        server.start()  # the server may have been killed a moment ago
         with psycopg.connect(server.direct, application_name=_HOLDER) as connection:
             connection.execute("set transaction isolation level repeatable read")
             connection.execute("select count(*) from public.written")

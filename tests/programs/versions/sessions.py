@@ -21,7 +21,7 @@ KEYS, COMBINED = 120_000, 200_000
 EMPTY = 1.0  # MB of all tables of the log; a smaller log counts as empty
 _COPY = f"copy {UPDATES} (word, n) from stdin".encode()
 _INSERT = f"insert into {UPDATES} (word, n) select unnest(%s::text[]), 1".encode()
-# these are the words that client 0 writes in a load
+# The procedure writes the same words as client 0 of a load.
 _LOOP = f"""
 create procedure bench.write_{{name}}(seconds double precision, updates integer, inout j bigint)
 language plpgsql
@@ -41,7 +41,7 @@ $$"""  # noqa: S608
 
 
 def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
-    """Measure a writer's statement less a bare insert, in µs of time and of processor time."""
+    """Measure a writer's statement minus an insert into a bare table, in µs of time and of processor time."""
     found: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
     done = dict.fromkeys(found, 0)
     with closing(connect(turn.dsn, name="versions writer")) as writer:
@@ -67,7 +67,7 @@ def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
 
 
 def passes(turn: Turn, combined: int) -> dict[str, float]:
-    """Measure passes beside so many combined rows in the log, in ms and in µs a key."""
+    """Measure passes while the log has ``combined`` combined rows, in ms and in µs a key."""
     session = turn.connection
     keys = [f"key{number:06d}" for number in range(KEYS)]
     _write(turn, session, keys)
@@ -96,12 +96,12 @@ def passes(turn: Turn, combined: int) -> dict[str, float]:
 
 
 def session_log(turn: Turn) -> dict[str, float]:
-    """Measure the log that a session writes, in bytes an update, at 100 updates a transaction."""
+    """Measure the write-ahead log that a session writes, in bytes an update, with 100 updates in each transaction."""
     updates, transactions = 100, 200
     found = {}
     with closing(connect(turn.dsn, name="versions writer")) as writer:
         if writer.info.server_version < 180000:
-            raise PgCombineError("the log of a session is counted by PostgreSQL 18 and later")
+            raise PgCombineError("only PostgreSQL 18 and later count a session's write-ahead log")
         for name in ("copy", "insert"):
             before = _own_log(writer)
             for number in range(transactions):

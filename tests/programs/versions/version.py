@@ -102,7 +102,7 @@ def log_size(connection: Connection) -> float:
 def owner(admin: str, *, reads_statistics: bool) -> Iterator[str]:
     """Make an ordinary role that owns the queues of a run, and drop it at the end. Yields its URI.
 
-    ``admin`` is a superuser's. The role may order checkpoints.
+    ``admin`` is a superuser's URI. The role may order checkpoints.
     """
     name, password = f"versions_{uuid4().hex[:12]}", uuid4().hex
     groups = "pg_checkpoint, pg_read_all_stats" if reads_statistics else "pg_checkpoint"
@@ -121,7 +121,7 @@ def stranger(turn: Turn, base: Base) -> Connection:
 
 @contextmanager
 def base(admin: str, own: str, environment: Environment, words: list[str]) -> Iterator[Base]:
-    """Make the database that a version's turns copy, by the version's upgrade, and drop it at the end.
+    """Make the database that a version's turns copy, with the version's own ``db upgrade``, and drop it at the end.
 
     The schemas in it belong to the role in ``own``.
     """

@@ -12,7 +12,7 @@ from pgcombine import operations
 
 OPTIONS = {
     "target_metadata": Base.metadata,
-    "include_schemas": True,  # for several schemas; the next two options leave out pgcombine's
+    "include_schemas": True,  # look at all schemas; the next two options leave out the schemas of pgcombine
     "include_name": operations.include_name,
     "include_object": operations.include_object,
 }

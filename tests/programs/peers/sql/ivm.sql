@@ -2,7 +2,7 @@ create extension pg_ivm;
 
 do $$
 begin
-    -- its manual asks for it; it holds for the connections that follow
+    -- pg_ivm's manual asks for this setting, which new connections get
     execute format('alter database %I set session_preload_libraries = pg_ivm', current_database());
 end
 $$;

@@ -15,7 +15,7 @@ declare
     keys bigint;
 begin
     if exists (select from pgq.queue where queue_switch_step2 is null) then
-        perform pgq.maint_rotate_tables_step2();  -- must be in another transaction than the first step
+        perform pgq.maint_rotate_tables_step2();  -- the second step must be in another transaction than the first
     end if;
     perform pgq.maint_rotate_tables_step1('bench'), pgq.ticker('bench');
     batch := pgq.next_batch('bench', 'sum');
@@ -40,7 +40,7 @@ begin
 end
 $$;
 
--- Whether the batches up to the last one that was finished have all events that are committed.
+-- Whether the finished batches contain all committed events.
 create function bench.taken() returns boolean language sql as $$
     select not exists (
         select from pgq.event_template as e  -- the tables of events inherit from it

@@ -1,4 +1,4 @@
--- As squashable models of Django have it: additions and sums are rows of one table, and a reader adds up those of a key.
+-- Like squashable models in Django: additions and sums are rows of one table, and a reader adds up the rows of a key.
 create table bench.squashed (
     id bigint generated always as identity primary key,
     word text not null,
