@@ -199,6 +199,6 @@ def _call(function: str, queue: str, arguments: Mapping[str, Option], known: fro
 
 
 def _literal(value: Option) -> str:
-    if value is None or isinstance(value, (str, int, timedelta)):  # a bool is an int
+    if value is None or isinstance(value, (str, int, timedelta)):  # int includes bool
         return sql.Literal(value).as_string(None).strip()
     return f"array[{', '.join(map(_literal, value))}]::text[]"

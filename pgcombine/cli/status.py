@@ -46,7 +46,7 @@ def status(
     with open_database(dsn) as connection:
         found = read(connection, exact=exact, fresh=max_lag is not None)
         if max_lag is not None and figures.late(found["queues"], max_lag):
-            time.sleep(AGAIN)  # a lag may be stale for a moment (pgcombine.doctor.findings.Context.stats)
+            time.sleep(AGAIN)  # the first lag may be too high; pgcombine.doctor.findings.Context.stats says why
             found = read(connection, exact=exact, fresh=True)
     if as_json:
         print_json(found)

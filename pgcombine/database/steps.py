@@ -140,7 +140,7 @@ def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | Non
     with (
         translated(queue=queue),
         driver.transaction() if alone else nullcontext(),
-        # The connection's own cursor class may return other rows and have other placeholders.
+        # Not the connection's own cursor class, which may return other rows and have other placeholders.
         psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
     ):
         if alone and latest:

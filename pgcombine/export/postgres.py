@@ -42,7 +42,7 @@ _LOOK_SECONDS = 60.0  # the shortest time between two checks whether the table i
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # the settings of pgcombine_internal.portable_text in the queue's database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
-_MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
+_MORE_DATA_FAULTS = ("P0001", "54000")  # SQLSTATEs: an exception of a trigger; an index row that is too large
 
 
 class Statements(NamedTuple):
@@ -158,7 +158,9 @@ class PostgresExporter:
             found = connection.execute(_text(self._statements.ask)).fetchone()
         assert found is not None
         if (found[1], found[0]) != self._owner:
-            raise FencedError(f'server "{found[1]}" owns it since epoch {found[0]}', owner=found[1], epoch=found[0])
+            raise FencedError(
+                f'server "{found[1]}" owns the export since epoch {found[0]}', owner=found[1], epoch=found[0]
+            )
 
     def _open(self) -> DeadlineConnection:
         connection = DeadlineConnection.connect(

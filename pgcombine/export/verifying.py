@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A key's row in the table that differs from the value. ``coming`` says whether an entry of the key waits."""
+    """A difference between a key's row and value. ``coming`` says whether an entry of the key waits."""
 
     problem: str
     seq: int | None

@@ -36,7 +36,7 @@ _BODY_BYTES = 64 * 1024  # bytes of an answer that are read
 _BODY_SECONDS = 1.0  # the longest time for reading an answer's body; the status alone is enough
 _LOOK_SECONDS = 0.1  # seconds between two checks of the deadline and of the stop event
 _END_SECONDS = 1.0  # the longest wait for connections to close
-# each logger by itself, since the filter of a logger doesn't apply to its child loggers
+# Child loggers are listed, too, since the filter of a logger doesn't apply to its child loggers.
 _LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class WebhookExporter:
                 self.close()
                 if self._stop.is_set():
                     raise Interrupted(f'export "{self._export}" was stopped during a delivery')
-                raise DestinationDownError(f"it took more than {self._timeout:g} s")
+                raise DestinationDownError(f"the delivery took more than {self._timeout:g} s")
             wait([found], min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
         try:
             answer = found.result()

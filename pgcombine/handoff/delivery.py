@@ -44,7 +44,8 @@ log = logging.getLogger("pgcombine.handoff")
 
 Cause = Literal["data", "schema", "identity", "health"]
 
-_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}  # no such function, column, table or schema; other types
+# SQLSTATEs: no such function, column, table or schema; a column has another type
+_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}
 
 _APPLY = (
     "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], "

@@ -49,7 +49,9 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
         (epoch,) = one(connection, "select epoch from pgcombine_internal.require_export(%s)", export)
         name, replicas = addresses(connection)
         if name is None and replicas:
-            raise ReplicaError("this server hasn't been named yet: run this at one that has taken replicated writes")
+            raise ReplicaError(
+                "this server hasn't been named yet: run this at a server that has taken replicated writes"
+            )
         others: dict[str, Connection] = {}
         unreached = {}
         for other, dsn in replicas.items():

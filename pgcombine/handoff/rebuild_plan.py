@@ -63,7 +63,7 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return for each coordinator that knows of a source in need of repair why the source needs repair.
+        """Return the reasons why sources need repair, each by the coordinator that knows it.
 
         Unless ``force`` is given, raises ReplicaError if a source needs repair.
         """

@@ -93,7 +93,7 @@ def rebuild(
     if name not in dsns or name == own:
         raise ReplicaError(
             f'server "{name}" is not registered here (run this with the --dsn of another server that knows it; '
-            "pgcombine replicas ls lists those that one knows)"
+            "pgcombine replicas ls lists the servers that a server knows)"
         )
     for source in sources:
         if source not in dsns or source == name:
@@ -208,7 +208,7 @@ class _Rebuild:
         return id, epoch
 
     def _quarantined(self) -> dict[str, list[UUID]]:
-        """Return for each coordinator the copied writes of which it has updates in quarantine for a source."""
+        """Return, by coordinator, the copied writes of which the coordinator has quarantined updates for a source."""
         quarantined = {}
         for coordinator, connection in self._plan.others():
             rows = connection.execute(

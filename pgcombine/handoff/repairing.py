@@ -65,7 +65,7 @@ def repair(coordinator: Connection, coordinator_dsn: str, timeout: float = TIMEO
     """
     own, dsns = known_servers(coordinator, coordinator_dsn)
     if len(dsns) == 1:
-        raise ReplicaError(f'"{own}" knows no other server to compare with: run this at another (--dsn)')
+        raise ReplicaError(f'"{own}" knows no other server to compare with: run this at another server (--dsn)')
     with ExitStack() as stack, translated():
         peers: dict[str, Peer] = {}
         unreached: dict[str, str] = {}

@@ -39,7 +39,8 @@ class Document:
 
     def chunks(self, size: int = CHUNK_CHARACTERS) -> Iterator[str]:
         """Yield strings of tokens joined by a space, each from about ``size`` characters of the text."""
-        text = self.text.lower()  # of the whole text: the lower case of a final sigma depends on the next character
+        # The whole text is converted at once, since the lower case of a final sigma depends on the next character.
+        text = self.text.lower()
         self.text = ""
         start = 0
         overlap: list[str] = []

@@ -19,7 +19,7 @@ class Heartbeat:
 
     def __init__(self, limit: float = STALLED_SECONDS) -> None:
         self.limit = limit
-        self._beats: dict[int, float] = {}  # by thread; monotonic time
+        self._beats: dict[int, float] = {}  # the monotonic time of the last beat, by thread
         self._connected: set[int] = set()
 
     @contextmanager

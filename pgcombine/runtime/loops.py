@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 Loop = Callable[[threading.Event], object]
 
-_FIRST = "_pgcombine_first"  # attribute of an error that has ended the loops of a call of run_together
+_FIRST = "_pgcombine_first"  # the attribute that marks an error with which run_together has ended its loops
 
 
 def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:

@@ -80,7 +80,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
     kind = column.type
     if pa.types.is_list(kind):
-        if pa.types.is_temporal(kind.value_type):  # Python's dates have fewer years
+        if pa.types.is_temporal(kind.value_type):  # not to_pylist(), since Python's dates have fewer years
             in_utc = column.cast(pa.list_(_utc(kind.value_type)))
             texts = in_utc.cast(pa.list_(pa.string())).to_pylist()
             return pa.array([None if one is None else _array_text([*map(_era, one)]) for one in texts], pa.string())

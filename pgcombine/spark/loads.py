@@ -138,7 +138,7 @@ class Load:
         return Outcome(*row)
 
     def give_up(self) -> None:
-        """Remove the rest of the load. Errors are ignored.
+        """Remove what is left of the load. Errors are ignored.
 
         If after three seconds tasks still write, or a caller's transaction that applied the load is still open, workers
         remove the load later.

@@ -2,10 +2,10 @@
 
 Pending updates aren't included. If there are some, a line on the driver's stderr says so. The frame has all columns, or
 those of the option ``columns`` or of ``.schema(…)``. The option ``where`` is a condition in SQL, which the server
-applies. Only Spark applies conditions of ``df.where``. The server doesn't, because Spark 4 would apply a filter that
-a Python source has accepted also to other frames made from the same one. If a column's Spark type can't hold a value
-(infinity, a date before Christ, decimals beyond ``decimal(38,18)``), :class:`QueueError` is raised. ``.schema(…)`` with
-``string`` for the column reads it as text.
+applies. Only Spark applies conditions of ``df.where``. The server doesn't: in Spark 4, a filter that a Python source
+has accepted would also apply to other frames that were made from the same frame. If a column's Spark type can't hold a
+value (infinity, a date before Christ, decimals beyond ``decimal(38,18)``), :class:`QueueError` is raised.
+``.schema(…)`` with ``string`` for the column reads it as text.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def register(spark: SparkSession) -> None:
 def _stop(spark: SparkSession) -> None:
     """Stop the session. If an interrupted call left Java unreachable, don't warn: Java ends with this process."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown Spark JVM process"
+        warnings.simplefilter("ignore", RuntimeWarning)  # the warning "unable to cleanly shutdown Spark JVM process"
         spark.stop()
 
 

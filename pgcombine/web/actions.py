@@ -47,7 +47,9 @@ async def own_form(request: Request) -> dict[str, str]:
     """Return the fields of a form. Also raises HTTPException if the form isn't from a page of this process."""
     fields = await form_of(request)
     if not site_of(request).keys.is_form(fields.get("form_key", "")):
-        raise HTTPException(403, "The form is of an earlier run of the page. Go back, reload the page and try again.")
+        raise HTTPException(
+            403, "The form is from an earlier run of pgcombine web. Go back, reload the page and try again."
+        )
     return fields
 
 

@@ -14,7 +14,7 @@ from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
 GOOD_FOR = 300.0  # seconds until the doctor runs again while pages are open
-YOUNGEST = 5.0  # seconds for which a request for new findings is ignored
+YOUNGEST = 5.0  # seconds after a run in which requests for new findings are ignored
 
 log = logging.getLogger("pgcombine.web")
 
@@ -48,9 +48,9 @@ class Checkup:
     def result(self, states: frozenset[str] | None = None, *, again: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
-        A new result is made if the last one is older than GOOD_FOR, if ``again`` is True, or if ``states`` differs from
-        those of the last run. ``states`` names the alarms and the paused queues that the page shows now. None means
-        that they aren't known.
+        A new result is made if the last run ended more than GOOD_FOR seconds ago. If ``again`` is True, or ``states``
+        differs from the states of the last run, YOUNGEST seconds are enough. ``states`` names the alarms and the paused
+        queues that the page shows now. None means that they aren't known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()

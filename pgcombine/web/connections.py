@@ -13,7 +13,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # also between two requests on a connection
+REQUEST_SECONDS = 10.0  # also the longest time between two requests on a connection
 ANSWER_SECONDS = 120.0
 MOST_OF_CLIENT = 50
 MOST = 200
@@ -21,7 +21,8 @@ MOST = 200
 
 def protocol() -> type[H11Protocol]:
     """Return a protocol class for one server. The class knows all connections of that server."""
-    waiting: dict[H11Protocol, str] = {}  # the client's address by connection; the one that has waited longest is first
+    # the client's address by connection; the connection that has waited longest is first
+    waiting: dict[H11Protocol, str] = {}
 
     def make_room(client: str) -> None:
         mine = [one for one, its in waiting.items() if its == client]

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SESSION_SECONDS = 12 * 3600
 MOST_AT_ONCE = 100  # requests that are answered at the same time
-MOST_OF_CLIENT = 50  # the same, for one client
+MOST_OF_CLIENT = 50  # requests of one client that are answered at the same time
 LARGEST = 4096  # bytes of a form; longer ones are refused
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
@@ -49,7 +49,8 @@ class Keys:
         self._token = token
         self._secret = secrets.token_bytes(32)
         self.form = secrets.token_urlsafe(32)
-        self.cookie = f"pgcombine_{secrets.token_hex(4)}"  # random: all ports of a host share their cookies
+        # a random name, since all ports of a host share their cookies
+        self.cookie = f"pgcombine_{secrets.token_hex(4)}"
 
     @property
     def needed(self) -> bool:

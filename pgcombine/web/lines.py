@@ -16,7 +16,7 @@ from pgcombine.web.history import EVERY, History
 
 HOUR = 3600.0
 SHORTEST = 300.0  # seconds: the least time that a chart covers
-GAP = 3 * EVERY  # seconds without a point, for which a chart's line is interrupted
+GAP = 3 * EVERY  # if a chart has no point for so many seconds, its line is interrupted
 LATE = 150.0  # seconds until workers have summed up a minute
 MINUTE_GAP = LATE + 90
 LONGEST = 3 * HOUR  # the greatest time that a chart of throughput covers

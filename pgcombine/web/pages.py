@@ -34,7 +34,7 @@ REFUSED = 50  # rows of the table of entries that destinations have refused
 LONGEST_NAME = 40
 STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
 TROUBLES = STATES[:3]
-DONE = {  # the message about an action, on the page that follows it
+DONE = {  # the messages about actions; the page after the action shows the message
     "paused": "Paused until it is resumed.",
     "resumed": "Resumed.",
     "retried": "Pending again: {}.",

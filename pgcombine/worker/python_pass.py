@@ -32,7 +32,7 @@ class Stream(Generic[T]):
     """Rows of a pass. An observer may iterate them several times, and use the connection meanwhile.
 
     The rows are in a file, which is read in portions. So memory stays bounded, and the connection is free: an observer
-    may COPY into another queue while it iterates. ``shape`` makes of a row what the observer gets.
+    may COPY into another queue while it iterates. ``shape`` converts a row to what the observer gets.
     """
 
     def __init__(self, portions: Iterable[list[tuple[Any, ...]]], shape: Callable[[tuple[Any, ...]], T]) -> None:

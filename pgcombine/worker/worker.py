@@ -58,7 +58,7 @@ MAX_DELAY_SECONDS = 0.1
 # few updates would gather. Then the worker rests for three times the round's duration, max_delay at most, which leaves
 # most of the processor to other processes.
 _COMPANY = 32
-_SHORTEST_PAUSE = 0.1  # seconds after trouble
+_SHORTEST_PAUSE = 0.1  # seconds without work after trouble
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # after so many seconds without trouble, the next pause is short again
 
