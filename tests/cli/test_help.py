@@ -69,7 +69,7 @@ def test_the_pages_name_all_that_run_on() -> None:
     """Two pages list the daemons. A command is a daemon if it has the option ``--log-format``."""
     run_on = {" ".join(path) for path in RUNNING if any("--log-format" in one.opts for one in found(path).params)}
     named = {
-        "operations.md": r"of the commands that run on \(([^)]*)\)",
+        "operations.md": r"of the commands that don't end \(([^)]*)\)",
         "operations/service.md": r"^([^.]*) run until SIGTERM",
     }
     for page, pattern in named.items():

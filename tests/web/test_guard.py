@@ -135,7 +135,7 @@ def test_form_of_another_site_is_refused(conn: psycopg.Connection, dsn: str) -> 
             headers = {"Origin": own, "Content-Type": "application/x-www-form-urlencoded"}
             answer = client.post("/queues/wc/pause", data=wrong, headers=headers)
             assert answer.status_code == 403
-            assert "earlier run of the page" in read(answer).text
+            assert "earlier run of pgcombine web" in read(answer).text
         assert one(conn, "select paused from pgcombine.queue") is False
         assert client.post("/queues/wc/pause", data=data, headers={"Origin": own}).status_code == 303
         assert one(conn, "select paused from pgcombine.queue") is True
