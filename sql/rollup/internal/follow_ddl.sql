@@ -21,6 +21,9 @@ declare
     _any boolean;
 begin
     perform pgcombine_internal.caller();
+    if current_setting('pgcombine.making_triggers', true) = 'on' then
+        return;
+    end if;
     for _rollup in
         select r.* from pgcombine.rollup r join pg_class c on c.oid = r.source
         join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'

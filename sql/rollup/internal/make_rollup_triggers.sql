@@ -7,6 +7,7 @@
 create or replace function pgcombine_internal.make_rollup_triggers(queue text)
 returns void
 language plpgsql
+set pgcombine.making_triggers = on -- follow_ddl would follow each alter table below, and enqueue a part's rows again
 as $$
 declare
     _t record;

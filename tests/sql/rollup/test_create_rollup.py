@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.needs import does_not_apply
 from support.queues import one
 from support.rollups import Rollup
 
@@ -159,3 +160,16 @@ def test_column_names_that_clash_with_those_of_states(src: psycopg.Connection) -
     for step in STEPS:
         src.execute(step)
         assert rollup.differing(src) == [], step
+
+
+def test_rows_of_a_table_that_begins_to_inherit_count_once(src: psycopg.Connection) -> None:
+    """The table has a descendant, which comes with it. Making their triggers fires no event trigger again."""
+    src.execute("select pgcombine.create_rollup('r', 'src', array['k'], array['sum(v) as v'])")
+    if not src.execute("select from pg_event_trigger where evtname = 'pgcombine_follow_ddl'").fetchall():
+        does_not_apply("only a superuser makes event triggers")
+    src.execute("create table heir (like src); create table grandchild () inherits (heir)")
+    src.execute("insert into heir (k, v) values ('a', 1); insert into grandchild (k, v) values ('a', 10)")
+    src.execute("alter table heir inherit src")
+    assert src.execute("select k, v from pgcombine.r").fetchall() == [("a", 11)]
+    src.execute("alter table heir no inherit src")
+    assert src.execute("select k, v from pgcombine.r").fetchall() == []
