@@ -22,6 +22,7 @@ from support.queues import add, make_queue, one, values
 from support.sessions import in_background
 
 from pgcombine.database.connect import becomes_ready, connect
+from pgcombine.database.sqlfiles import query
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConnectError, ServerNotReadyError
 from pgcombine.worker.drain import drain
@@ -127,8 +128,9 @@ def test_replayer_waits_for_its_server(recovering: Recovering) -> None:
         recovering.promote()
         assert "handoff.start" in process.stdout.readline()
         with psycopg.connect(recovering.dsn, autocommit=True) as conn:
-            due = "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and query ~ 'handoff_due'"
-            eventually(lambda: one(conn, due), what="the replayer has looked at the schema, and is at work")
+            due = "select count(*) from pg_stat_activity where starts_with(query, %s)"
+            first_line = query("handoff_due").splitlines()[0]
+            eventually(lambda: one(conn, due, first_line), what="the replayer has looked at the schema, and is at work")
         recovering.crash()
         assert recovering.server.start() == recovering.dsn
         assert "handoff.disconnected" in process.stdout.readline()
