@@ -267,7 +267,7 @@ def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, 
 
     first = round_of()
     round_of(1 - first)
-    first = 1 - first  # its round has just begun
+    first = 1 - first  # the round of segment `first` has just begun
     add(conn, {word: 1})
     reads()
     add(conn, {word: 1})
@@ -309,7 +309,7 @@ def test_expiry_reads_only_its_pages(conn: psycopg.Connection) -> None:
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
 
-@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])  # by the statistics, all keys meet it, or none
+@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])  # by the statistics, no key or every key meets it
 def test_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, expire_when: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")
