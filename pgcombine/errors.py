@@ -116,7 +116,7 @@ class QueueNotFoundError(QueueError):
 
 
 class QueueExistsError(QueueError):
-    """A queue, or an export, of that name exists already, or the table is attached to the queue already."""
+    """A queue, a rollup or an export of that name exists already."""
 
 
 class InvalidDefinitionError(QueueError):

@@ -15,5 +15,6 @@ from pgcombine.queue.callbacks import ArrivalStream as ArrivalStream
 from pgcombine.queue.callbacks import Change as Change
 from pgcombine.queue.callbacks import ChangeStream as ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue as CombineQueue
+from pgcombine.rollup.rollup import Rollup as Rollup
 from pgcombine.worker.drain import drain as drain
 from pgcombine.worker.worker import Worker as Worker

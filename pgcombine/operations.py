@@ -138,8 +138,8 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values.
 
-        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, while a table is attached
-        to the queue, or while the queue has an export.
+        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, or if the queue is a
+        rollup or exported.
         """
         operations.invoke(cls(queue, force=force))
 

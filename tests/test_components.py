@@ -12,9 +12,6 @@ NAMES = re.compile(
     r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|phrasecount|\bweb(hook)?\b",
     re.IGNORECASE,
 )
-# Only SQL is searched for `attach`: the class CombineQueue has calls for attached tables. `attach partition` is
-# PostgreSQL's own statement.
-IN_SQL = re.compile(f"{NAMES.pattern}|attach(?! partition)", re.IGNORECASE)
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
 ORDER = "COMPONENTS = ("  # the folders in the order in which they are applied
 FILES = [
@@ -43,9 +40,7 @@ def test_story_of_an_update_names_existing_files() -> None:
 def test_core_names_no_component() -> None:
     assert len(FILES) > 150
     assert [
-        f"{path.relative_to(ROOT)}:{one}"
-        for path in FILES
-        for one in named(IN_SQL if path.suffix == ".sql" else NAMES, path.read_text(encoding="utf-8"))
+        f"{path.relative_to(ROOT)}:{one}" for path in FILES for one in named(NAMES, path.read_text(encoding="utf-8"))
     ] == []
 
 
@@ -55,7 +50,7 @@ def test_core_names_no_component() -> None:
         "    perform pgcombine.drop_export(_export, force => true);",
         "    select * from pgcombine.handoff_queue;",
         "-- dead loads from Spark",
-        "from pgcombine.attachment a",
+        "from pgcombine.rollup r",
         "-- how many hints wait",
         "replicated boolean,",
         "call pgcombine.replay()",
@@ -65,7 +60,7 @@ def test_core_names_no_component() -> None:
     ],
 )
 def test_check_finds_a_component(line: str) -> None:
-    assert list(named(IN_SQL, f"--\n{line}\n")) != []
+    assert list(named(NAMES, f"--\n{line}\n")) != []
 
 
 @pytest.mark.parametrize(
@@ -79,4 +74,4 @@ def test_check_finds_a_component(line: str) -> None:
     ],
 )
 def test_check_accepts_words_of_postgresql(line: str) -> None:
-    assert list(named(IN_SQL, line)) == []
+    assert list(named(NAMES, line)) == []

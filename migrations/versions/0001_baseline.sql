@@ -72,6 +72,7 @@ create table pgcombine.queue (
     pass_limit       integer not null default 1000000 check (pass_limit > 0),
     quarantine_after integer not null default 5 check (quarantine_after > 0),
     max_backlog      bigint check (max_backlog > 0),
+    computed         jsonb,
     token_retention  interval not null default '14 days' check (token_retention > '0'),
     pass             jsonb not null default '{}',
     statements       text[] not null default '{}',
@@ -81,6 +82,8 @@ create table pgcombine.queue (
 alter table pgcombine.queue enable row level security;
 comment on table pgcombine.queue is
     'One row for each queue. The columns pass and statements are made from the definition, for the queue''s passes.';
+comment on column pgcombine.queue.computed is
+    'Value columns that passes compute by a query instead of combining them; see pgcombine_internal.pass_template.';
 comment on column pgcombine.queue.statements is 'Two statements of a pass: one for few updates, one for many.';
 comment on column pgcombine.queue.partitions is
     'Number of partitions. Bucket b is in partition b modulo this number; several buckets may share a partition.';
@@ -333,14 +336,14 @@ comment on table pgcombine.component_table is
     'marked: a condition for rows that delete_flagged deletes.';
 create table pgcombine.hook (
     event text not null
-        check (event in ('close', 'closed', 'generated', 'recount', 'regenerate', 'clean_up', 'verify')),
+        check (event in ('close', 'closed', 'generated', 'regenerate', 'clean_up', 'upkeep', 'verify')),
     query text not null
 );
 comment on table pgcombine.hook is
-    'Queries that components run at events of a queue, $1. close, closed: see close_queue. verify, recount: verify '
-    'returns their rows. regenerate: makes generated objects again. generated: returns names of functions that no file '
-    'makes, which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed '
-    'objects.';
+    'Queries that components run at events of a queue, $1. close, closed: see close_queue. verify: verify returns '
+    'their rows. regenerate: makes generated objects again. generated: returns names of functions that no file makes, '
+    'which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed objects. '
+    'upkeep: workers run it every few seconds, and repeat it while the second column of a row is true: more is to do.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 
@@ -646,25 +649,33 @@ comment on table pgcombine.spark_limit is
     'How many loads from Spark a role may have in progress. The row of the role '''' is for all roles without a row.';
 insert into pgcombine.spark_limit (role, loads) values ('', 100);
 
--- attached tables -----------------------------------------------------------------------------------------------------
+-- rollups -------------------------------------------------------------------------------------------------------------
 
-create table pgcombine.attachment (
-    id      integer primary key generated always as identity,
-    queue   text not null references pgcombine.queue on delete cascade,
-    source  regclass not null,
-    alias   text not null,
-    mapping text not null,
-    columns name[] not null,
-    reads   name[] not null,
-    path    name[] not null,
-    unique (queue, source)
+create table pgcombine.rollup (
+    queue      text primary key references pgcombine.queue on delete cascade,
+    source     regclass not null,
+    key        text[] not null,
+    value      text[] not null,
+    filter     text,
+    slice_by   text,
+    definition jsonb not null,
+    slices     integer not null default 1 check (slices between 1 and 65536),
+    done       integer not null default 0,
+    boundary   text,
+    ready_at   timestamptz,
+    created_at timestamptz not null default now()
 );
-alter table pgcombine.attachment enable row level security;
-comment on table pgcombine.attachment is 'Tables whose changes are enqueued; see pgcombine.attach.';
-comment on column pgcombine.attachment.alias is 'The name of a row of the table in the mapping.';
-comment on column pgcombine.attachment.columns is 'The columns of the queue that the mapping gives.';
-comment on column pgcombine.attachment.reads is 'The columns of the table that the mapping reads.';
-comment on column pgcombine.attachment.path is 'The search path of the mapping.';
+comment on table pgcombine.rollup is 'One row a rollup; its queue has the same name.';
+comment on column pgcombine.rollup.source is 'The table that it aggregates.';
+comment on column pgcombine.rollup.key is 'The key columns, as they were given.';
+comment on column pgcombine.rollup.value is 'The value columns, as they were given.';
+comment on column pgcombine.rollup.filter is 'The condition on rows of the source; null: all rows count.';
+comment on column pgcombine.rollup.slice_by is 'The column of the source by whose order backfill goes; null: by hash.';
+comment on column pgcombine.rollup.definition is 'What analyze_rollup found: key expressions, states and columns.';
+comment on column pgcombine.rollup.slices is 'Into how many slices backfill divides the keys by their hash.';
+comment on column pgcombine.rollup.done is 'How many of the slices are backfilled.';
+comment on column pgcombine.rollup.boundary is 'With slice_by: down to which value of it rows are backfilled.';
+comment on column pgcombine.rollup.ready_at is 'When the backfill ended; null: existing rows may be missing.';
 
 -- comments on all other columns; the last ones are for columns of several tables --------------------------------------
 
@@ -676,10 +687,7 @@ declare
     _column record;
 begin
     for _tables, _columns, _meaning in values
-        ('{attachment}'::text[], '{id}'::text[], 'Number of the attachment.'),
-        ('{attachment}', '{source}', 'The attached table.'),
-        ('{attachment}', '{mapping}', 'The select that makes an update of a row.'),
-        ('{combiner}', '{combiner}', 'Name of the combiner.'),
+        ('{combiner}'::text[], '{combiner}'::text[], 'Name of the combiner.'),
         ('{combiner}', '{fold}', 'Expression that combines the updates of a key.'),
         ('{combiner}', '{merge}', 'Expression that combines two values.'),
         ('{combiner}', '{initial}', 'Default of the updates'' column.'),

@@ -246,18 +246,15 @@ def rebucket(
 
 def verify(
     name: QueueName,
-    recount: Annotated[
-        bool, typer.Option("--recount", help="Also recompute the values from the attached tables, and compare.")
-    ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Check a whole queue and print its problems; exit status 1 if there are any.
 
-    Example: pgcombine verify wc --recount
+    Example: pgcombine verify wc
     """
     with open_database(dsn) as connection:
-        problems = CombineQueue(name).verify(connection, recount=recount)
+        problems = CombineQueue(name).verify(connection)
         quarantined = figures.quarantined(connection, name)
     if as_json:
         print_json({"queue": name, "problems": problems, **quarantined_fields(*quarantined)})

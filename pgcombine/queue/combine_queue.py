@@ -292,33 +292,10 @@ class CombineQueue:
         """Set the condition under which keys expire. With None no key expires. Raises InvalidDefinitionError."""
         yield Statement("select pgcombine.set_expiry(%s, %s)", (self.name, expire_when))
 
-    @_in_transaction(latest=True)
-    def attach(self, source: str, mapping: str, *, existing: bool = True) -> Steps[None]:
-        """Attach the table ``source``: from now on its changes enqueue updates.
-
-        ``mapping`` is a select over a row's columns; ``pgcombine.attach`` describes it. ``existing`` says whether the
-        rows that the table has now are enqueued, too. Raises InvalidDefinitionError (its message names the fault), and
-        QueueExistsError if the table is attached already.
-        """
-        yield Statement(
-            "select pgcombine.attach(%s, %s::text::regclass, %s, existing => %s)",
-            (self.name, source, mapping, existing),
-        )
-
     @_in_transaction()
-    def detach(self, source: str) -> Steps[None]:
-        """Detach a table that :meth:`attach` attached. Raises InvalidDefinitionError if the table isn't attached."""
-        yield Statement("select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
-
-    @_in_transaction()
-    def verify(self, *, recount: bool = False) -> Steps[list[str]]:
-        """Read the whole queue, and return the problems found, one sentence each.
-
-        With ``recount``, the values are also compared with the attached tables, and each key that differs is a problem.
-        A key differs after a change that no trigger saw, or after updates from elsewhere. Raises InvalidDefinitionError
-        if no table is attached and ``recount`` is given.
-        """
-        found = yield Statement("select problem from pgcombine.verify(%s, recount => %s)", (self.name, recount))
+    def verify(self) -> Steps[list[str]]:
+        """Read the whole queue, and return the problems found, one sentence each."""
+        found = yield Statement("select problem from pgcombine.verify(%s)", (self.name,))
         return [str(problem) for (problem,) in found]
 
     @property

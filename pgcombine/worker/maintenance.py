@@ -28,6 +28,7 @@ RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
+UPKEEP_EVERY_SECONDS = 5.0
 OLD_SECONDS = 60.0  # the age at which a snapshot is old
 WATCH_EVERY_SECONDS = 60.0
 
@@ -134,6 +135,13 @@ def clean(connection: Connection) -> None:
         with suppress(pg.InsufficientPrivilege):
             for what, count in connection.execute(statement.encode()).fetchall():
                 log.info("worker.cleaned what=%s count=%d", what, count)
+
+
+def upkeep(connection: Connection) -> None:
+    """Run the components' queries for the event ``upkeep``, again and again as long as one says that more is to do."""
+    for (statement,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
+        while any(more for _, more in connection.execute(statement.encode()).fetchall()):
+            pass
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:

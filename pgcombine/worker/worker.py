@@ -136,6 +136,7 @@ class Worker(Background):
             Maintenance("snapshots", maintenance.WATCH_EVERY_SECONDS, warn),
             Maintenance("post_restore", maintenance.POST_RESTORE_EVERY_SECONDS, maintenance.post_restore),
             Maintenance("reclaim", ROUND_SECONDS, self._reclaim.do),
+            Maintenance("upkeep", maintenance.UPKEEP_EVERY_SECONDS, maintenance.upkeep),
             Maintenance("clean", maintenance.CLEAN_EVERY_SECONDS, maintenance.clean),
         )
         self._watch = schema.VersionWatch()

@@ -17,6 +17,8 @@
 --                                                               differ, the greater in jsonb's order
 --   last(at)       any; "at" is a value column with max         the value of the update with the greatest "at"
 --   first(at)      any; "at" is a value column with min         the value of the update with the least "at"
+--   computed       any                                          the old value: passes compute a new one by a query (see
+--                                                               pass_template); what updates give is ignored
 --   hll            hll (extension hll)                          the union
 --   tdigest        tdigest (extension tdigest)                  the union; an estimate that depends on the order
 --   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
@@ -85,6 +87,7 @@ with builtin (combiner, fold, merge, initial, types) as (
         -- fold_source flags the last or first row. merge is empty, since merge_expression returns the expression
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
+        ('computed', 'pgcombine_internal.single({value})::{type}', '{old}', null, null),
         ('hll', '{schema}.hll_union_agg({value})::{type}',
             'coalesce({schema}.hll_union({old}, {new}), {old}, {new})::{type}', null, array['hll']),
         ('tdigest', '{schema}.tdigest({value})::{type}',

@@ -1,6 +1,6 @@
 -- Returns an object of pgcombine's schemas that belongs to another role than the current one or a superuser: its
 -- description, its owner, and the current role. A schema comes before other objects. pgcombine refuses to run such a
--- role's objects.
+-- role's objects. A trigger function is left out if no table of pgcombine uses it: it is for tables of its owner.
 select case when o.classid = 'pg_namespace'::regclass then 'the ' || pg_describe_object(o.classid, o.objid, 0)
             else pg_describe_object(o.classid, o.objid, 0) || ' in schema ' || n.nspname end,
        r.rolname, current_user
@@ -16,5 +16,10 @@ cross join lateral (
 ) o
 join pg_roles r on r.oid = o.owner
 where n.nspname in ('pgcombine', 'pgcombine_internal') and not r.rolsuper and r.rolname <> current_user
+  and not exists (
+    select from pg_proc p
+    where o.classid = 'pg_proc'::regclass and p.oid = o.objid and p.prorettype = 'trigger'::regtype
+      and not exists (select from pg_trigger t join pg_class c on c.oid = t.tgrelid
+                      where t.tgfoid = p.oid and c.relnamespace = to_regnamespace('pgcombine')))
 order by o.classid <> 'pg_namespace'::regclass, n.nspname, 1
 limit 1

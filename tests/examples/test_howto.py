@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from support.needs import require
+from support.orm import django_on
 from support.queues import combine_all, one, values
 from support.readme import PAGES, fences
 from support.servers import embedded_only
@@ -111,24 +110,13 @@ def blog(conn: psycopg.Connection) -> psycopg.Connection:
 
 @embedded_only
 def test_django_counts_in_the_queue(blog: psycopg.Connection) -> None:
-    require("Django", there=find_spec("django"))
-    import django
-    from django.conf import settings
-    from django.db import connections
-
-    info = blog.info
-    database = {"NAME": info.dbname, "HOST": info.host, "PORT": info.port, "USER": info.user, "PASSWORD": info.password}
-    settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", **database}}, USE_TZ=True)
-    django.setup()
     (fence,) = fences(COUNTERS, "python")
     names: dict[str, Any] = {"__name__": "blog"}
-    exec(compile(fence, COUNTERS.name, "exec"), names)
-    try:
+    with django_on(blog):
+        exec(compile(fence, COUNTERS.name, "exec"), names)
         assert names["views_of"](1) == 42
         names["count_view"](1)
         assert names["views_of"](1) == 43
-    finally:
-        connections.close_all()
 
 
 def test_rails_counts_in_the_queue(blog: psycopg.Connection) -> None:

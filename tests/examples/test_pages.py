@@ -18,13 +18,15 @@ from typing import Any
 import psycopg
 import pytest
 from support.queues import make_queue
-from support.readme import PAGES, ROOT, TEXTS, anchors, commands, fences, prose
+from support.readme import PAGES, ROOT, TEXTS, anchors, commands, fences, prose, statements
 from support.servers import Server, embedded_only
 
 # Fences that need more preparation run in these other tests.
 ELSEWHERE = {
     ("counters.md", "python"): "tests/examples/test_howto.py",
     ("counters.md", "ruby"): "tests/examples/test_howto.py",
+    ("switching.md", "python"): "tests/examples/test_switching.py",
+    ("switching.md", "ruby"): "tests/examples/test_switching.py",
     ("metrics.md", "yaml"): "tests/metrics/test_page.py",
     ("rights.md", "sql"): "tests/rights/test_page.py",
     ("spark.md", "python"): "tests/spark/test_docs.py",
@@ -47,12 +49,6 @@ def test_tests_run_every_fence() -> None:
     for (name, _), test in ELSEWHERE.items():
         assert any(page.name == name for page in PAGES)
         assert name in (ROOT / test).read_text(encoding="utf-8")
-
-
-def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
-    """Yield each statement and the rows that it must return; None accepts any rows."""
-    for statement, rows in re.findall(r"([^;]*);[^\n]*\n((?:--> [^\n]*\n)*)", re.sub(r"(?m)--(?!> ).*$", "", block)):
-        yield statement.strip(), re.findall(r"^--> (.*)$", rows, re.MULTILINE) or None
 
 
 def shown(row: tuple[Any, ...]) -> str:

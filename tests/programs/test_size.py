@@ -15,7 +15,7 @@ FILES = {
     ),
     "sql/core/internal/pass/unused.sql": "{more}\n",
     "sql/core/internal/queue/named.sql": "raise exception 'x' using hint = 'select pgcombine.post_restore()';\n",
-    "sql/rollup/internal/attached.sql": "1\n2\n",
+    "sql/rollup/internal/rollup_view.sql": "1\n2\n",
     "sql/handoff/internal/not_called.sql": "-- long: " + "x" * 90 + "\n",
     "sql/core/public/combine.sql": "select pgcombine_internal.plan() ;\nselect pgcombine_internal.named (1)\n",
     "sql/core/public/post_restore.sql": "\n",

@@ -71,15 +71,12 @@ def test_methods_work_in_autocommit(conn: psycopg.Connection, dsn: str) -> None:
     """On a user's autocommit connection, calls that need read committed begin a transaction with that level."""
     WC.create(conn)
     WC.initialize(conn, [("a", 1)])
-    conn.execute("create table docs (word text)")
-    WC.attach(conn, "docs", "select word, 1 as n")
-    conn.execute("insert into docs values ('a'), ('b')")
+    add(conn, {"a": 1, "b": 1})
     with workers(dsn):
         WC.wait(conn, timeout=60)
     WC.rebucket(conn, 8)
     assert WC.get(conn, ["a", "b"]) == {"a": 2, "b": 1}
     assert WC.verify(conn) == []
-    WC.detach(conn, "docs")
     with (
         conn.transaction(),
         pytest.raises(InvalidDefinitionError, match="begin transaction isolation level read committed"),

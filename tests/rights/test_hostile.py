@@ -69,31 +69,115 @@ def test_view_of_a_stage_does_not_stop_clean_up(queues: psycopg.Connection, logi
     assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 1
 
 
-def test_mapping_runs_only_with_its_owners_rights(queues: psycopg.Connection, login: Login) -> None:
-    role = hostile(queues, login, "enqueue", "wc")
-    role.execute("create table attacker.t (word text); grant select on attacker.t to public")
+@pytest.fixture
+def source(queues: psycopg.Connection, login: Login) -> psycopg.Connection:
+    """A role that owns attacker.t, the source of the rollup spent, and a function that needs a superuser's rights."""
+    role = login()
+    role.execute("create table attacker.t (word text, n int)")
     role.execute(
-        "create function attacker.evil(w text) returns text language plpgsql as $$ begin "
+        "create function attacker.evil() returns boolean language plpgsql as $$ begin "
         f"if current_user <> '{role.info.user}' then raise exception 'runs as %', current_user; end if; "
-        "return w; end $$"
+        "return true; end $$"
     )
-    role.execute("insert into attacker.t values ('a')")
-    role.execute("select pgcombine.attach('wc', 'attacker.t', 'select attacker.evil(word) as word, 1 as n')")
-    with pytest.raises(errors.InsufficientPrivilege, match="would run with the rights of role"):
-        queues.execute("select * from pgcombine.verify('wc', recount => true)")
+    role.execute("insert into attacker.t values ('a', 1)")
+    queues.execute(
+        "select pgcombine.create_rollup('spent', 'attacker.t', array['word'], array['sum(n) as n', 'max(n) as top'])"
+    )
+    return role
 
 
-def test_foreign_code_cannot_attach_the_owners_tables(queues: psycopg.Connection, login: Login) -> None:
-    """A security definer function in the owner's session can't attach the owner's table: its own role counts."""
-    queues.execute("create table public.mine (word text)")
-    role = hostile(queues, login, "enqueue", "wc")
-    role.execute(
-        "create function attacker.spring() returns void language plpgsql security definer as $$ begin "
-        "insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path) "
-        "values ('wc', 'public.mine', 'mine', 'select word, 1 as n', '{word,n}', '{word}', '{}'); end $$"
+def test_trigger_of_a_rollup_runs_with_the_rights_of_its_sources_owner(
+    queues: psycopg.Connection, source: psycopg.Connection, login: Login
+) -> None:
+    found = queues.execute(
+        "select pg_get_userbyid(proowner), prosecdef, proconfig from pg_proc where proname = 'spent_rollup'"
+    ).fetchone()
+    assert found == (source.info.user, True, ["search_path=pg_catalog, pg_temp"])
+    writer = login("insert, delete, truncate on attacker.t")
+    writer.execute("insert into attacker.t values ('b', 2)")
+    assert one(queues, "select n from pgcombine.spent where word = 'b'") == 2
+    writer.execute("truncate attacker.t")
+    assert one(queues, "select count(*) from pgcombine.spent where n <> 0") == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create or replace function pgcombine_internal.spent_rollup() returns trigger language plpgsql as "
+        "'begin return null; end'",
+        "alter function pgcombine_internal.spent_rollup() rename to other",
+        "update pgcombine.rollup set definition = '{}'",
+        "delete from pgcombine.rollup",
+        "select * from pgcombine.verify_rollup('spent', repair => true)",
+        "select pgcombine_internal.backfill_slice('spent')",
+        "select pgcombine.drop_rollup('spent')",
+        "select pgcombine.create_rollup('mine', 'attacker.t', array['word'], array['count(*) as n'])",
+        "select * from pgcombine.spent",
+        "select * from pgcombine.spent_source",
+    ],
+)
+def test_owner_of_a_source_gets_no_right_on_the_rollup(source: psycopg.Connection, statement: str) -> None:
+    with pytest.raises(errors.InsufficientPrivilege):
+        source.execute(statement.encode())
+
+
+def test_trigger_function_of_a_rollup_is_for_its_source_alone(source: psycopg.Connection, login: Login) -> None:
+    other = login()
+    other.execute("create table attacker.other (word text, n int)")
+    with pytest.raises(errors.InsufficientPrivilege):
+        other.execute(
+            "create trigger t after insert on attacker.other for each row execute function "
+            "pgcombine_internal.spent_rollup()"
+        )
+
+
+def test_policies_of_a_source_never_run_with_the_schema_owners_rights(
+    server: Server, empty_dsn: str, login: Login
+) -> None:
+    """The schema's owner isn't a superuser. The source's owner lets row security bind all roles."""
+    owner, role = (login().info.user for _ in range(2))
+    with psycopg.connect(empty_dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("grant create on database {} to {}, {}; grant {} to {}").format(
+                *map(sql.Identifier, (admin.info.dbname, owner, role, role, owner))
+            )
+        )
+        schema.upgrade(as_role(empty_dsn, owner))
+        with (
+            psycopg.connect(as_role(empty_dsn, owner), autocommit=True) as own,
+            psycopg.connect(as_role(empty_dsn, role), autocommit=True) as other,
+        ):
+            other.execute("create schema attacker; create table attacker.t (word text, n int)")
+            other.execute("insert into attacker.t values ('a', 1)")
+            own.execute("select pgcombine.create_rollup('spent', 'attacker.t', array['word'], array['sum(n) as n'])")
+            other.execute(
+                "create function attacker.evil() returns boolean language plpgsql as $$ begin "
+                "raise exception 'runs as %', current_user; end $$; "
+                "create policy p on attacker.t using (attacker.evil()); "
+                "alter table attacker.t enable row level security, force row level security"
+            )
+            for statement in ("call pgcombine.backfill('spent')", "select * from pgcombine.verify_rollup('spent')"):
+                with pytest.raises(errors.InsufficientPrivilege, match="would be affected by row-level security"):
+                    own.execute(statement.encode())
+                own.execute("update pgcombine.rollup set ready_at = now()")
+        for name in (role, owner):
+            admin.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
+
+
+def test_triggers_with_a_rollups_names_on_other_tables_are_ignored(
+    queues: psycopg.Connection, source: psycopg.Connection, login: Login
+) -> None:
+    """The event triggers take such a table for no former part of the source."""
+    other = login()
+    other.execute(
+        "create table attacker.other (word text, n int); insert into attacker.other values ('a', 7); "
+        "create function attacker.nothing() returns trigger language plpgsql as 'begin return null; end'; "
+        "create trigger pgcombine_spent_truncate before truncate on attacker.other execute function attacker.nothing()"
     )
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
-        queues.execute("select attacker.spring()")
+    queues.execute("call pgcombine.backfill('spent')")
+    source.execute("alter table attacker.t add more int")
+    assert one(queues, "select n from pgcombine.spent where word = 'a'") == 1
+    assert queues.execute("select * from pgcombine.verify('spent')").fetchall() == []
 
 
 def test_idle_lock_of_a_hostile_role_hides_no_backlog(queues: psycopg.Connection, login: Login) -> None:
@@ -104,8 +188,10 @@ def test_idle_lock_of_a_hostile_role_hides_no_backlog(queues: psycopg.Connection
     assert one(queues, "select pending from pgcombine.queue_stat where queue = 'wc'") == 1
 
 
-def test_attached_table_does_not_stop_an_upgrade_or_a_drop(server: Server, empty_dsn: str, login: Login) -> None:
-    """The owner isn't a superuser and may not create or drop triggers on another role's table."""
+def test_source_of_another_role_stops_neither_an_upgrade_nor_a_drop(
+    server: Server, empty_dsn: str, login: Login
+) -> None:
+    """The schema's owner isn't a superuser, and the role that owns the source has revoked its rights."""
     owner, role = (login().info.user for _ in range(2))
     with psycopg.connect(empty_dsn, autocommit=True) as admin:
         admin.execute(
@@ -113,19 +199,25 @@ def test_attached_table_does_not_stop_an_upgrade_or_a_drop(server: Server, empty
                 *map(sql.Identifier, (admin.info.dbname, owner, role))
             )
         )
+        admin.execute(sql.SQL("grant {} to {}").format(*map(sql.Identifier, (role, owner))))
         schema.upgrade(as_role(empty_dsn, owner))
-        with psycopg.connect(as_role(empty_dsn, owner), autocommit=True) as own:
-            make_queue(own)
-            own.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (role,))
-            with psycopg.connect(as_role(empty_dsn, role), autocommit=True) as other:
-                other.execute("create schema attacker; create table attacker.t (word text)")
-                other.execute("select pgcombine.attach('wc', 'attacker.t', 'select word, 1 as n')")
-                other.execute("drop trigger pgcombine_wc_truncate on attacker.t")
-                own.execute("update pgcombine.repeatable set digest = 'older'")
-                schema.upgrade(as_role(empty_dsn, owner))
-                own.execute("select pgcombine.drop_queue('wc', force => true)")
-                other.execute("insert into attacker.t values ('a')")
-            assert one(own, "select count(*) from pgcombine.attachment") == 0
+        with (
+            psycopg.connect(as_role(empty_dsn, owner), autocommit=True) as own,
+            psycopg.connect(as_role(empty_dsn, role), autocommit=True) as other,
+        ):
+            other.execute("create schema attacker; create table attacker.t (word text)")
+            own.execute("select pgcombine.create_rollup('spent', 'attacker.t', array['word'], array['count(*) as n'])")
+            admin.execute(sql.SQL("revoke {} from {}").format(*map(sql.Identifier, (role, owner))))
+            own.execute("update pgcombine.repeatable set digest = 'older'")
+            warnings: list[str] = []
+            schema.upgrade(as_role(empty_dsn, owner), warn=warnings.append)
+            assert len(warnings) == 1
+            assert 'rollup "spent" can\'t be made again' in warnings[0]
+            other.execute("insert into attacker.t values ('a')")
+            assert one(own, "select n from pgcombine.spent") == 1
+            own.execute("select pgcombine.drop_rollup('spent')")
+            other.execute("insert into attacker.t values ('a')")
+            assert one(own, "select count(*) from pg_trigger where tgname ~ 'spent'") == 0
         for name in (role, owner):
             admin.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
 

@@ -15,8 +15,6 @@ from pgcombine import schema
 from pgcombine.errors import SchemaError
 from pgcombine.queue.combine_queue import CombineQueue
 
-MAPPING = "select word, 1 as n"
-
 
 def waiting(conn: psycopg.Connection) -> int:
     """The number of sessions that wait for a lock."""
@@ -70,17 +68,17 @@ def test_error_names_a_prepared_transaction(conn: psycopg.Connection, dsn: str, 
 
 
 @pytest.fixture
-def attached(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
-    """A role whose tables attacker.t and attacker.u are attached to wc and lack a trigger."""
-    make_queue(conn)
-    role = login("insert on pgcombine.wc_updates")
-    conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (role.info.user,))
+def owner(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
+    """A role that owns attacker.t and attacker.u, the sources of the rollups t and u. Both lack a trigger."""
+    role = login()
     conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
     for table in "tu":
-        role.execute(f"create table attacker.{table} (word text)".encode())
-        role.execute("select pgcombine.attach('wc', %s, %s)", (f"attacker.{table}", MAPPING))
-        role.execute(f"drop trigger pgcombine_wc_truncate on attacker.{table}".encode())
-        role.execute(f"grant trigger on attacker.{table} to public".encode())
+        role.execute(f"create table attacker.{table} (word text, n int)".encode())
+        conn.execute(
+            "select pgcombine.create_rollup(%s, %s, %s, %s)",
+            (table, f"attacker.{table}", ["word"], ["count(*) as docs", "max(n) as top"]),
+        )
+        role.execute(f"drop trigger pgcombine_{table}_truncate on attacker.{table}".encode())
     return role
 
 
@@ -91,81 +89,53 @@ def upgraded(dsn: str) -> list[str]:
     return warnings
 
 
-def test_upgrade_skips_triggers_of_locked_attached_tables(
-    conn: psycopg.Connection, dsn: str, attached: psycopg.Connection
+def problems(conn: psycopg.Connection) -> list[str]:
+    return [line for rollup in "tu" for line in CombineQueue(rollup).verify(conn)]
+
+
+def test_upgrade_skips_triggers_of_locked_sources(
+    conn: psycopg.Connection, dsn: str, owner: psycopg.Connection
 ) -> None:
-    with attached.transaction():
-        attached.execute("lock table attacker.t, attacker.u in share mode")
+    with owner.transaction():
+        owner.execute("lock table attacker.t, attacker.u in share mode")
         warnings = upgraded(dsn)
     assert [warning.split(" can't be made")[0] for warning in warnings] == [
         "the triggers of attacker.t",
         "the triggers of attacker.u",
     ]
-    assert len([line for line in CombineQueue("wc").verify(conn) if "missing" in line]) == 2
+    assert len([line for line in problems(conn) if "missing" in line]) == 2
     assert upgraded(dsn) == []
-    assert CombineQueue("wc").verify(conn) == []
+    assert problems(conn) == []
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "warning", "problem"),
     [
-        "alter table attacker.t drop column word cascade",
-        "revoke trigger on attacker.t from public",
-        "create table attacker.heir () inherits (attacker.t); select pgcombine.attach('wc', 'attacker.heir', "
-        "'select word, 1 as n')",
+        ("alter table attacker.t drop column n cascade", 'rollup "t" can\'t be made again', "were renamed or changed"),
+        ("drop table attacker.t cascade", 'rollup "t" can\'t be made again', "was dropped"),
+        ("drop function pgcombine_internal.t_rollup() cascade", "", ""),
     ],
 )
-def test_upgrade_survives_changed_attached_tables(
-    conn: psycopg.Connection, dsn: str, attached: psycopg.Connection, change: str
+def test_owner_of_a_source_does_not_stop_an_upgrade(
+    conn: psycopg.Connection, dsn: str, owner: psycopg.Connection, change: str, warning: str, problem: str
 ) -> None:
-    """A role's changes to its attached table stop neither an upgrade nor other attached tables."""
-    attached.execute(change.encode())
-    upgraded(dsn)
-    add(conn, {"a": 1})
-    assert current(conn)["a"] == 1
-    attached.execute("insert into attacker.u values ('b')")
-    assert current(conn)["b"] == 1
-    upgraded(dsn)
-
-
-def test_role_may_attach_a_hundred_tables(conn: psycopg.Connection, attached: psycopg.Connection) -> None:
-    """A role may attach at most 100 tables, because an upgrade creates their functions while writers wait."""
-    attached.execute(
-        """
-        do $$ begin
-            for i in 3 .. 100 loop
-                execute format('create table attacker.t%s (word text)', i);
-                perform pgcombine.attach('wc', format('attacker.t%s', i), 'select word, 1 as n');
-            end loop;
-        end $$
-        """
+    """A role's changes to the source of a rollup stop neither an upgrade nor other rollups."""
+    conn.execute(
+        "drop event trigger if exists pgcombine_follow_ddl; drop event trigger if exists pgcombine_follow_drop"
     )
-    attached.execute("create table attacker.more (word text)")
-    with pytest.raises(psycopg.Error, match='has attached 100 tables to queue "wc"') as refused:
-        attached.execute("select pgcombine.attach('wc', 'attacker.more', 'select word, 1 as n')")
-    assert refused.value.sqlstate == "PC003"
-    attached.execute("select pgcombine.detach('wc', 'attacker.t')")
-    attached.execute("select pgcombine.attach('wc', 'attacker.more', 'select word, 1 as n')")
+    owner.execute(change.encode())
+    assert [line[: len(warning)] for line in upgraded(dsn)] == ([warning] if warning else [])
+    owner.execute("insert into attacker.u values ('b', 1)")
+    assert one(conn, "select docs from pgcombine.u where word = 'b'") == 1
+    found = problems(conn)
+    assert any(problem in line for line in found) if problem else found == []
+    conn.execute("select pgcombine.drop_rollup('t')")
 
 
-def test_dependants_do_not_stop_a_detach(
-    conn: psycopg.Connection, dsn: str, attached: psycopg.Connection, login: Login
+def test_definitions_of_other_tables_do_not_wait_for_a_source(
+    conn: psycopg.Connection, dsn: str, owner: psycopg.Connection
 ) -> None:
-    function = one(
-        conn, "select 'pgcombine_internal.' || pgcombine_internal.attached_function(min(id)) from pgcombine.attachment"
-    )
-    other = login()
-    conn.execute(sql.SQL("create schema other authorization {}").format(sql.Identifier(other.info.user)))
-    other.execute(
-        f"create table other.t (word text); create view other.v as select '{function}()'::regprocedure;"
-        f"create trigger t after insert on other.t for each row execute function {function}()".encode()
-    )
-    attached.execute("select pgcombine.detach('wc', 'attacker.t')")
-    assert one(conn, "select count(*) from pgcombine.attachment where source = 'attacker.t'::regclass") == 0
-    other.execute("insert into other.t values ('a')")
-    attached.execute("insert into attacker.t values ('a')")
-    assert current(conn) == {}
-    assert len(upgraded(dsn)) == 1
-    other.execute("drop schema other cascade")
-    assert upgraded(dsn) == []
-    assert one(conn, "select count(*) from pg_proc where proname like 'gone %'") == 0
+    """The event triggers leave a source alone, even if it lacks a trigger, while another table is defined."""
+    with owner.transaction():
+        owner.execute("lock table attacker.t in share mode")
+        conn.execute("set lock_timeout = '10 s'; create table public.other (a int); alter table public.other add b int")

@@ -26,12 +26,12 @@ PACKAGES = [
     "operations",
     "worker",
     "testing",
-    *("export", "handoff"),
+    *("export", "handoff", "rollup"),
     "metrics",
     *("spark", "phrasecount", "bench", "doctor", "web", "cli"),
 ]
 # Packages of one set don't import each other.
-SIBLINGS = [{"export", "handoff"}]
+SIBLINGS = [{"export", "handoff", "rollup"}]
 FACADE = "__init__"  # the public names: pgcombine itself, and facade.py, which lists them
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,16 @@ def fences(page: Path, *languages: str) -> list[str]:
     """The contents of the fenced blocks in these languages."""
     block = rf"^```(?:{'|'.join(languages)})\n(.*?)^```$"
     return re.findall(block, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
+    """Yield each SQL statement of a block and the rows that it must return, which are in lines that begin with ``-->``.
+
+    None instead of rows: any rows are right.
+    """
+    ended = r"((?:\$\$[\s\S]*?\$\$|[^;])*);[^\n]*\n((?:--> [^\n]*\n)*)"
+    for statement, rows in re.findall(ended, re.sub(r"(?m)--(?!> ).*$", "", block)):
+        yield statement.strip(), re.findall(r"^--> (.*)$", rows, re.MULTILINE) or None
 
 
 def prose(page: Path) -> str:

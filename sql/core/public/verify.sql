@@ -1,9 +1,8 @@
--- pgcombine.verify(queue [, recount]) → (problem)
+-- pgcombine.verify(queue) → (problem)
 -- Checks a whole queue and returns one row for each problem. It reads one snapshot, so passes and enqueues continue.
---   recount  whether to compare the values with their sources as well, where a component knows these
 -- Components add problems (see the table hook).
 -- Errors: PC001 unknown queue; those of components.
-create or replace function pgcombine.verify(queue text, recount boolean default false)
+create or replace function pgcombine.verify(queue text)
 returns table (problem text)
 language plpgsql stable
 as $$
@@ -41,10 +40,7 @@ begin
        and to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine_keys')) is not null then
         return query select * from pgcombine_internal.verify_quarantine(_queue.queue);
     end if;
-    for _query in
-        select h.query from pgcombine.hook h where h.event = 'verify' or h.event = 'recount' and verify.recount
-        order by h.event desc
-    loop
+    for _query in select h.query from pgcombine.hook h where h.event = 'verify' loop
         return query execute _query using _queue.queue;
     end loop;
 end

@@ -27,7 +27,7 @@ begin
         'PC003', format('combiner "%s" doesn''t take type "%s" of column "%s"', combiner, type, name),
         format('%s takes: %s', combiner, array_to_string(_combiner.types, ', ')))
     from pg_type t where t.oid = _type;
-    if combiner in ('last', 'first') then
+    if combiner in ('last', 'first', 'computed') then
         return; -- these combiners take every type
     end if;
     if combiner = 'sum' and _type in ('real'::regtype, 'double precision'::regtype) then

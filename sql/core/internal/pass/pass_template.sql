@@ -20,6 +20,11 @@
 -- observer reads it. A key whose new values have expired is deleted, as by delete_when. The expired keys of the pages
 -- are deleted, too, unless they have pending or quarantined updates. Their condition has a form (not coalesce) that the
 -- planner takes for half of the rows, so that it joins many by hash.
+-- Columns that pgcombine.queue.computed names aren't combined but computed, for keys to which its condition applies:
+--   columns  names of value columns
+--   needs    condition over v, the key's old values, and u, its folded updates. Null: it applies to each key
+--   query    a query of the key columns and these columns that reads the keys from pgcombine_touched. It has the
+--            snapshot of the statement. A key that it lacks gets nulls
 -- An observer can read the parts before it. Their names begin with pgcombine_, so that they hide no table of a user,
 -- and check_observer refuses such names. Rows are written in the order of the table's pages and of its index, so that
 -- each page is visited once. They are written by ctid: if another pass has changed or deleted them since the snapshot,
@@ -38,6 +43,10 @@ declare
     _keys constant text := pgcombine_internal.column_list(_name, 'key');
     _new constant text := pgcombine_internal.column_list(_name, 'value');
     _bucket constant text := '{pgcombine_bucket}';
+    _computed constant jsonb := _queue.computed;
+    _old constant text := 'left join lateral (
+            select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{small_batch_join}
+        ) v on true';
     _parts jsonb;
 begin
     select jsonb_build_object(
@@ -59,8 +68,9 @@ begin
             pgcombine_internal.column_list(_name, 'key', 'coalesce(v.{name}, u.{name}) as {name}'),
             'v.pgcombine_row, u.pgcombine_updates',
             pgcombine_internal.column_list(_name, 'value', 'v.{name} as {old}'),
-            string_agg(format('%s as %I', pgcombine_internal.merge_expression(c, 'v', 'u'), c.name), ', '
-                       order by c.position)),
+            string_agg(format(case when _computed -> 'columns' ? c.name
+                    then 'case when d.pgcombine_touched then d.%2$I else %1$s end as %2$I' else '%s as %I' end,
+                pgcombine_internal.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position)),
         'gone', coalesce(nullif(concat_ws(' or ',
             '(' || _queue.delete_when || ')', '(' || _queue.expire_when || ')'), ''), 'false'),
         'expired', format('coalesce((%s), false)', _queue.expire_when)
@@ -75,6 +85,13 @@ begin
             case when _queue.expire_silently then ' where (' || _queue.expire_when || ') is not true' end,
             string_agg(pgcombine_internal.differ_expression(c.type, quote_ident('old_' || c.name),
                 quote_ident('new_' || c.name)), ' or ' order by c.position)),
+        'needs', _computed ->> 'needs',
+        'query', _computed ->> 'query',
+        'touched_keys', pgcombine_internal.column_list(_name, 'key', 'u.{name}'),
+        'same_computed', pgcombine_internal.column_list(_name, 'key', 't.{name} {equals} q.{name}', ' and '),
+        'same_touched', pgcombine_internal.column_list(_name, 'key', 'd.{name} {equals} u.{name}', ' and '),
+        'computed', (
+            select string_agg(format('q.%I', k), ', ') from jsonb_array_elements_text(_computed -> 'columns') k),
         'small_batch_join', case when small_batch then ' offset 0' end,
         'small_batch_write', case when small_batch then ' and num_nulls(c.pgcombine_row) = 0' end)
     into _parts
@@ -110,13 +127,21 @@ $pass$with pgcombine_updates as not materialized (
     from {source}
     where not ($1 and exists (select from {quarantined_keys} as pgcombine_quarantined where {key_is_quarantined}))
     group by {keys}
-), pgcombine_combined as (
+), $pass$ || case when _computed is null then '' else
+'pgcombine_touched as materialized (
+    select {touched_keys} from pgcombine_folded u ' || case when _computed ->> 'needs' is not null then _old
+        || ' where {needs}' else '' end || '
+), pgcombine_computed as (
+    {query}
+), ' end || $pass$pgcombine_combined as (
     select new.*, ({gone}) is true as pgcombine_gone
     from (
         select {combined}
-        from pgcombine_folded u left join lateral (
-            select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{small_batch_join}
-        ) v on true
+        from pgcombine_folded u $pass$ || _old || case when _computed is null then '' else '
+        left join (
+            select t.*, {computed}, true as pgcombine_touched
+            from pgcombine_touched t left join pgcombine_computed q on {same_computed}
+        ) d on {same_touched}' end || $pass$
     ) as new
 $pass$ || case when _queue.expire_when is null then '' else
 $expired$    union all

@@ -15,6 +15,8 @@ declare
     _keys constant boolean := checked_condition.option = 'expire_when';
     _table constant text := format('pgcombine.%I', _queue || '_condition');
     _path constant text := current_setting('search_path');
+    _date_style constant text := current_setting('datestyle');
+    _interval_style constant text := current_setting('intervalstyle');
     _probe refcursor;
     _name text;
     _check record;
@@ -35,12 +37,15 @@ begin
                 'interval ''''90 days'''''''
                                             else 'give a condition over the value columns, for example ''n = 0''' end;
     end;
-    perform set_config('search_path', 'pg_catalog, pg_temp', true); -- PostgreSQL qualifies all other names
+    -- PostgreSQL qualifies all other names, and prints constants that every session reads alike
+    perform set_config('search_path', 'pg_catalog, pg_temp', true), set_config('datestyle', 'ISO', true),
+        set_config('intervalstyle', 'postgres', true);
     select pg_get_expr(k.conbin, k.conrelid) as expression, k.conkey as columns,
            array(select m[1]::oid from regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') m) as functions
     into _check
     from pg_constraint k where k.conrelid = _table::regclass and k.conname = 'condition';
-    perform set_config('search_path', _path, true);
+    perform set_config('search_path', _path, true), set_config('datestyle', _date_style, true),
+        set_config('intervalstyle', _interval_style, true);
     select a.attname into _name
     from pg_attribute a
     join pgcombine.queue_column c on c.queue = _queue and c.name = a.attname and c.role = 'key'

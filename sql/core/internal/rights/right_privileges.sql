@@ -21,7 +21,7 @@ begin
     select o.privilege || ' on ' || t.relation
     from pgcombine.right_privilege l
     cross join lateral (
-        select l.relation where _subject is null and l.relation not like '\_%'
+        select l.relation where _subject is null and l.relation like '%.%'
         union
         select r::text from to_regclass('pgcombine.' || quote_ident(_subject || l.relation)) r where r is not null
         union

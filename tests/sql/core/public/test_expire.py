@@ -349,3 +349,14 @@ def test_new_condition_clears_failures(conn: psycopg.Connection) -> None:
     fail_expiry(conn, "57014", "timeout")
     conn.execute("select pgcombine.set_expiry('wc', null)")
     assert failed(conn) == [(None, None, None)]
+
+
+def test_condition_means_the_same_in_sessions_with_other_date_styles(conn: psycopg.Connection) -> None:
+    """The stored text of a date constant doesn't depend on the session that created the queue."""
+    conn.execute("set datestyle = 'SQL, DMY'; set intervalstyle = 'sql_standard'")
+    condition = "day < '02/03/2026'::date and age(day) > '-1 2:00:00'::interval"
+    make_queue(conn, key=["day date"], delete_when=None, expire_when=condition)
+    (stored,) = conn.execute("select expire_when from pgcombine.queue").fetchone() or ()
+    conn.execute("reset datestyle; reset intervalstyle")
+    assert "2026-03-02" in stored
+    assert "-1 days -02:00:00" in stored

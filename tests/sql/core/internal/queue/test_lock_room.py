@@ -254,16 +254,23 @@ def test_drop_large_queue_refuses_what_drop_queue_refuses(conn: psycopg.Connecti
     with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="sold"):
         conn.execute(call)
     conn.execute("drop table sold")
-    conn.execute("create table docs (word text)")
-    conn.execute("select pgcombine.attach('wc', 'docs', 'select word, 1 as n')")
-    with pytest.raises(psycopg.Error, match="attached to docs") as refused:
-        conn.execute(call)
-    assert refused.value.sqlstate == "PC005"
     add(conn, {"a": 1})
     with pytest.raises(QueueNotEmptyError):
         WC.drop(conn)
     combine_all(conn)
     assert values(conn) == {"a": 1}
+    conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
+    assert one(conn, TABLES) == 0
+
+
+def test_drop_large_queue_refuses_a_queue_that_another_component_uses(conn: psycopg.Connection) -> None:
+    conn.execute("create table docs (word text)")
+    conn.execute("select pgcombine.create_rollup('wc', 'docs', array['word'], array['count(*) as n'])")
+    with pytest.raises(psycopg.Error, match="is a rollup of docs") as refused:
+        conn.execute("call pgcombine.drop_large_queue('wc')")
+    assert refused.value.sqlstate == "PC005"
+    assert refused.value.diag.message_hint == "select pgcombine.drop_rollup('wc')"
+    conn.execute("insert into docs values ('a')")
     conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
     conn.execute("insert into docs values ('b')")
     assert one(conn, TABLES) == 0

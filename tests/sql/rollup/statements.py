@@ -1,46 +1,55 @@
-"""Random statements on attached tables; after each of them the queue must have what a recount of the table gives.
+"""Random statements on the source of a rollup; after each of them the view must equal the query of the source.
 
-``python -m tests.sql.rollup.attached_statements --statements 10000 --seed 7`` starts an embedded server of its own (or
-takes ``--dsn``, a database with pgcombine's schema), and runs so many statements, a few hundred on each of a number of
-random tables: by themselves, with partitions of partitions, with tables that inherit, partitions and heirs attached by
-themselves; with stored and virtual generated columns, foreign keys that cascade, triggers that change and drop rows,
-row security. The statements are of every kind that changes rows, and name the table or one below or above it. Some run
-in transactions that roll back, or under another isolation level.
+The tables are plain, have partitions of partitions, or are inherited from. They have generated columns, foreign keys
+that cascade, triggers that change and drop rows, row security. The statements are of every kind that changes rows, and
+name the table or one below it. Some run in transactions that roll back, or under another isolation level. Meanwhile
+rollups of random columns are created, backfilled, combined and dropped.
 
-The recount is made in Python from the rows of the table. After each statement the pending updates count as well; at the
-end of each table they are combined, and ``verify`` recounts. One line on what was run; status 1 if anything differs.
+``Table.differing`` compares view and query in one statement. TRUNCATE, ATTACH and DETACH aren't safe under MVCC: a
+snapshot from before sees the rows that the table has after. So such a snapshot isn't compared.
 """
 
 # ruff: noqa: S608
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import psycopg
-from psycopg import sql
+from support.queues import one
+from support.rollups import Rollup
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from support.queues import combine_all, make_queue
-
-Counts = dict[str, tuple[int, int, Decimal]]
-MAPPING = """
-select word, num as n, doc.amount as size
-from regexp_split_to_table(doc.body || ' ' || doc.low || ' ' || {virtual}, ' ') word
-where word <> '' -- the words of all texts"""
 WORDS = ["a", "B", "c", "D", "e"]
-SHAPES = ["plain", "partitioned", "deep", "leaf", "branch", "heirs", "heir"]
+SHAPES = ["plain", "partitioned", "deep", "heirs"]
+KEYS = [["num"], ["num % 3 as third", "low"], ["upper(body) as word", "other"], ["virt"]]
+VALUES = [
+    "count(*) as n",
+    "count(num) as nums",
+    "count(*) filter (where other > 1) as others",
+    "sum(num) as s",
+    "sum(amount) as total",
+    "sum(amount) filter (where num > 5 and body <> ') FILTER (WHERE ') as \"the, sum\"",
+    "avg(amount) as mean",
+    "variance(num) as var",
+    "stddev_pop(amount) filter (where part < 2) as dev",
+    "min(amount) as least",
+    "max(body) as most",
+    "max(num) filter (where part = 1) as top",
+    "count(distinct low) as words",
+    "bool_and(num > 2) as every",
+    "string_agg(body, ',' order by body) as texts",
+    "array_agg(amount order by amount, id) as amounts",
+    "percentile_cont(0.5) within group (order by num) as middle",
+    "sum(amount::float8) as floats",
+    "public.product(num order by num) as product",
+]
+FILTERS = [None, None, "num <> 7", "coalesce(body, '') <> 'a, b) FILTER (WHERE'"]
+ROUNDED = {"mean": "round(mean, 9)", "var": "round(var, 9)", "dev": "round(dev, 9)"}
+ROUNDED["floats"] = "round(floats::numeric, 6)"
 # what a statement may fail with: it changes nothing then
 REFUSALS = (
     psycopg.errors.IntegrityError,
@@ -50,15 +59,22 @@ REFUSALS = (
     psycopg.errors.TriggeredDataChangeViolation,
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
+# whether a table was truncated after the snapshot
+TRUNCATED = """
+with recursive tree (relation) as (
+    select %s::regclass::oid union select i.inhrelid from tree t join pg_inherits i on i.inhparent = t.relation)
+select exists (select from tree t join pg_class c on c.oid = t.relation and c.relkind = 'r'
+               where c.relfilenode is distinct from pg_relation_filenode(c.oid))
+"""
 
 
 class Wrong(Exception):
-    """The queue has something else than the table."""
+    """A rollup has something else than its source."""
 
 
 @dataclass
 class Table:
-    """An attached table: what statements may name, and which options it has."""
+    """The source: what statements may name, and which options it has."""
 
     conn: psycopg.Connection
     chance: random.Random
@@ -67,45 +83,86 @@ class Table:
     cascade: bool
     meddler: bool
     secured: bool
+    watched: bool  # by event triggers
     source: str = "public.doc"
-    names: list[str] = field(default_factory=list)  # whose statements change the source, or others beside it
+    names: list[str] = field(default_factory=list)
     number: int = 0
     moves: bool = False
     late: int = 0
+    rollup: Rollup | None = None
 
     @classmethod
     def make(cls, conn: psycopg.Connection, chance: random.Random, shape: str | None = None, **options: bool) -> Table:
-        """A random table, attached to the queue ``words``, with rows in it; ``options`` fix some of what is random."""
+        """A random table with rows and a rollup; ``options`` fix some of what is random."""
         chosen = {
-            name: options.get(name, chance.random() < 0.4) for name in ("virtual", "cascade", "meddler", "secured")
+            name: options.get(name, chance.random() < likely)
+            for name, likely in {"virtual": 0.4, "cascade": 0.4, "meddler": 0.4, "secured": 0.4, "watched": 0.7}.items()
         }
         chosen["virtual"] = chosen["virtual"] and conn.info.server_version >= 180000
         table = cls(conn, chance, shape or chance.choice(SHAPES), **chosen)
-        conn.execute("select pgcombine.drop_queue(queue, force => true) from pgcombine.queue where queue = 'words'")
+        conn.execute("select pgcombine.drop_rollup(queue) from pgcombine.rollup")
         conn.execute("drop schema public cascade; create schema public; grant usage on schema public to public")
         conn.execute("set search_path = public")
-        table._create()
-        make_queue(
-            conn,
-            "words",
-            key=["word text"],
-            value=["n bigint sum", "docs int count", "size numeric sum"],
-            delete_when="n = 0 and docs = 0 and size = 0" if chance.random() < 0.5 else None,
-            buckets=2,
+        conn.execute(
+            "create function mul(numeric, integer) returns numeric immutable language sql"
+            " as 'select coalesce(($1 * nullif($2, 0)) % 1000007, $1)'"
         )
+        conn.execute("create aggregate product (integer) (sfunc = mul, stype = numeric, initcond = 1)")
+        table._create()
         for _ in range(3):
-            conn.execute(table.insert(table.source if table.shape not in ("leaf", "branch") else "public.root"))
-        mapping = MAPPING.format(virtual="doc.virt" if table.virtual else "''")
-        alias = table.source.split(".")[1]
-        conn.execute("select pgcombine.attach('words', %s, %s)", (table.source, mapping.replace("doc.", f"{alias}.")))
+            conn.execute(table.insert(table.source))
         if table.secured:
             table._secure()
+        table.make_rollup()
         return table
+
+    def make_rollup(self) -> None:
+        run, chance = self.conn.execute, self.chance
+        self.drop_rollup()
+        name = f"r_{self.late}_{chance.randrange(10**6)}"
+        values = VALUES[:12] if chance.random() < 0.5 else VALUES  # without those that need the source for each key
+        self.rollup = Rollup.make(
+            self.conn,
+            [values[n] for n in sorted(chance.sample(range(len(values)), chance.randint(1, 6)))],
+            chance.choice(KEYS if self.virtual else KEYS[:-1]),
+            name=name,
+            source=self.source,
+            filter=chance.choice(FILTERS),
+            rounded=ROUNDED,
+            slice_by=chance.choice([None, "id"]),
+        )
+        if not self.watched:
+            run("drop event trigger if exists pgcombine_follow_ddl; drop event trigger if exists pgcombine_follow_drop")
+
+    def drop_rollup(self) -> None:
+        if self.rollup:
+            self.conn.execute("select pgcombine.drop_rollup(%s)", (self.rollup.name,))
+            self.rollup = None
+
+    def keep_up(self) -> None:
+        """A step of the upkeep of the rollup."""
+        assert self.rollup
+        chance = self.chance
+        if chance.random() < 0.08:
+            self.make_rollup()
+        elif chance.random() < 0.7:
+            self.rollup.call(self.conn, chance.choice(["backfill", "drain"]))
+        else:
+            call = "select count(*) from pgcombine.combine(%s, %s)"
+            self.conn.execute(call, (self.rollup.name, chance.randrange(2)))
+
+    def differing(self, conn: psycopg.Connection, *, old: bool = False) -> list[tuple[object, ...]] | None:
+        """The rows that only the view or only the query has; None if the snapshot of ``conn`` can't tell."""
+        if self.rollup is None or not self.rollup.ready(conn):
+            return None
+        found = self.rollup.differing(conn)
+        # the tables are locked by now
+        return None if old and one(conn, TRUNCATED, self.source) else found
 
     def _create(self) -> None:
         run, chance = self.conn.execute, self.chance
         columns = "id int not null, part int not null default 0, other int not null default 0, num int, body text"
-        columns += ", amount numeric(12, 2), low text generated always as (lower(body)) stored"
+        columns += ", amount numeric, low text generated always as (lower(body)) stored"
         if self.virtual:
             columns += ", virt text generated always as (upper(body) || ' v') virtual"
         if self.cascade:
@@ -114,37 +171,35 @@ class Table:
         if self.shape == "plain":
             run(f"create table public.doc ({columns})")
             self.names = ["public.doc"]
-        elif self.shape in ("heirs", "heir"):
-            run(f"create table public.{'doc' if self.shape == 'heirs' else 'root'} ({columns})")
-            base = "doc" if self.shape == "heirs" else "root"
-            run(f"create table public.heir_1 (extra int default 1) inherits (public.{base})")
+        elif self.shape == "heirs":
+            run(f"create table public.doc ({columns})")
+            run("create table public.heir_1 (extra int default 1) inherits (public.doc)")
             run("create table public.heir_2 () inherits (public.heir_1)")
-            run(f"create table public.heir_3 () inherits (public.{base})")
+            run("create table public.heir_3 () inherits (public.doc)")
             run("alter table public.heir_2 add column more text")
-            self.names = [f"public.{base}", "public.heir_1", "public.heir_2", "public.heir_3"]
-            self.source = f"public.{'doc' if self.shape == 'heirs' else 'heir_1'}"
+            self.names = ["public.doc", "public.heir_1", "public.heir_2", "public.heir_3"]
         else:
-            root = {"leaf": "root", "branch": "root"}.get(self.shape, "doc")
             self.moves = True
-            run(f"create table public.{root} ({columns}) partition by list (part)")
-            self.names = [f"public.{root}", "public.part_0", "public.part_1"]
-            run(f"create table public.part_0 partition of public.{root} for values in (0)")
+            run(f"create table public.doc ({columns}) partition by list (part)")
+            self.names = ["public.doc", "public.part_0", "public.part_1", "public.part_2"]
+            run("create table public.part_0 partition of public.doc for values in (0)")
             # another order of columns, with a dropped one
-            run(f"create table public.part_1 (gone int, {', '.join(reversed(split_columns(columns)))})")
+            run(f"create table public.part_1 (gone int, {', '.join(reversed(columns.split(', ')))})")
             run("alter table public.part_1 drop column gone")
-            run(f"alter table public.{root} attach partition public.part_1 for values in (1)")
+            run("alter table public.doc attach partition public.part_1 for values in (1)")
             if self.shape == "partitioned":
-                run(f"create table public.part_2 partition of public.{root} default")
-                self.names.append("public.part_2")
+                run("create table public.part_2 partition of public.doc for values in (2, 3)")
             else:
                 kind = chance.choice(["hash", "range"])
-                run(f"create table public.part_2 partition of public.{root} default partition by {kind} (other)")
+                run(
+                    "create table public.part_2 partition of public.doc for values in (2, 3)"
+                    f" partition by {kind} (other)"
+                )
                 for n in range(2):
                     bound = f"with (modulus 2, remainder {n})" if kind == "hash" else f"from ({n * 2}) to ({n * 2 + 2})"
                     run(f"create table public.part_2{n} partition of public.part_2 for values {bound}")
-                self.names += ["public.part_2", "public.part_20", "public.part_21"]
-            self.source = {"leaf": "public.part_1", "branch": "public.part_2"}.get(self.shape, "public.doc")
-        for name in self.names if self.shape in ("heirs", "heir") else self.names[:1]:
+                self.names += ["public.part_20", "public.part_21"]
+        for name in self.names if self.shape == "heirs" else self.names[:1]:
             run(f"alter table {name} add primary key (id, part, other)")
             if self.cascade:
                 actions = chance.choice(["cascade", "set null"]), chance.choice(["cascade", "set null"])
@@ -152,7 +207,7 @@ class Table:
                     f"alter table {name} add foreign key (num) references public.author"
                     f" on delete {actions[0]} on update {actions[1]}"
                 )
-        if self.cascade and self.shape in ("plain", "partitioned", "deep"):
+        if self.cascade and self.shape != "heirs":
             run(
                 "create table public.note (id int, part int, other int, foreign key (id, part, other)"
                 " references public.doc on delete cascade on update cascade)"
@@ -176,7 +231,7 @@ class Table:
                 $$
                 """
             )
-            for name in self.names if self.shape in ("heirs", "heir") else self.names[:1]:
+            for name in self.names if self.shape == "heirs" else self.names[:1]:
                 events = chance.choice(["insert", "insert or update or delete"])
                 run(f"create trigger meddle before {events} on {name} for each row execute function public.meddle()")
 
@@ -185,7 +240,6 @@ class Table:
         run = self.conn.execute
         run(f"create role {self.limited}")
         run(f"grant all on all tables in schema public to {self.limited}")
-        run(f"grant insert on pgcombine.words_updates to {self.limited}")
         for name in self.names:
             run(f"alter table {name} enable row level security")
             run(f"create policy seen on {name} using (num is distinct from 1) with check (true)")
@@ -206,11 +260,15 @@ class Table:
         return self.names[0] if self.chance.random() < 0.6 else self.chance.choice(self.names)
 
     def only(self) -> str:
-        return "only " if self.chance.random() < 0.2 and self.shape in ("plain", "heirs", "heir") else ""
+        return "only " if self.chance.random() < 0.2 and self.shape in ("plain", "heirs") else ""
 
     def body(self) -> str:
         chosen = self.chance.choices(WORDS, k=self.chance.randrange(4))
         return "null" if self.chance.random() < 0.05 else f"'{' '.join(chosen)}'"
+
+    def amount(self) -> str:
+        special = self.chance.choice(["'NaN'", "'Infinity'", "'-Infinity'", "null"])
+        return special if self.chance.random() < 0.1 else str(self.chance.randint(-30, 30) / 10)
 
     def part(self, name: str | None = None) -> str:
         """The values of part and other for a row; those that the table takes, mostly."""
@@ -227,7 +285,7 @@ class Table:
         """id, part, other, num, body, amount."""
         self.number += new
         number = self.number if new else self.chance.randint(0, self.number)
-        amount = self.chance.randint(-999, 999) / 100
+        amount = self.amount()
         return f"{number}, {self.part(name)}, {self.chance.randrange(10)}, {self.body()}, {amount}"
 
     def where(self, row: str = "d") -> str:
@@ -249,7 +307,9 @@ class Table:
             {"body": self.body()},
             {"body": f"coalesce({row}.body, '') || ' {chance.choice(WORDS)}'"},
             {"num": str(chance.randrange(10))},
+            {"num": f"({row}.num + {row}.id) % 10"},
             {"amount": f"{row}.amount + 1"},
+            {"amount": self.amount()},
             {"id": f"{row}.id"},
             {"other": str(chance.randrange(4))},
             {"body": "default", "amount": "default"},
@@ -306,7 +366,7 @@ class Table:
         )
 
     def truncate(self) -> str:
-        only = "only " if self.chance.random() < 0.4 and self.shape in ("plain", "heirs", "heir") else ""
+        only = "only " if self.chance.random() < 0.4 and self.shape in ("plain", "heirs") else ""
         names = ", ".join(only + name for name in dict.fromkeys([self.name(), self.chance.choice(self.names)]))
         options = ["cascade"] if self.cascade else ["", "restart identity", "cascade"]
         return f"truncate {names} {self.chance.choice(options)}"
@@ -333,7 +393,10 @@ class Table:
         missing = [
             f"when not matched{chance.choice(['', ' and s.num < 7'])} then {action}"
             for action in chance.sample(
-                [f"insert {self.COLUMNS} values (s.id, s.part, s.other, s.num, s.body, s.amount)", "do nothing"],
+                [
+                    f"insert {self.COLUMNS} values (s.id, s.part, s.other, s.num, s.body, s.amount::numeric)",
+                    "do nothing",
+                ],
                 k=chance.randint(0, 2),
             )
         ]
@@ -403,23 +466,34 @@ class Table:
             f" where current of c; end if; close c; end $$"
         )
 
-    def new_partition(self) -> str:
-        """One that comes late, and may go when it is empty."""
-        if self.shape not in ("partitioned", "deep"):
+    def change_parts(self) -> str:
+        """A partition or an heir comes, with rows if event triggers see it; or one goes."""
+        chance = self.chance
+        if self.shape == "plain" or not (self.watched or self.moves):
             return self.update()
         self.late += 1
-        name = f"public.late_{self.late}"
-        number = 100 + self.late
-        self.conn.execute(f"create table {name} partition of public.doc for values in ({number})")
+        name, number = f"public.late_{self.late}", 100 + self.late
+        rows = f"({number}, {number}, 1, {chance.randrange(10)}, {self.body()}, {self.amount()})"
+        if self.watched and chance.random() < 0.3 and len(self.names) > 4 and "late" in self.names[-1]:
+            gone = self.names.pop()
+            return (
+                f"alter table {gone} no inherit doc" if not self.moves else f"alter table doc detach partition {gone}"
+            )
+        if not self.watched:
+            self.conn.execute(f"create table {name} partition of public.doc for values in ({number})")
+        else:
+            self.conn.execute(f"create table {name} (like public.doc including all)")
+            self.conn.execute(f"insert into {name} {self.COLUMNS} values {rows}")
+            how = f"doc attach partition {name} for values in ({number})" if self.moves else f"{name} inherit doc"
+            self.conn.execute(f"alter table {how}")
+            self.names.append(name)
         if self.secured:
             self.conn.execute(f"grant all on {name} to {self.limited}")
-        made = f"insert into {self.chance.choice([name, 'public.doc'])} {self.COLUMNS} values"
-        row = self.row().split(", ")
-        made += f" ({', '.join([row[0], str(number), *row[2:]])})"
-        if self.chance.random() < 0.5:
-            self.conn.execute("select pgcombine_internal.regenerate('words')")
-            self.names.append(name)
-        return made
+        return (
+            f"update {name} set body = {self.body()}"
+            if self.watched
+            else (f"insert into public.doc {self.COLUMNS} values {rows}")
+        )
 
     def copy(self) -> str:
         return "copy"
@@ -438,13 +512,13 @@ class Table:
             (self.with_parts, 12),
             (self.block, 3),
             (self.copy, 3),
-            (self.new_partition, 3 if self.moves else 0),
+            (self.change_parts, 3),
         ]
         if not self.moves:
             kinds.append((self.cursor, 2))
         if self.cascade:
             kinds.append((self.cascade_change, 6))
-            if self.shape in ("plain", "partitioned", "deep"):
+            if self.shape != "heirs":
                 kinds.append((self.note, 2))
         return kinds
 
@@ -455,55 +529,33 @@ class Table:
         name = self.name()
         rows = [self.row(name) for _ in range(self.chance.randint(1, 20))]
         with self.conn.cursor().copy(f"copy {name} {self.COLUMNS} from stdin with (format csv, quote '''')") as copy:
-            copy.write("\n".join(rows).replace("null", ""))
+            copy.write("\n".join(rows).replace(", null", ","))
 
-    def recounted(self) -> Counts:
-        counts: dict[str, list[Any]] = {}
-        virtual = "virt" if self.virtual else "''"
-        columns = f"select num, amount, body || ' ' || low || ' ' || {virtual} from {self.source}"
-        for num, amount, text in self.conn.execute(columns):
-            for word in (text or "").split():
-                found = counts.setdefault(word, [0, 0, Decimal(0)])
-                found[0] += num or 0
-                found[1] += 1
-                found[2] += amount or 0
-        return {word: (n, docs, size) for word, (n, docs, size) in counts.items() if docs}
+    def settle(self) -> None:
+        """Combine all; then nothing must differ."""
+        assert self.rollup
+        self.rollup.call(self.conn, "backfill", "drain")
+        self.compare("combining")
+        if told := [problem for problem in self.rollup.verify(self.conn) if self.watched or "late_" not in problem]:
+            raise Wrong(f"{self}\nverify: {told}")
 
-    def queued(self, relation: str = "words_current") -> Counts:
-        found = self.conn.execute(
-            sql.SQL("select word, coalesce(n, 0), docs, coalesce(size, 0) from {}").format(
-                sql.Identifier("pgcombine", relation)
-            )
-        )
-        return {word: (n, docs, size) for word, n, docs, size in found if (n, docs, size) != (0, 0, 0)}
-
-    def compare(self, after: str, relation: str = "words_current") -> None:
-        should, found = self.recounted(), self.queued(relation)
-        if should != found:
-            differ = {
-                w: (found.get(w), should.get(w)) for w in sorted({*should, *found}) if found.get(w) != should.get(w)
-            }
-            raise Wrong(f"{self}\nafter: {after}\n(queue, recount): {differ}")
+    def compare(self, after: str) -> None:
+        if found := self.differing(self.conn):
+            raise Wrong(f"{self}\nafter: {after}\n{found}")
 
     def __str__(self) -> str:
-        on = [option for option in ("virtual", "cascade", "meddler", "secured") if getattr(self, option)]
-        return f"{self.shape} table {self.source} ({', '.join(on) or 'no options'})"
-
-
-def split_columns(columns: str) -> list[str]:
-    """The definitions in a list of columns."""
-    return columns.replace("numeric(12, 2)", "numeric(12; 2)").replace("; 2", ",2").split(", ")
+        on = [name for name in ("virtual", "cascade", "meddler", "secured", "watched") if getattr(self, name)]
+        return f"{self.shape} table ({', '.join(on) or 'no options'}): {self.rollup}"
 
 
 @contextmanager
 def circumstances(table: Table) -> Iterator[None]:
     """Run what follows as another role, under another isolation level, rolled back, after a savepoint…"""
     conn, chance = table.conn, table.chance
-    limited = table.secured and chance.random() < 0.4
+    how = chance.random()
     try:
-        if limited:
+        if table.secured and chance.random() < 0.4:
             conn.execute(f"set role {table.limited}")
-        how = chance.random()
         if how < 0.6:
             yield
             return
@@ -515,87 +567,61 @@ def circumstances(table: Table) -> Iterator[None]:
                     yield
             else:
                 yield
+            conn.execute("reset role")
+            table.compare("in the transaction")
     finally:
         conn.execute("reset default_transaction_isolation")
         conn.execute("reset role")
 
 
-def run(table: Table, statements: int) -> Counter[str]:
-    """So many statements on one table; what was run, and how much of it was refused. Raises Wrong."""
-    try:
-        return _run(table, statements)
-    finally:
-        table.close()
-
-
-def _run(table: Table, statements: int) -> Counter[str]:
-    done: Counter[str] = Counter()
+def change(table: Table, *, alone: bool = True) -> str:
+    """Run a random statement; what it was, and whether it was refused. Not ``alone``: other sessions write, too."""
     kinds, weights = zip(*table.statements(), strict=True)
-    for number in range(statements):
-        kind = table.chance.choices(kinds, weights)[0]
-        statement = kind()
-        name = statement.split(" ", 1)[0] if kind != table.with_parts else "with"
-        try:
-            with circumstances(table):
-                table.run(statement)
-            done[name] += 1
-        except REFUSALS:
-            done[f"{name} refused"] += 1
-        except psycopg.Error as error:
-            if error.sqlstate != "PC003":
-                raise Wrong(f"{table}\n{statement}\nfailed: {error}") from error
-            done[f"{name} not attachable"] += 1
-        table.compare(statement)
-        if number % 40 == 39:
-            combine_all(table.conn, "words")
-    combine_all(table.conn, "words")
-    table.compare("combining", "words_values")
-    told = table.conn.execute("select problem from pgcombine.verify('words', recount => true)").fetchall()
-    told = [problem for (problem,) in told if not ("late_" in problem and "missing" in problem)]
-    if told:
-        raise Wrong(f"{table}\nverify: {told}")
-    return done
+    kind = table.chance.choices(kinds, weights)[0]
+    name = kind.__name__
+    if kind == table.change_parts and not alone:
+        return "none refused"
+    statement = ""
+    try:
+        with circumstances(table):
+            statement = kind()
+            table.run(statement)
+    except REFUSALS:
+        return f"{name} refused"
+    except psycopg.Error as error:
+        if isinstance(error, psycopg.OperationalError) and not alone:
+            return f"{name} refused"  # a deadlock, an old snapshot, a row that moved
+        if "needs isolation level read committed" not in str(error):
+            raise Wrong(f"{table}\n{statement}\nfailed: {error}") from error
+        return f"{name} refused"
+    return name
 
 
-def run_many(conn: psycopg.Connection, seed: int, statements: int, each: int = 250) -> Counter[str]:
-    """So many statements in all, ``each`` on a table; all shapes come in turn."""
+def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[str]:
+    """So many statements on one table, with upkeep between them; what was run. Raises Wrong.
+
+    ``snapshot`` is a connection for snapshots that are compared later.
+    """
     done: Counter[str] = Counter()
-    for number in range(-(-statements // each)):
-        chance = random.Random(f"{seed} {number}")
-        table = Table.make(conn, chance, SHAPES[number % len(SHAPES)])
-        try:
-            done += run(table, min(each, statements - number * each))
-        except Wrong as wrong:
-            raise Wrong(f"seed {seed}, table {number}: {wrong}") from wrong
+    taken = None
+    snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    for _ in range(statements):
+        said = change(table)
+        done[said] += 1
+        table.compare(said)
+        if table.chance.random() < 0.3:
+            table.keep_up()
+            table.compare("upkeep")
+        if taken is None and table.chance.random() < 0.3:
+            snapshot.execute("select pg_current_snapshot()")
+            taken = table.rollup, table.late
+        elif taken and table.chance.random() < 0.3:
+            if taken == (table.rollup, table.late):
+                found = table.differing(snapshot, old=True)
+                done["snapshots"] += found is not None
+                if found:
+                    raise Wrong(f"{table}\nin a snapshot: {found}")
+            snapshot.rollback()
+            taken = None
+    table.settle()
     return done
-
-
-def main() -> int:
-    from support.servers import embedded
-
-    from pgcombine import schema
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--statements", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--dsn", help="a database that may be spoilt (default: a server of its own)")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as home:
-        server = embedded(Path(home), {"fsync": "off"})
-        dsn = given.dsn or server.__enter__()
-        try:
-            schema.upgrade(dsn)
-            with psycopg.connect(dsn, autocommit=True) as conn:
-                done = run_many(conn, given.seed, given.statements)
-        except Wrong as wrong:
-            print(wrong)
-            return 1
-        finally:
-            if not given.dsn:
-                server.__exit__(None, None, None)
-    print(f"seed {given.seed}: {done.total()} statements, all right: {dict(sorted(done.items()))}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

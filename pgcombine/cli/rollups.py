@@ -1,0 +1,160 @@
+"""``pgcombine rollup create|ls|show|backfill|verify|drop``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    Yes,
+    confirm,
+    counted,
+    echo,
+    fail,
+    group,
+    open_database,
+    print_json,
+    report_state,
+    report_table,
+    whole,
+)
+from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.sqlfiles import query
+from pgcombine.errors import InvalidDefinitionError
+from pgcombine.rollup.rollup import Rollup
+
+rollup = group("Aggregates of tables that are right in every snapshot.")
+
+Name = Annotated[str, typer.Argument(metavar="ROLLUP", help="Name of the rollup.")]
+
+
+@rollup.command()
+def create(
+    name: Name,
+    source: Annotated[str, typer.Option("--source", help="The table, 'public.requests'.")],
+    key: Annotated[list[str], typer.Option("--key", help="Key expression, 'customer'; repeat for several.")],
+    value: Annotated[list[str], typer.Option("--value", help="Aggregate, 'sum(tokens) as tokens'; repeat.")],
+    filter: Annotated[str | None, typer.Option("--filter", help="Condition on the rows that count.")] = None,
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
+    slice_by: Annotated[
+        str | None, typer.Option("--slice-by", help="Indexed column: its greatest values are backfilled first.")
+    ] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Accept the same one that exists.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make a rollup; workers bring the existing rows in.
+
+    Example: pgcombine rollup create spend --source requests --key customer --value 'sum(tokens) as tokens'
+    """
+    with open_database(dsn) as connection:
+        Rollup(name, source=source, key=key, value=value, filter=filter, buckets=buckets, slice_by=slice_by).create(
+            connection, if_not_exists=if_not_exists
+        )
+    report_state("rollup", name, "created", as_json)
+
+
+@rollup.command("ls")
+def list_rollups(dsn: Dsn = None, as_json: Json = False) -> None:
+    """List the rollups.
+
+    Example: pgcombine rollup ls
+    """
+    with open_database(dsn) as connection:
+        found = _rollups(connection)
+    rows = [
+        (r["rollup"], r["source"], ", ".join(r["key"]), ", ".join(r["value"]), r["state"], len(r["problems"]))
+        for r in found
+    ]
+    report_table(found, ["rollup", "source", "key", "value", "state", "problems"], rows, as_json)
+
+
+@rollup.command()
+def show(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show a rollup's definition, its backfill, and why it may miss changes.
+
+    Example: pgcombine rollup show spend
+    """
+    with open_database(dsn) as connection:
+        found = _rollup(connection, name)
+    if as_json:
+        print_json(found)
+        return
+    for field, content in found.items():
+        for line in content if isinstance(content, list) else [content]:
+            echo(f"{field + ':':10} {'' if line is None else line}")
+
+
+@rollup.command()
+def backfill(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Bring in the rows that the table had before; if this is interrupted, run it again.
+
+    Example: pgcombine rollup backfill spend
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with open_database(dsn) as connection:
+        _rollup(connection, name)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            bar = progress.add_task(name, total=None)
+            for done, slices in Rollup(name).backfill(connection):
+                progress.update(bar, completed=done, total=slices or None)
+    report_state("rollup", name, "backfilled", as_json)
+
+
+@rollup.command()
+def verify(
+    name: Name,
+    repair: Annotated[bool, typer.Option("--repair", help="Enqueue what keys lack.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a rollup with its table; exit status 1 if keys differ.
+
+    Example: pgcombine rollup verify spend --repair
+    """
+    with open_database(dsn) as connection:
+        problems = Rollup(name).verify(connection, repair=repair)
+    if as_json:
+        print_json({"rollup": name, "problems": problems, "repaired": repair})
+    else:
+        for problem in problems:
+            echo(problem)
+    if problems:
+        fail(f'rollup "{name}" had {counted(len(problems), "problem")}')
+    if not as_json:
+        typer.echo(f"verified: {name}")
+
+
+@rollup.command()
+def drop(
+    name: Name,
+    force: Annotated[bool, typer.Option("--force", help="Drop it even if its changes are exported.")] = False,
+    yes: Yes = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Drop a rollup; its table stays.
+
+    Example: pgcombine rollup drop spend --yes
+    """
+    with open_database(dsn) as connection:
+        found = _rollup(connection, name)
+        confirm(f'rollup "{name}" of {found["source"]} will be dropped', yes=yes)
+        Rollup(name).drop(connection, force=force)
+    report_state("rollup", name, "dropped", as_json)
+
+
+def _rollups(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
+    return dicts(connection, query("rollups"), [name, name])
+
+
+def _rollup(connection: Connection, name: str) -> dict[str, Any]:
+    for found in _rollups(connection, name):
+        return found
+    raise InvalidDefinitionError(f'there is no rollup "{name}" (pgcombine rollup ls lists them)', queue=name)

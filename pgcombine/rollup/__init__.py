@@ -1,0 +1,1 @@
+"""Rollups: aggregates of tables that are right in every snapshot."""

@@ -1,0 +1,119 @@
+"""``Rollup``: an aggregate of a table by key, kept by triggers and passes (``sql/rollup``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgcombine.database.caller import in_transaction as _in_transaction
+from pgcombine.database.connect import one
+from pgcombine.database.steps import Statement, Steps
+from pgcombine.errors import InvalidDefinitionError, translated
+from pgcombine.queue.combine_queue import CombineQueue
+
+
+class Rollup:
+    """A rollup by name. Its combined state is the queue of the same name, :attr:`queue`.
+
+    ``source`` is a table. ``key`` has expressions over a row of it (``["customer", "lower(page) as page"]``), and
+    ``value`` has aggregates (``["count(*) as requests", "sum(tokens) as tokens"]``). A single one may be a string. The
+    other arguments are those of ``pgcombine.create_rollup``. All but the name are needed for :meth:`create` only.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        source: str = "",
+        key: Sequence[str] = (),
+        value: Sequence[str] = (),
+        filter: str | None = None,
+        buckets: int = 4,
+        slice_by: str | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.key = [key] if isinstance(key, str) else list(key)
+        self.value = [value] if isinstance(value, str) else list(value)
+        self.filter = filter
+        self.buckets = buckets
+        self.slice_by = slice_by
+
+    def __repr__(self) -> str:
+        return f"Rollup({self.name!r})"
+
+    @property
+    def queue(self) -> CombineQueue:
+        """The queue of the combined state, for observers and workers."""
+        return CombineQueue(self.name)
+
+    @property
+    def view(self) -> sql.Identifier:
+        """The view that shows the rollup: key and value columns, pending changes included."""
+        return sql.Identifier("pgcombine", self.name)
+
+    @_in_transaction(latest=True)
+    def create(self, *, if_not_exists: bool = False) -> Steps[None]:
+        """Create the rollup. Writers of the source wait until the caller's transaction ends.
+
+        Rows that the source has already come in by :meth:`backfill`, or by workers. With ``if_not_exists`` a rollup
+        with the same definition may exist already. Raises QueueExistsError, or InvalidDefinitionError (its message
+        names the fault).
+        """
+        yield Statement(
+            "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s, filter => %s, buckets => %s, "
+            "slice_by => %s, if_not_exists => %s)",
+            (self.name, self.source, self.key, self.value, self.filter, self.buckets, self.slice_by, if_not_exists),
+        )
+
+    def backfill(self, connection: psycopg.Connection[Any]) -> Iterator[tuple[int, int]]:
+        """Bring in the rows that the source had before the rollup. Each slice is a transaction.
+
+        Yields the number of slices that are done, and that of all slices: 0 while they aren't known. If the iteration
+        stops, the next call goes on after the last slice. The connection must be in no transaction. Raises
+        InvalidDefinitionError if it is in one or if there is no such rollup.
+        """
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            raise InvalidDefinitionError(f'can\'t backfill rollup "{self.name}" in a transaction', queue=self.name)
+        more = True
+        while more:
+            with translated(queue=self.name), _read_committed(connection), connection.transaction():
+                (more,) = one(connection, "select pgcombine_internal.backfill_slice(%s)", self.name)
+                done, slices = one(
+                    connection,
+                    "select done, case when done > 0 then slices else 0 end from pgcombine.rollup where queue = %s",
+                    self.name,
+                )
+            yield int(done), int(slices)
+
+    @_in_transaction(latest=True)
+    def verify(self, *, repair: bool = False) -> Steps[list[str]]:
+        """Compare the rollup with its source, and return the problems found, one sentence each.
+
+        ``repair`` also enqueues what keys lack. Raises InvalidDefinitionError if the rollup isn't backfilled yet.
+        """
+        found = yield Statement("select problem from pgcombine.verify_rollup(%s, repair => %s)", (self.name, repair))
+        return [str(problem) for (problem,) in found]
+
+    @_in_transaction(latest=True)
+    def drop(self, *, force: bool = False) -> Steps[None]:
+        """Drop the rollup; the source stays. ``force`` also drops exports of its queue.
+
+        Raises QueueNotEmptyError if something uses its queue, without ``force``.
+        """
+        yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
+
+
+@contextmanager
+def _read_committed(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    before = connection.isolation_level
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level = before

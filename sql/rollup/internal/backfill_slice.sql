@@ -1,0 +1,77 @@
+-- pgcombine_internal.backfill_slice(rollup [, wait]) → boolean
+-- Enqueues what the next slice of a rollup lacks, see rollup_difference. Returns whether slices are left; null: another
+-- session backfills the rollup.
+-- With slice_by, the first slices are the keys of about 200,000 rows each, the greatest values first. Then follow
+-- slices of all keys by their hash, of about a million rows each. They also find rows that were moved meanwhile.
+--   wait  whether to wait for the other session
+-- Runs with its owner's rights, since the expressions of a rollup are its owner's.
+-- Tables written: pgcombine.rollup, <queue>_updates.
+-- Errors: PC001 unknown queue; PC003 no rollup, or the isolation level isn't read committed; 42501 the caller lacks the
+-- right to run passes.
+create or replace function pgcombine_internal.backfill_slice(rollup text, wait boolean default true)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set row_security = off -- a policy of the source would run with this function's rights
+as $$
+declare
+    _role constant name := pgcombine_internal.caller();
+    _rollup pgcombine.rollup;
+    _boundary text;
+    _condition text;
+begin
+    perform pgcombine_internal.require_right(backfill_slice.rollup, 'work', _role);
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
+        format('backfill of rollup "%s" needs isolation level read committed', backfill_slice.rollup),
+        'an older snapshot would enqueue what another session has enqueued already');
+    if wait then
+        select r.* into _rollup from pgcombine.rollup r where r.queue = backfill_slice.rollup for no key update;
+    else
+        select r.* into _rollup from pgcombine.rollup r where r.queue = backfill_slice.rollup
+        for no key update skip locked;
+        if not found then
+            return null;
+        end if;
+    end if;
+    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" isn''t a rollup', backfill_slice.rollup),
+        'select queue from pgcombine.rollup lists the rollups');
+    if _rollup.ready_at is not null then
+        return false;
+    end if;
+    if _rollup.slice_by is not null and _rollup.done = 0 and _rollup.boundary is distinct from '' then
+        execute format('select min(x)::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s
+                order by %1$I desc limit 200000) as pgcombine_slice', _rollup.slice_by, _rollup.queue || '_source',
+            coalesce(format('%I < %L', _rollup.slice_by, _rollup.boundary), 'true'))
+        into _boundary;
+        if _boundary is not null then
+            _condition := format('({keys}) in (select %s from pgcombine.%I as %I where %s)',
+                (select string_agg(k.value ->> 'expression', ', ' order by k.place)
+                 from jsonb_array_elements(_rollup.definition -> 'keys') with ordinality k (value, place)),
+                _rollup.queue || '_source', _rollup.definition ->> 'alias',
+                concat_ws(' and ', format('%I >= %L', _rollup.slice_by, _boundary),
+                    format('%I < %L', _rollup.slice_by, _rollup.boundary)));
+        end if;
+        _rollup.boundary := coalesce(_boundary, '');
+    end if;
+    if _condition is null then
+        if _rollup.done = 0 then
+            select least(65536, power(2, greatest(0, ceil(log(2, greatest(1, sum(
+                case when c.reltuples > 0 then c.reltuples else pg_relation_size(c.oid) / 100 end)::numeric / 1000000))
+                ))))::integer
+            into _rollup.slices
+            from pgcombine_internal.descendants(_rollup.source) d join pg_class c on c.oid = d;
+        end if;
+        _condition := case when _rollup.slices = 1 then 'true' else format(
+            'hash_record_extended(row({keys}), 0) & %s = %s', _rollup.slices - 1, _rollup.done) end;
+        _rollup.done := _rollup.done + 1;
+    end if;
+    execute format('insert into pgcombine.%I (%s) %s', _rollup.queue || '_updates',
+        pgcombine_internal.column_list(_rollup.queue), pgcombine_internal.rollup_difference(_rollup, _condition));
+    update pgcombine.rollup r
+    set slices = _rollup.slices, done = _rollup.done, boundary = _rollup.boundary,
+        ready_at = case when _rollup.done = _rollup.slices then now() end
+    where r.queue = _rollup.queue;
+    return _rollup.done < _rollup.slices;
+end
+$$;

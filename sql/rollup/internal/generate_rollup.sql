@@ -1,0 +1,47 @@
+-- pgcombine_internal.generate_rollup(rollup)
+-- Makes a rollup's view, the query of its computed columns and its trigger function. The function belongs to the owner
+-- of the source and runs with that role's rights, so writers of the source need no right on the queue.
+-- Tables written: pgcombine.queue.
+create or replace function pgcombine_internal.generate_rollup(rollup text)
+returns void
+language plpgsql
+as $$
+declare
+    _rollup pgcombine.rollup;
+    _computed jsonb;
+    _function text;
+    _owner name;
+    _create boolean;
+    _schema constant text := 'pgcombine_internal';
+begin
+    select r.* into strict _rollup from pgcombine.rollup r where r.queue = generate_rollup.rollup;
+    perform pgcombine_internal.replace_view(_rollup.queue, pgcombine_internal.rollup_view(_rollup));
+    execute format('comment on view pgcombine.%I is %L', _rollup.queue,
+        format('%s by %s, exact in each snapshot.', array_to_string(_rollup.value, ', '),
+            array_to_string(_rollup.key, ', ')));
+    _computed := nullif(_rollup.definition -> 'computed', 'null') || jsonb_build_object('query',
+        pgcombine_internal.rollup_computed(_rollup, 'pgcombine_touched'));
+    update pgcombine.queue q set computed = _computed where q.queue = _rollup.queue
+        and q.computed is distinct from _computed;
+    if found then
+        perform pgcombine_internal.regenerate_pass(_rollup.queue);
+    end if;
+
+    _function := format('pgcombine_internal.%I()', _rollup.queue || '_rollup');
+    select pg_get_userbyid(c.relowner) into _owner from pg_class c where c.oid = _rollup.source;
+    execute format('create or replace function %s returns trigger language plpgsql security definer
+        set search_path = pg_catalog, pg_temp as %L', _function, pgcombine_internal.rollup_trigger(_rollup));
+    execute format('revoke execute on function %s from public', _function); -- for triggers of other tables
+    if (select p.proowner from pg_proc p where p.oid = _function::regprocedure) <> _owner::regrole then
+        _create := not has_schema_privilege(_owner, _schema, 'create');
+        if _create then -- a function's owner must have this right when it becomes the owner
+            execute format('grant create on schema %I to %I', _schema, _owner);
+        end if;
+        execute format('grant execute on function %s to %I', _function, current_user);
+        execute format('alter function %s owner to %I', _function, _owner);
+        if _create then
+            execute format('revoke create on schema %I from %I', _schema, _owner);
+        end if;
+    end if;
+end
+$$;

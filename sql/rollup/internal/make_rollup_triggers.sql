@@ -1,0 +1,29 @@
+-- pgcombine_internal.make_rollup_triggers(queue)
+-- Makes the triggers of a rollup's source that are missing or disabled. If it makes any, writers of the table wait
+-- until the caller's transaction ends. The triggers always fire, also for logical replication and under
+-- session_replication_role = replica: the rows of such writes are in the table, so they count.
+-- Errors: 42501 the caller lacks the right to make triggers of the table; PC002 a table is in the rollup twice, by
+-- itself and as part of another table.
+create or replace function pgcombine_internal.make_rollup_triggers(queue text)
+returns void
+language plpgsql
+set pgcombine.making_triggers = on -- follow_ddl would follow each alter table below, and enqueue a part's rows again
+as $$
+declare
+    _t record;
+begin
+    for _t in
+        select * from pgcombine_internal.rollup_triggers(make_rollup_triggers.queue) t
+        where t.own and t.state is not null
+    loop
+        if _t.state = 'missing' then
+            execute format('create or replace trigger %I %s execute function pgcombine_internal.%I()', _t.name,
+                _t.definition, make_rollup_triggers.queue || '_rollup');
+        end if;
+        execute format('alter table %s enable always trigger %I', _t.relation, _t.name);
+    end loop;
+exception when insufficient_privilege then
+    raise exception 'the triggers of % can''t be made: %', _t.relation, sqlerrm
+        using errcode = '42501', hint = format('let role "%s" inherit the rights of its owner', current_user);
+end
+$$;

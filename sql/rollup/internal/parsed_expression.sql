@@ -1,0 +1,73 @@
+-- pgcombine_internal.parsed_expression(source, given) → (name, expression, type, collation, tree, reads)
+-- Lets PostgreSQL parse an output column of a query of a table, as 'sum(tokens) as tokens'.
+--   expression  the text that PostgreSQL prints for it: its names are qualified, so it means the same on every search
+--               path. The columns of the table may be qualified by the table's name
+--   tree        PostgreSQL's parse tree of it, as text
+--   reads       the numbers of the table's columns that it reads, by name
+-- Errors: PC003 the text isn't one output column over this table alone, or has no name.
+create or replace function pgcombine_internal.parsed_expression(source regclass, given text, out name text,
+    out expression text, out type text, out "collation" text, out tree text, out reads jsonb)
+language plpgsql
+as $$
+declare
+    _alias constant name := (select c.relname from pg_class c where c.oid = source);
+    _problem text;
+    _view regclass;
+    _path constant text := current_setting('search_path');
+    _date_style constant text := current_setting('datestyle');
+    _interval_style constant text := current_setting('intervalstyle');
+begin
+    begin
+        execute format(E'create temporary view pgcombine_parsed as select %s\n from %s as %I', given, source, _alias);
+    exception when others then
+        raise exception '% can''t be a column of a rollup of %: %', quote_nullable(given), source, sqlerrm
+            using errcode = 'PC003', hint = 'write it as in a select list: ''sum(tokens) as tokens''';
+    end;
+    _view := 'pg_temp.pgcombine_parsed'::regclass;
+    select min(a.attname), min(pgcombine_internal.type_name(a.atttypid, a.atttypmod)),
+           min(case when a.attcollation <> t.typcollation
+               then format('%I.%I', l.collnamespace::regnamespace, l.collname) end),
+           case when count(*) <> 1 then format('it has %s output columns', count(*))
+                when min(a.attname) = '?column?' then 'it has no name' end
+    into name, type, "collation", _problem
+    from pg_attribute a
+    join pg_type t on t.oid = a.atttypid
+    left join pg_collation l on l.oid = a.attcollation
+    where a.attrelid = _view and a.attnum > 0;
+    select r.ev_action::text into tree from pg_rewrite r where r.ev_class = _view;
+    if _problem is null and (tree ~ '\{SUBLINK ' or exists (
+        select from pg_rewrite r
+        join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+            and d.refclassid = 'pg_class'::regclass and d.refobjid not in (source, _view)
+        where r.ev_class = _view))
+    then
+        _problem := 'it reads another table';
+    elsif _problem is null and tree ~ ':varattno (0|-\d+) ' then
+        _problem := 'it reads a whole row or a system column';
+    end if;
+    select coalesce(jsonb_object_agg(a.attname, a.attnum), '{}') into reads
+    from pg_rewrite r
+    join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
+        and d.refobjid = source and d.refobjsubid > 0
+    join pg_attribute a on a.attrelid = source and a.attnum = d.refobjsubid
+    where r.ev_class = _view;
+    if _problem is null then
+        perform set_config('search_path', 'pg_catalog', true), set_config('datestyle', 'ISO', true),
+            set_config('intervalstyle', 'postgres', true); -- every session reads such constants alike
+        expression := pg_get_viewdef(_view);
+        perform set_config('search_path', _path, true), set_config('datestyle', _date_style, true),
+            set_config('intervalstyle', _interval_style, true);
+        expression := regexp_replace(substr(expression, length(' SELECT ') + 1), '\n   FROM [^\n]*$', '');
+        if right(expression, length(' AS ' || quote_ident(name))) = ' AS ' || quote_ident(name) then
+            expression := left(expression, -length(' AS ' || quote_ident(name)));
+        end if;
+    end if;
+    drop view pg_temp.pgcombine_parsed;
+    perform pgcombine_internal.require(_problem is null, 'PC003',
+        format('%s can''t be a column of a rollup of %s: %s', quote_nullable(given), source, _problem),
+        case when _problem like '%another table' then
+                'make a rollup by the foreign key, and join the other table when you read it'
+             when _problem like '%no name' then format('name it: ''%s as …''', given)
+             else 'give one expression over columns of the table, as in a select list' end);
+end
+$$;

@@ -1,0 +1,37 @@
+-- pgcombine_internal.regenerate_rollup(queue)
+-- If the queue is a rollup, makes its view, its trigger function and its missing triggers again.
+-- The source may belong to another role, which must not be able to stop an upgrade. So an error becomes a warning, and
+-- verify names what is wrong. The queue's writers wait meanwhile, so the function waits for the source's lock for at
+-- most a second.
+-- Tables written: pgcombine.queue.
+-- Errors: 40P01 a deadlock; 55P03 the view wasn't free within lock_timeout.
+create or replace function pgcombine_internal.regenerate_rollup(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _patience constant text := current_setting('lock_timeout');
+    _source regclass;
+begin
+    select r.source into _source from pgcombine.rollup r where r.queue = regenerate_rollup.queue;
+    if not found then
+        return;
+    end if;
+    perform pgcombine_internal.generate_rollup(queue);
+    begin -- if it fails, the setting is undone, too
+        perform set_config('lock_timeout', '1000', true);
+        perform pgcombine_internal.make_rollup_triggers(queue);
+        perform set_config('lock_timeout', _patience, true);
+    exception when lock_not_available then
+        raise warning 'the triggers of % can''t be made, since it is locked', _source
+            using hint = 'run pgcombine db upgrade when it is not';
+    end;
+exception
+    when deadlock_detected or lock_not_available then
+        raise;
+    when others then
+        raise warning 'rollup "%" can''t be made again: %', queue, sqlerrm
+            using hint = format('pgcombine.verify(%L) names what is wrong. Mend it, and run pgcombine db upgrade; or '
+                'drop the rollup', queue);
+end
+$$;

@@ -1,0 +1,21 @@
+-- pgcombine_internal.remove_rollup(rollup)
+-- Removes what a rollup adds to its queue: the triggers of its source with their function, and its views.
+-- The owner of the schema may drop the function, and its triggers with it, whoever owns the source.
+-- Tables written: pgcombine.rollup.
+create or replace function pgcombine_internal.remove_rollup(rollup text)
+returns void
+language plpgsql
+as $$
+begin
+    execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
+    execute format('drop view if exists pgcombine.%I, pgcombine.%I', remove_rollup.rollup,
+        remove_rollup.rollup || '_source');
+    delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
+    if not exists (select from pgcombine.rollup) and exists (
+        select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl' and pg_has_role(t.evtowner, 'usage'))
+    then
+        drop event trigger pgcombine_follow_ddl;
+        drop event trigger pgcombine_follow_drop;
+    end if;
+end
+$$;

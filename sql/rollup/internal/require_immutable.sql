@@ -1,0 +1,26 @@
+-- pgcombine_internal.require_immutable(source, expressions)
+-- Raises unless each expression over a table's columns gives the same result in every session and at every time. This
+-- is PostgreSQL's rule for expressions of an index, so PostgreSQL checks it: of an index on an empty copy of the table.
+-- Errors: PC003 an expression isn't immutable.
+create or replace function pgcombine_internal.require_immutable(source regclass, expressions text[])
+returns void
+language plpgsql
+as $$
+declare
+    _alias constant name := (select c.relname from pg_class c where c.oid = source);
+    _expression text;
+begin
+    execute format('create temporary table pgcombine_copy (like %s)', source);
+    execute format('alter table pg_temp.pgcombine_copy rename to %I', _alias); -- expressions may name the table
+    foreach _expression in array expressions loop
+        begin
+            execute format('create index on pg_temp.%I (((%s) is null))', _alias, _expression);
+        exception when others then
+            raise exception 'the value of % can depend on the session: %', _expression, sqlerrm
+                using errcode = 'PC003', hint = 'a rollup needs immutable expressions, as an index does. For days of a '
+                    'timestamptz column write date_trunc(''day'', at at time zone ''UTC'')';
+        end;
+    end loop;
+    execute format('drop table pg_temp.%I', _alias);
+end
+$$;

@@ -1,0 +1,22 @@
+-- pgcombine_internal.rollup_computed(rollup, touched) → text
+-- Returns the query of a rollup's computed columns: for keys that a relation lists, from the source.
+--   touched  a from item of the key columns
+create or replace function pgcombine_internal.rollup_computed(rollup pgcombine.rollup, touched text)
+returns text
+language sql stable
+as $$
+    select format('select %s, %s from pgcombine.%I as %I where %s group by %s', k.named, a.list,
+        (rollup).queue || '_source', (rollup).definition ->> 'alias',
+        concat_ws(' and ', (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list, k.names,
+            touched)), k.places)
+    from (
+        select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', ' order by k.place)
+                   as named,
+               string_agg(format('%s', k.value ->> 'expression'), ', ' order by k.place) as list,
+               string_agg(quote_ident(k.value ->> 'name'), ', ' order by k.place) as names,
+               string_agg(k.place::text, ', ' order by k.place) as places
+        from jsonb_array_elements((rollup).definition -> 'keys') with ordinality k (value, place)) k
+    cross join (
+        select string_agg(format('%s as %I', c ->> 'expression', c ->> 'name'), ', ') as list
+        from jsonb_array_elements((rollup).definition -> 'aggregates') c) a
+$$;

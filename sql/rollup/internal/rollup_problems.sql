@@ -1,0 +1,40 @@
+-- pgcombine_internal.rollup_problems(rollup) → (problem)
+-- Returns a row for each reason why a rollup may miss changes of its source. It reads the catalog only, so it is cheap:
+-- verify, doctor and the command line show its rows.
+create or replace function pgcombine_internal.rollup_problems(rollup text)
+returns table (problem text)
+language sql stable
+as $$
+    with rollup as (select r.* from pgcombine.rollup r where r.queue = rollup_problems.rollup)
+    select format('the source of rollup "%s" was dropped: drop the rollup', r.queue)
+    from rollup r where not exists (select from pg_class c where c.oid = r.source)
+    union all
+    select format('trigger %s of %s is %s: run pgcombine db upgrade', t.name, t.relation, t.state)
+    from rollup r cross join lateral pgcombine_internal.rollup_triggers(r.queue) t
+    where t.state is not null
+    union all
+    select format('%s has become a part of %s, and changes by statements on that table are missed: drop rollup "%s", '
+        'and make it of the whole table', r.source, i.inhparent::regclass, r.queue)
+    from rollup r join pg_inherits i on i.inhrelid = r.source
+    union all
+    select format('%s is no part of %s any more: run select pgcombine.verify_rollup(%L, repair => true)',
+        t.tgrelid::regclass, r.source, r.queue)
+    from rollup r join pg_trigger t on t.tgname = 'pgcombine_' || r.queue || '_truncate'
+    join pg_proc p on p.oid = t.tgfoid and p.pronamespace = 'pgcombine_internal'::regnamespace
+        and p.proname = r.queue || '_rollup'
+    where t.tgrelid not in (select d from pgcombine_internal.descendants(r.source) d)
+    union all
+    select format('columns of %s were renamed or changed: run pgcombine db upgrade', r.source)
+    from rollup r
+    join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
+    join pg_class c on c.oid = r.source
+    where p.prosrc <> pgcombine_internal.rollup_trigger(r)
+    union all
+    select format('row security hides rows of %s from role "%s", which computes columns of rollup "%s"', r.source,
+        pg_get_userbyid(v.relowner), r.queue)
+    from rollup r
+    join pg_class c on c.oid = r.source and c.relrowsecurity
+    join pg_class v on v.relnamespace = 'pgcombine'::regnamespace and v.relname = r.queue || '_source'
+    where (c.relforcerowsecurity or not pg_has_role(v.relowner, c.relowner, 'usage'))
+      and not (select o.rolsuper or o.rolbypassrls from pg_roles o where o.oid = v.relowner)
+$$;

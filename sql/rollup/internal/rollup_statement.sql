@@ -1,0 +1,27 @@
+-- pgcombine_internal.rollup_statement(rollup, minus, plus) → text
+-- Returns the statement that enqueues a change of a rollup's source. It folds the updates by key first. So an update of
+-- rows that leaves a key's values unchanged enqueues nothing.
+--   minus, plus  from items of the rows before and after the change, see rollup_relation; null: there are none
+create or replace function pgcombine_internal.rollup_statement(rollup pgcombine.rollup, minus text, plus text)
+returns text
+language sql stable
+as $$
+    select pgcombine_internal.fill(case when minus is null or plus is null
+            then 'insert into pgcombine.{updates} ({columns}) {minus}{plus}'
+            else 'insert into pgcombine.{updates} ({columns}) select {keys}, {folds} from ({minus} union all {plus}) '
+                'as pgcombine_rows group by {keys}{changed}' end,
+        jsonb_build_object('updates', quote_ident((rollup).queue || '_updates'),
+            'columns', pgcombine_internal.column_list((rollup).queue),
+            'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
+            'minus', case when minus is not null then pgcombine_internal.rollup_rows(rollup, minus, '-') end,
+            'plus', case when plus is not null then pgcombine_internal.rollup_rows(rollup, plus) end,
+            'folds', pgcombine_internal.column_list((rollup).queue, 'value', '{fold} as {name}'),
+            'changed', (
+                select ' having ' || string_agg(case s ->> 'kind'
+                    when 'sum' then format('sum(%I) <> 0', s ->> 'name')
+                    when 'taken' then format('%1$s(%2$I) is distinct from %1$s(%3$I)', s ->> 'combiner', s ->> 'name',
+                        s ->> 'of') end, ' or ')
+                from jsonb_array_elements((rollup).definition -> 'states') s
+                where (rollup).definition #>> '{computed,columns}' is null
+                    or (rollup).definition #>> '{computed,needs}' is not null)))
+$$;

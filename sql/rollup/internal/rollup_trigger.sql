@@ -1,0 +1,65 @@
+-- pgcombine_internal.rollup_trigger(rollup) → text
+-- Returns the body of <queue>_rollup, the trigger function of a rollup's source. Its statements are fixed, so that
+-- PostgreSQL keeps their plans. It reads no table of pgcombine: a snapshot that is older than the rollup wouldn't see
+-- the rollup's row there.
+create or replace function pgcombine_internal.rollup_trigger(rollup pgcombine.rollup)
+returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _old constant text := pgcombine_internal.rollup_relation(rollup, '(select old.*)');
+    _new constant text := pgcombine_internal.rollup_relation(rollup, '(select new.*)');
+    _old_rows text := pgcombine_internal.rollup_relation(rollup, 'pgcombine_old');
+    _new_rows text := pgcombine_internal.rollup_relation(rollup, 'pgcombine_new');
+    _deleted constant text := pgcombine_internal.rollup_statement(rollup, _old_rows, null);
+    _inserted constant text := pgcombine_internal.rollup_statement(rollup, null, _new_rows);
+    _reads text;
+begin
+    if rollup.definition #>> '{computed,columns}' is not null and rollup.definition #>> '{computed,needs}' is null then
+        -- rows whose columns are unchanged touch no key
+        select string_agg(quote_ident(a.attname), ', ') into _reads
+        from jsonb_each_text(rollup.definition -> 'reads') r (name, number)
+        join pg_attribute a on a.attrelid = rollup.source and a.attnum = r.number::integer
+        having bool_and(a.attgenerated <> 'v' and pgcombine_internal.type_operator(a.atttypid, 3) is not null);
+        if _reads is not null then
+            _old_rows := pgcombine_internal.rollup_relation(rollup, format(
+                '(select %1$s from pgcombine_old except all select %1$s from pgcombine_new)', _reads));
+            _new_rows := pgcombine_internal.rollup_relation(rollup, format(
+                '(select %1$s from pgcombine_new except all select %1$s from pgcombine_old)', _reads));
+        end if;
+    end if;
+    return pgcombine_internal.fill($body$
+#variable_conflict use_column
+begin
+    if tg_op = 'TRUNCATE' then
+        perform pgcombine_internal.enqueue_truncated({queue}, {source}, tg_relid, {truncated});
+    elsif tg_level = 'ROW' then
+        if tg_op = 'INSERT' then
+            {inserted_row};
+        elsif tg_op = 'DELETE' then
+            {deleted_row};
+        else
+            {updated_row};
+        end if;
+    elsif tg_op = 'INSERT' then
+        {inserted};
+    elsif tg_op = 'DELETE' then
+        {deleted};
+    else
+        {updated};
+    end if;
+    return null;
+end
+$body$,
+        jsonb_build_object(
+            'queue', quote_literal(rollup.queue), 'source', rollup.source::oid,
+            'truncated', quote_literal(pgcombine_internal.rollup_statement(rollup,
+                pgcombine_internal.rollup_relation(rollup, '{pgcombine_relation}'), null)),
+            'inserted_row', pgcombine_internal.rollup_statement(rollup, null, _new),
+            'deleted_row', pgcombine_internal.rollup_statement(rollup, _old, null),
+            'updated_row', pgcombine_internal.rollup_statement(rollup, _old, _new),
+            'inserted', _inserted, 'deleted', _deleted,
+            'updated', pgcombine_internal.rollup_statement(rollup, _old_rows, _new_rows)));
+end
+$$;

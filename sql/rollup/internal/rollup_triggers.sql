@@ -1,0 +1,51 @@
+-- pgcombine_internal.rollup_triggers(queue) → (relation, name, own, definition, state)
+-- Lists the triggers that a rollup's source needs, and the state of each.
+--   own         whether make_rollup_triggers makes it; a partition's row triggers come with its parent's
+--   definition  the text between the trigger's name and its function in create trigger
+--   state       null: present and enabled; otherwise 'missing' or 'disabled'
+-- A table without partitions and inheritance has statement triggers with transition tables. These are wrong for a table
+-- with partitions: they miss a row that a MERGE moves, and a statement that names a partition doesn't fire them. The
+-- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So such
+-- tables have row triggers.
+-- TRUNCATE has statement triggers only. They don't extend to partitions, so each table has its own, which takes back
+-- the rows of this table alone.
+create or replace function pgcombine_internal.rollup_triggers(queue text)
+returns table (relation regclass, name name, own boolean, definition text, state text)
+language sql stable
+as $$
+    with rollup as (
+        select r.source, 'pgcombine_' || r.queue || '_' as prefix, f.oid as function,
+               exists (select from pg_inherits i where r.source in (i.inhparent, i.inhrelid))
+               or s.relkind = 'p'
+               or exists (select from pg_subscription_rel l where l.srrelid = r.source)
+               or exists (select from pg_trigger t where t.tgrelid = r.source and t.tgfoid = f.oid
+                   and t.tgtype & 1 = 1) as by_row
+        from pgcombine.rollup r
+        join pg_class s on s.oid = r.source
+        left join pg_proc f on f.pronamespace = 'pgcombine_internal'::regnamespace and f.proname = r.queue || '_rollup'
+        where r.queue = rollup_triggers.queue
+    ), wanted as (
+        select r.source as relation, r.prefix || e.event as name, true as own, r.function,
+               format('after %s on %s referencing%s%s for each statement', e.event, r.source,
+                   case when e.event <> 'insert' then ' old table as pgcombine_old' end,
+                   case when e.event <> 'delete' then ' new table as pgcombine_new' end) as definition
+        from rollup r, unnest(array['insert', 'update', 'delete']) e (event)
+        where not r.by_row
+        union all
+        select d, r.prefix || e.event, d = r.source or not c.relispartition, r.function,
+               format('after %s on %s for each row', e.event, d)
+        from rollup r, pgcombine_internal.descendants(r.source) d join pg_class c on c.oid = d,
+             unnest(array['insert', 'update', 'delete']) e (event)
+        where r.by_row
+        union all
+        select d, r.prefix || 'truncate', true, r.function, format('before truncate on %s for each statement', d)
+        from rollup r, pgcombine_internal.descendants(r.source) d join pg_class c on c.oid = d
+        where c.relkind in ('r', 'p')
+    )
+    select w.relation, w.name::name, w.own, w.definition,
+           case when t.oid is null then 'missing' when t.tgenabled <> 'A' then 'disabled' end
+    from wanted w
+    left join pg_trigger t on t.tgrelid = w.relation and t.tgname = w.name::name and t.tgfoid = w.function
+        and (t.tgtype & 1 = 1) = (w.definition like '%for each row')
+    order by w.own desc, w.relation <> (select r.source from rollup r), w.relation, w.name
+$$;

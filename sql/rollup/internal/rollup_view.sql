@@ -1,0 +1,31 @@
+-- pgcombine_internal.rollup_view(rollup) → text
+-- Returns the query of the view that shows a rollup: its key and value columns, pending updates included.
+-- Additive columns are expressions over <queue>_current. The source is read for the computed columns of keys with
+-- pending updates, in the same snapshot.
+create or replace function pgcombine_internal.rollup_view(rollup pgcombine.rollup)
+returns text
+language sql stable
+as $$
+    select pgcombine_internal.fill(case when (rollup).definition #>> '{computed,columns}' is null
+            then 'select {keys}, {columns} from pgcombine.{current} as c'
+            else 'select {keys}, {columns}
+                from pgcombine.{current} as c
+                left join (select distinct {keys}, true as pgcombine_touched from pgcombine.{pending} {touched}) as t
+                    using ({keys})
+                left join ({computed}) as q using ({keys})' end,
+        jsonb_build_object(
+            'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
+            'current', quote_ident((rollup).queue || '_current'), 'pending', quote_ident((rollup).queue || '_pending'),
+            'touched', (
+                select 'where ' || string_agg(format('%I is not null', s ->> 'name'), ' or ')
+                from jsonb_array_elements((rollup).definition -> 'states') s
+                where s ->> 'kind' = 'taken' and (rollup).definition #>> '{computed,needs}' is not null),
+            'computed', case when (rollup).definition #>> '{computed,columns}' is not null then
+                pgcombine_internal.rollup_computed(rollup, format('pgcombine.%I', (rollup).queue || '_pending')) end,
+            'columns', (
+                select string_agg(format(case when (rollup).definition #> '{computed,columns}' ? (c.value ->> 'name')
+                        then 'case when t.pgcombine_touched then q.%1$I else c.%1$I end as %1$I'
+                        else '(%3$s)::%2$s as %1$I' end, c.value ->> 'name', c.value ->> 'type',
+                    c.value ->> 'expression'), ', ' order by c.place)
+                from jsonb_array_elements((rollup).definition -> 'columns') with ordinality c (value, place))))
+$$;

@@ -1,0 +1,31 @@
+-- pgcombine_internal.warn_of_missing_index(rollup)
+-- Warns if a rollup has computed columns, and no index of its source begins with its key expressions: each pass over
+-- updates that need the source then scans it wholly. The hint names the index to create.
+create or replace function pgcombine_internal.warn_of_missing_index(rollup text)
+returns void
+language plpgsql
+as $$
+declare
+    _rollup pgcombine.rollup;
+    _keys text[];
+begin
+    select r.* into strict _rollup from pgcombine.rollup r where r.queue = warn_of_missing_index.rollup;
+    _keys := array(select k ->> 'expression' from jsonb_array_elements(_rollup.definition -> 'keys') k);
+    if not exists (
+        select from pg_index i
+        where i.indrelid = _rollup.source and i.indpred is null and (
+            select count(distinct d.definition) = cardinality(_keys)
+            from generate_series(1, cardinality(_keys)) n
+            cross join lateral (select pg_get_indexdef(i.indexrelid, n, true)) d (definition)
+            where exists (select from unnest(_keys) k where replace(replace(replace(replace(k, 'pg_catalog.', ''),
+                quote_ident(_rollup.definition ->> 'alias') || '.', ''), '(', ''), ')', '')
+                = replace(replace(d.definition, '(', ''), ')', ''))))
+    then
+        raise warning 'no index of % begins with the key of rollup "%", so passes may have to read the whole table',
+            _rollup.source, _rollup.queue
+            using hint = format('create index on %s (%s)', _rollup.source, (select string_agg(
+                case when k ~ '^[a-z_0-9]+$' then k else '(' || k || ')' end, ', ')
+                from (select replace(e, quote_ident(_rollup.definition ->> 'alias') || '.', '') from unnest(_keys) e) e (k)));
+    end if;
+end
+$$;

@@ -1,0 +1,17 @@
+-- pgcombine_internal.watch_ddl()
+-- Makes the event triggers that follow changes of rollups' sources (see follow_ddl, follow_drop), if the caller may.
+-- Only a superuser may, or on some services a role that stands in for one. Without them verify names what has changed.
+create or replace function pgcombine_internal.watch_ddl()
+returns void
+language plpgsql
+as $$
+begin
+    if not exists (select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl') then
+        create event trigger pgcombine_follow_ddl on ddl_command_end when tag in ('ALTER TABLE', 'CREATE TABLE')
+            execute function pgcombine_internal.follow_ddl();
+        create event trigger pgcombine_follow_drop on sql_drop when tag in ('DROP TABLE', 'DROP SCHEMA', 'DROP OWNED')
+            execute function pgcombine_internal.follow_drop();
+    end if;
+exception when insufficient_privilege then null;
+end
+$$;

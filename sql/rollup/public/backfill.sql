@@ -1,0 +1,19 @@
+-- call pgcombine.backfill(rollup)
+-- Brings the rows that a rollup's source had before the rollup into the rollup, in slices, while everybody goes on
+-- writing. Workers do the same on their own. If the call is interrupted, the next call goes on after the last slice.
+-- It is a procedure, called outside of a transaction: it commits after each slice.
+-- Tables written: those of backfill_slice.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction, or the queue isn't a rollup; 42501 the caller
+-- lacks the right to run passes over it.
+create or replace procedure pgcombine.backfill(rollup text)
+language plpgsql
+as $$
+begin
+    call pgcombine_internal.begin_alone('backfill');
+    while pgcombine_internal.backfill_slice(backfill.rollup) loop
+        commit;
+        set local transaction isolation level read committed;
+    end loop;
+    commit;
+end
+$$;

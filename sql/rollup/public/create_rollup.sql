@@ -1,0 +1,120 @@
+-- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists])
+-- Creates a rollup: an aggregate of a table by key that is right in every snapshot. The view pgcombine.<rollup> shows
+-- it. Triggers of the table enqueue each change of its rows, so writers don't wait for each other. The combined state
+-- is the queue of the rollup's name: workers, observers, exports and expiry work on it as on any queue.
+--   rollup    lower-case name of at most 40 characters
+--   source    a table. With partitions or inheritance, the rows of all its tables count. So do rows that row security
+--             hides from the reader
+--   key       expressions over a row of the table, as in a select list: 'customer', 'lower(page) as page'. Rows for
+--             which one is null don't count
+--   value     aggregates: 'count(*) as requests', 'sum(tokens) filter (where done) as tokens'
+--   filter    condition on rows: others don't count
+--   buckets   see create_queue
+--   slice_by  a column of the source. The rows with its greatest values are backfilled first
+--   if_not_exists  whether the same rollup may exist already
+-- Expressions are immutable, as those of an index are. count, sum, avg, variance and stddev of integers and numeric
+-- cost a pass no look at the source (see analyze_rollup). min and max cost one when the extreme goes. Any other
+-- aggregate is computed from the source for each key that has updates. So the function warns if no index of the source
+-- begins with the key columns.
+-- Rows that the table has already come in by call pgcombine.backfill(rollup), which workers do, too. The column
+-- ready_at of pgcombine.rollup says when that is done.
+-- Writers of the table wait until the caller's transaction ends. The function waits for them at most lock_timeout.
+-- The caller needs the rights of the owners of the schema and of the table.
+-- Tables written: pgcombine.rollup; those of create_queue.
+-- Errors: PC002 the name is taken, or exists with another definition; PC003 an invalid definition; 42501 missing
+-- rights; 55P03 the table wasn't free within lock_timeout.
+create or replace function pgcombine.create_rollup(rollup text, source regclass, key text[], value text[],
+    filter text default null, buckets integer default 4, slice_by text default null,
+    if_not_exists boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _name constant text := create_rollup.rollup;
+    _source record;
+    _definition jsonb;
+    _found pgcombine.rollup;
+    _problem text;
+    _hint text;
+begin
+    select c.relkind, c.relname, c.relowner, c.relpersistence into _source from pg_class c where c.oid = source;
+    select r.* into _found from pgcombine.rollup r where r.queue = _name;
+    if found and if_not_exists then
+        perform pgcombine_internal.require((_found.source, _found.key, _found.value, _found.filter, _found.slice_by)
+            is not distinct from (source, create_rollup.key, create_rollup.value, create_rollup.filter,
+                create_rollup.slice_by), 'PC002', format('rollup "%s" has another definition', _name),
+            format('it is %s by %s of %s%s', array_to_string(_found.value, ', '), array_to_string(_found.key, ', '),
+                _found.source, coalesce(' where ' || _found.filter, '')));
+        return;
+    end if;
+    perform pgcombine_internal.require_owner();
+    select r.problem, r.hint into _problem, _hint
+    from (values
+        (_source.relkind in ('r', 'p') and _source.relpersistence <> 't',
+         format('%s can''t be the source of a rollup: it isn''t a table%s', coalesce(source::text, 'null'),
+             case when _source.relpersistence = 't' then ' that stays' end),
+         'of a view or a join: make a rollup of one table by the foreign key, and join the others when you read it'),
+        (pg_has_role(_source.relowner, 'usage'),
+         format('permission denied: role "%s" lacks the rights of the owner of %s', current_user, source),
+         format('grant %I to %I', pg_get_userbyid(_source.relowner), current_user)),
+        (not row_security_active(source), format('row security hides rows of %s from role "%s"', source, current_user),
+         'create the rollup as a role that row security doesn''t bind'),
+        (slice_by is null or exists (select from pg_attribute a where a.attrelid = source and a.attnum > 0
+             and not a.attisdropped and a.attname = slice_by),
+         format('%s has no column "%s" to slice by', source, slice_by), 'name an indexed column'),
+        (not exists (select from pg_inherits i where i.inhrelid = source),
+         format('%s is a part of another table, and statements on that one would be missed', source),
+         format('make the rollup of %s', (select i.inhparent::regclass from pg_inherits i where i.inhrelid = source
+             limit 1)))) r (holds, problem, hint)
+    where r.holds is not true;
+    if found then
+        raise exception using errcode = case when _problem like 'permission%' then '42501' else 'PC003' end,
+            message = _problem, hint = _hint;
+    end if;
+    perform pgcombine_internal.require(to_regclass(format('pgcombine.%I', _name)) is null
+        and to_regclass(format('pgcombine.%I', _name || '_source')) is null, 'PC002',
+        format('a relation pgcombine.%s exists', _name), 'choose another name');
+    -- also keeps the definition of the table as it is. The queue's passes read the table, so its lock comes first
+    execute format('lock table %s in share row exclusive mode', source);
+    _definition := pgcombine_internal.analyze_rollup(source, key, value, filter);
+    if slice_by is not null then
+        _definition := jsonb_set(_definition, array['reads', slice_by], (
+            select to_jsonb(a.attnum) from pg_attribute a where a.attrelid = source and a.attname = slice_by));
+    end if;
+    perform pgcombine.create_queue(_name,
+        array(select format('%I %s', k.value ->> 'name', k.value ->> 'type')
+                || coalesce(' collate ' || (k.value ->> 'collation'), '')
+            from jsonb_array_elements(_definition -> 'keys') with ordinality k (value, place) order by k.place),
+        array(select format('%I %s', s.value ->> 'name', s.value ->> 'type')
+                || coalesce(' collate ' || (s.value ->> 'collation'), '') || ' ' || (s.value ->> 'combiner')
+            from jsonb_array_elements(_definition -> 'states') with ordinality s (value, place) order by s.place),
+        buckets => create_rollup.buckets);
+    insert into pgcombine.rollup (queue, source, key, value, filter, slice_by, definition)
+    values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
+        create_rollup.slice_by, _definition);
+    execute format('create view pgcombine.%I as select %s from %s', _name || '_source', (
+        select string_agg(quote_ident(k), ', ' order by n::integer)
+        from jsonb_each_text(_definition -> 'reads') r (k, n)),
+        source);
+    execute format('comment on view pgcombine.%I is %L', _name || '_source',
+        format('The columns of %s that the rollup %s reads.', source, _name));
+    perform pgcombine_internal.grant_standing(_name); -- also on the views
+    if not has_table_privilege(_source.relowner, format('pgcombine.%I', _name || '_updates'), 'insert') then
+        perform pgcombine.grant_right('enqueue', pg_get_userbyid(_source.relowner), _name);
+    end if;
+    -- a key goes when the source has no row of it and nothing is left to backfill. create_queue would warn, since it
+    -- can't know that the columns agree
+    update pgcombine.queue q
+    set delete_when = pgcombine_internal.checked_condition(_name, 'delete_when', (
+        select string_agg(format('coalesce(%I, 0) = 0', s ->> 'name'), ' and ')
+        from jsonb_array_elements(_definition -> 'states') s where s ->> 'kind' = 'sum'))
+    where q.queue = _name;
+    perform pgcombine_internal.generate_rollup(_name); -- regenerate_rollup would only warn of an error
+    perform pgcombine_internal.make_rollup_triggers(_name);
+    perform pgcombine_internal.regenerate(_name);
+    perform pgcombine_internal.watch_ddl();
+    if _definition #>> '{computed,columns}' is not null then
+        perform pgcombine_internal.warn_of_missing_index(_name);
+    end if;
+end
+$$;

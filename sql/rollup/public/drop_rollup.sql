@@ -1,0 +1,30 @@
+-- pgcombine.drop_rollup(rollup [, force])
+-- Drops a rollup with its view, its queue and the triggers of its source. The source stays as it is.
+--   force  whether to drop the rollup even if another component uses its queue, an export for example
+-- Tables written: those of drop_queue.
+-- Errors: PC001 unknown queue; PC003 the queue isn't a rollup; PC005 a component uses the queue, without force; those
+-- of drop_queue.
+create or replace function pgcombine.drop_rollup(rollup text, force boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _query text;
+    _problem text;
+    _hint text;
+begin
+    perform pgcombine_internal.require_queue(drop_rollup.rollup);
+    perform pgcombine_internal.require(exists (select from pgcombine.rollup r where r.queue = drop_rollup.rollup),
+        'PC003', format('queue "%s" isn''t a rollup', drop_rollup.rollup),
+        format('select pgcombine.drop_queue(%L)', drop_rollup.rollup));
+    for _query in select h.query from pgcombine.hook h where h.event = 'close' and h.query not like '%drop_rollup%' loop
+        for _problem, _hint in execute _query using drop_rollup.rollup loop
+            if force is not true and _problem is not null then
+                raise exception using errcode = 'PC005', message = _problem, hint = _hint;
+            end if;
+        end loop;
+    end loop;
+    -- its pending updates aren't lost: the source has them
+    perform pgcombine.drop_queue(drop_rollup.rollup, force => true);
+end
+$$;

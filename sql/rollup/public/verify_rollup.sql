@@ -1,0 +1,83 @@
+-- pgcombine.verify_rollup(rollup [, repair]) → (problem)
+-- Compares a rollup with its source in one snapshot, and returns a row for each key that differs and for each reason
+-- why it may miss changes. No row: all is right. Writers go on meanwhile.
+--   repair  whether to enqueue what the keys lack, too. The rows then say what was wrong
+-- Values of type real and double precision may differ by a millionth.
+-- Runs with its owner's rights, since the expressions of a rollup are its owner's.
+-- Tables written: with repair, <rollup>_updates.
+-- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't
+-- read committed; 42501 the caller lacks the right operate.
+create or replace function pgcombine.verify_rollup(rollup text, repair boolean default false)
+returns table (problem text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set row_security = off -- a policy of the source would run with this function's rights
+as $$
+declare
+    _role constant name := pgcombine_internal.caller();
+    _rollup pgcombine.rollup;
+    _insert text;
+begin
+    perform pgcombine_internal.require_right(verify_rollup.rollup, 'operate', _role);
+    select r.* into _rollup from pgcombine.rollup r where r.queue = verify_rollup.rollup;
+    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" isn''t a rollup', verify_rollup.rollup),
+        'select queue from pgcombine.rollup lists the rollups');
+    perform pgcombine_internal.require(_rollup.ready_at is not null, 'PC003',
+        format('rollup "%s" isn''t backfilled yet', _rollup.queue),
+        format('call pgcombine.backfill(%L)', _rollup.queue));
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
+        format('verification of rollup "%s" needs isolation level read committed', _rollup.queue),
+        'an older snapshot doesn''t show what a truncated table held');
+    return query select p.problem from pgcombine_internal.rollup_problems(_rollup.queue) p;
+    _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',
+        pgcombine_internal.column_list(_rollup.queue));
+    return query execute pgcombine_internal.fill('
+        with pgcombine_missing as ({difference}), pgcombine_enqueued as ({insert} select * from pgcombine_missing {off})
+        select format(''key %s: '', row({keys})) || concat_ws('', '', {deltas}) from pgcombine_missing',
+        jsonb_build_object('difference', pgcombine_internal.rollup_difference(_rollup, 'true'),
+            'insert', _insert, 'off', case when not repair then 'where false' end,
+            'keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
+            'deltas', (
+                select string_agg(format('case when %1$I <> 0 then format(''%%s lacks %%s'', %1$L, %1$I) end',
+                    s ->> 'name'), ', ')
+                from jsonb_array_elements(_rollup.definition -> 'states') s where s ->> 'kind' = 'sum')));
+    if _rollup.definition #>> '{computed,columns}' is null then
+        return;
+    end if;
+    return query execute pgcombine_internal.fill('
+        with pgcombine_differing as (
+            select {keys}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
+            from pgcombine.{view} as v join ({should}) as s using ({keys})
+            where {differs}
+        ), pgcombine_enqueued as (
+            {insert} select {keys}, {touch} from pgcombine_differing {off})
+        select format(''key %s: '', row({keys})) || pgcombine_sentence from pgcombine_differing',
+        jsonb_build_object('keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
+            'view', quote_ident(_rollup.queue), 'insert', _insert, 'off', case when not repair then 'where false' end,
+            'should', pgcombine_internal.rollup_computed(_rollup, format('(select %s from pgcombine.%I) as v',
+                pgcombine_internal.column_list(_rollup.queue, 'key'), _rollup.queue)))
+        || (
+            select jsonb_build_object(
+                'sentences', string_agg(format('case when %s then format(''%%s is %%s, not %%s'', %L, v.%I, s.%I) end',
+                    d.differs, c.name, c.name, c.name), ', ' order by c.position),
+                'differs', string_agg(d.differs, ' or ' order by c.position),
+                'taken', string_agg(format('%s as %I', case c.combiner
+                    when 'max' then format('greatest(v.%1$I, s.%1$I)', c.name)
+                    when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
+                    order by c.position))
+            from pgcombine.queue_column c
+            cross join lateral (select case
+                when pgcombine_internal.base_type(c.type::regtype) in ('real'::regtype, 'double precision'::regtype)
+                then format('(v.%1$I is distinct from s.%1$I and not abs(v.%1$I - s.%1$I) <= '
+                    '1e-6 * greatest(abs(v.%1$I), abs(s.%1$I), 1))', c.name)
+                else pgcombine_internal.differ_expression(c.type, format('v.%I', c.name), format('s.%I', c.name))
+                end) d (differs)
+            where c.queue = _rollup.queue and _rollup.definition #> '{computed,columns}' ? c.name)
+        || (
+            select jsonb_build_object('touch', string_agg(case s.value ->> 'kind' when 'sum' then '0'
+                when 'taken' then quote_ident(s.value ->> 'of')
+                else 'null' end, ', ' order by s.place))
+            from jsonb_array_elements(_rollup.definition -> 'states') with ordinality s (value, place)));
+end
+$$;

@@ -1,0 +1,175 @@
+"""``create_rollup``: definitions, columns of every kind, and what may happen to the source."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import psycopg
+import pytest
+from support.needs import does_not_apply
+from support.queues import one
+from support.rollups import Rollup
+
+LONG = "r" * 41
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        ({"source": "seen"}, "seen can't be the source of a rollup: it isn't a table", "join the others when you read"),
+        ({"source": "brief"}, "brief can't be the source of a rollup: .* that stays", "a rollup of one table"),
+        ({"source": "part"}, "part is a part of another table", "make the rollup of whole"),
+        ({"source": "heir"}, "heir is a part of another table", "make the rollup of src"),
+        ({"key": []}, "needs at least one key column and one value column", "customer"),
+        ({"value": []}, "needs at least one key column and one value column", "customer"),
+        ({"key": ["sum(v) as x"]}, r"key column 'sum\(v\) as x' has an aggregate", "name it in value"),
+        ({"value": ["v"]}, 'value column "v" isn\'t an aggregate', r"max\(…\)"),
+        ({"value": ["count(*) + 1"]}, r"'count\(\*\) \+ 1' .*it has no name", r"name it: 'count\(\*\) \+ 1 as …'"),
+        ({"key": ["k, v"]}, "'k, v' .*it has 2 output columns", "one expression"),
+        ({"key": ["(select min(v) from other) as x"]}, "it reads another table", "join the other table"),
+        ({"key": ["src.ctid::text as x"]}, "a whole row or a system column", "columns of the table"),
+        ({"value": ["max(src::text) as x"]}, "a whole row or a system column", "columns of the table"),
+        ({"value": ["sum("]}, r"'sum\(' can't be a column of a rollup of src: syntax error", "as in a select list"),
+        ({"key": ["nope"]}, 'column "nope" does not exist', "as in a select list"),
+        ({"key": ["date_trunc('day', at) as day"]}, r"date_trunc\('day'.* can depend on the session", "'UTC'"),
+        ({"value": ["max(at::text) as x"]}, "can depend on the session", "as an index does"),
+        ({"value": ["string_agg(at::text, ',') as x"]}, "can depend on the session", "as an index does"),
+        ({"value": ["count(distinct current_user) as x"]}, "can depend on the session", "as an index does"),
+        ({"filter": "at > now()"}, "can depend on the session", "as an index does"),
+        ({"filter": "v + 1"}, r"the filter v \+ 1 isn.t a condition of a row", "for example"),
+        ({"filter": "count(*) > 1"}, r"the filter count\(\*\) > 1 isn.t a condition of a row", "for example"),
+        ({"slice_by": "nope"}, 'src has no column "nope" to slice by', "name an indexed column"),
+        ({"key": ["k", "v as k"]}, '"k"', "name"),
+        ({"value": ["count(*) as k"]}, '"k"', "name"),
+        ({"value": ["count(*) as pgcombine_x"]}, "pgcombine_x", ""),
+        ({"name": LONG}, LONG, ""),
+        ({"name": "Big"}, "Big", ""),
+    ],
+)
+def test_a_refused_definition_names_the_value_and_the_cure(
+    src: psycopg.Connection, given: dict[str, Any], message: str, hint: str
+) -> None:
+    src.execute(
+        "create view seen as select * from src; create temporary table brief (k int); create table other (v int)"
+    )
+    src.execute("create table whole (k int) partition by list (k); create table part partition of whole default")
+    src.execute("create table heir () inherits (src)" if given.get("source") == "heir" else "select")
+    with pytest.raises(psycopg.Error, match=message) as refused:
+        Rollup.make(src, **given)
+    assert refused.value.sqlstate == "PC003"
+    assert re.search(hint, refused.value.diag.message_hint or ""), refused.value.diag.message_hint
+    assert src.execute("table pgcombine.queue").fetchall() == []
+
+
+def test_a_name_that_is_taken_is_refused(src: psycopg.Connection) -> None:
+    src.execute("select pgcombine.create_queue('q', '{k text}', '{n bigint sum}'); create view pgcombine.x as select 1")
+    Rollup.make(src)
+    for name, message in {"q": "q", "x": "a relation pgcombine.x exists", "r": "r"}.items():
+        with pytest.raises(psycopg.Error, match=message) as refused:
+            Rollup.make(src, name=name)
+        assert refused.value.sqlstate == "PC002", name
+    Rollup.make(src, if_not_exists=True)
+    with pytest.raises(psycopg.Error, match='rollup "r" has another definition') as refused:
+        Rollup.make(src, filter="v > 1", if_not_exists=True)
+    assert (refused.value.sqlstate, refused.value.diag.message_hint) == ("PC002", "it is count(*) as n by k of src")
+
+
+AMOUNTS = ["null", "1", "2.50", "-3", "1e-9", "'NaN'", "'Infinity'", "'-Infinity'"]
+STEPS = [
+    "insert into src select n, 'a', n, n / 4.0 from generate_series(1, 6) n",
+    *[f"insert into src values (10, 'b', 3, {amount})" for amount in AMOUNTS],  # noqa: S608
+    "insert into src values (11, null, 1, 1), (12, 'c', null, null), (13, 'c', 30000, 5)",
+    "update src set w = w + 1, v = v * 2 where id < 4",
+    "update src set k = 'c' where k = 'a' and v % 3 = 0",
+    "update src set k = null where id = 5",
+    "delete from src where w = 'NaN'",
+    "delete from src where w in ('Infinity', '-Infinity')",
+    "delete from src where (k, v) in (select k, max(v) from src group by k)",
+    "update src set v = null, w = null where k = 'b'",
+    "delete from src where k = 'b'",
+    "truncate src",
+]
+
+
+@pytest.mark.parametrize("pending", [True, False])
+def test_columns_of_every_kind_equal_the_query_at_each_step(src: psycopg.Connection, pending: bool) -> None:
+    src.execute("create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric, initcond = 1)")
+    src.execute("insert into src values (0, 'b', 7, 'NaN', 1), (0, 'd', 7, 2, 1)")
+    additive = {
+        "n": "count(*)",
+        "c": "count(v)",
+        **{f"{function}_v": f"{function}(v)" for function in ADDITIVE},
+        **{f"{function}_w": f"{function}(w)" for function in ADDITIVE},
+        "lo": "min(w)",
+        "hi": "max(v)",
+        "word": 'max(k collate "C")',
+    }
+    computed = {
+        "words": "count(distinct v)",
+        "p": "percentile_cont(0.5) within group (order by v)",
+        "list": "array_agg(v order by v)",
+        "text": "string_agg(v::text, ', ' order by v)",
+        "every": "bool_and(v > 2)",
+        "times": "public.product(v)",
+        "float": "sum(f)",
+        "width": "max(v) - min(v)",
+    }
+    value = [f"{call} as {name}" for name, call in (additive | computed).items()]
+    value += [f"{call} filter (where id <> 2) as {name}_some" for name, call in additive.items()]
+    digits = {part.rpartition(" as ")[2] for part in value if part.startswith(("avg", "var", "stddev"))}
+    rollup = Rollup.make(src, value, rounded={name: f"round({name}, 8)" for name in digits})
+    needs = one(src, "select array(select jsonb_array_elements_text(computed -> 'columns')) from pgcombine.queue")
+    assert set(computed) <= set(needs)
+    assert not {name for name in additive if not name.startswith(("lo", "hi", "word"))} & set(needs)
+    rollup.call(src, "backfill")
+    for step in STEPS:
+        src.execute(step)
+        assert rollup.differing(src) == [], step
+        if not pending:
+            rollup.call(src, "drain")
+            assert rollup.differing(src) == [], step
+    assert rollup.verify(src) == []
+    rollup.call(src, "drain")
+    assert src.execute("table pgcombine.r_values").fetchall() == []  # the keys have gone
+
+
+ADDITIVE = ["sum", "avg", "variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop"]
+
+
+def test_values_are_as_the_query_prints_them(src: psycopg.Connection) -> None:
+    rollup = Rollup.make(src, ["sum(w) as s", "avg(v) as a", "stddev(v) as d", "max(at) as m", "min(k) as x"])
+    rollup.call(src, "backfill")
+    src.execute("insert into src values (1, 'a', 1, 'Infinity', 1), (2, 'a', 2, '-Infinity', 1), (3, 'b', 5, 1.50, 1)")
+    shown = "select k, s::text, trim_scale(round(a, 6))::text, trim_scale(round(d, 6))::text, m, x from pgcombine.r"
+    assert sorted(src.execute(shown)) == [
+        ("a", "NaN", "1.5", "0.707107", None, "a"),
+        ("b", "1.50", "5", None, None, "b"),
+    ]
+    types = (
+        "select attname, format_type(atttypid, atttypmod), attcollation from pg_attribute where attrelid = %s::regclass"
+    )
+    src.execute(f"create view as_query as {rollup.query}")
+    assert src.execute(types, ("as_query",)).fetchall() == src.execute(types, ("pgcombine.r",)).fetchall()
+
+
+def test_column_names_that_clash_with_those_of_states(src: psycopg.Connection) -> None:
+    value = ["max(v) as m", "sum(w) as m_taken", "sum(v) as s", "avg(w) as row_count", "min(w) as s_nulls"]
+    rollup = Rollup.make(src, [*value, "count(v) as s_rows", "count(distinct v) as s_sum"])
+    rollup.call(src, "backfill")
+    for step in STEPS:
+        src.execute(step)
+        assert rollup.differing(src) == [], step
+
+
+def test_rows_of_a_table_that_begins_to_inherit_count_once(src: psycopg.Connection) -> None:
+    """The table has a descendant, which comes with it. Making their triggers fires no event trigger again."""
+    src.execute("select pgcombine.create_rollup('r', 'src', array['k'], array['sum(v) as v'])")
+    if not src.execute("select from pg_event_trigger where evtname = 'pgcombine_follow_ddl'").fetchall():
+        does_not_apply("only a superuser makes event triggers")
+    src.execute("create table heir (like src); create table grandchild () inherits (heir)")
+    src.execute("insert into heir (k, v) values ('a', 1); insert into grandchild (k, v) values ('a', 10)")
+    src.execute("alter table heir inherit src")
+    assert src.execute("select k, v from pgcombine.r").fetchall() == [("a", 11)]
+    src.execute("alter table heir no inherit src")
+    assert src.execute("select k, v from pgcombine.r").fetchall() == []

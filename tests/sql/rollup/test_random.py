@@ -1,0 +1,135 @@
+"""Rollups under random statements: see ``statements``. Mutants show that it would tell."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import psycopg
+import pytest
+from support.mutants import mutate_functions
+from support.servers import embedded_only
+from support.sessions import in_background
+from support.tiers import each_nth
+
+from .statements import SHAPES, Table, Wrong, change, run
+
+STATEMENTS = 60
+
+
+def run_tables(conn: psycopg.Connection, dsn: str, shape: str, seeds: list[object], **options: bool) -> None:
+    with psycopg.connect(dsn) as snapshot:
+        for seed in seeds:
+            table = Table.make(conn, random.Random(f"{shape} {seed}"), shape, **options)
+            try:
+                done = run(table, STATEMENTS, snapshot)
+            except Wrong as wrong:
+                raise Wrong(f"seed {seed}: {wrong}") from wrong
+            finally:
+                snapshot.rollback()
+                table.close()
+            assert sum(times for kind, times in done.items() if " " not in kind) > STATEMENTS / 2, done
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_view_equals_its_query_after_each_statement(conn: psycopg.Connection, dsn: str, shape: str) -> None:
+    """The same statements each time, then others."""
+    run_tables(conn, dsn, shape, [1, random.randrange(10**6)])
+
+
+@pytest.mark.parametrize("shape", each_nth(2, ["plain", "deep", "heirs"]))
+def test_views_equal_their_queries_while_sessions_write(conn: psycopg.Connection, dsn: str, shape: str) -> None:
+    """In snapshots taken meanwhile, too; rollups are created, backfilled, combined and dropped meanwhile."""
+    compare_sessions(conn, dsn, shape, sessions=4, statements=STATEMENTS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_thousands_of_statements(conn: psycopg.Connection, dsn: str, shape: str) -> None:
+    run_tables(conn, dsn, shape, [random.randrange(10**6) for _ in range(8)])
+    compare_sessions(conn, dsn, shape, sessions=8, statements=5 * STATEMENTS)
+
+
+def compare_sessions(conn: psycopg.Connection, dsn: str, shape: str, sessions: int, statements: int) -> None:
+    seed = random.randrange(10**6)
+    table = Table.make(conn, random.Random(seed), shape, secured=False, cascade=False)
+    writing = threading.Event()
+    writing.set()
+
+    def write(number: int) -> int:
+        with psycopg.connect(dsn, autocommit=True, options="-c search_path=public") as session:
+            mine = replace(table, conn=session, chance=random.Random(f"{seed} {number}"), rollup=None)
+            return sum(" " not in change(mine, alone=False) for _ in range(statements))
+
+    def look() -> int:
+        compared = 0
+        with psycopg.connect(dsn, options="-c search_path=public") as session:
+            session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            while writing.is_set():
+                session.execute("select pg_current_snapshot()")
+                rollup = table.rollup
+                time.sleep(random.random() / 20)  # writers go on
+                try:
+                    found = replace(table, rollup=rollup).differing(session, old=True) if rollup else None
+                    assert not found, (seed, rollup, found)
+                    compared += found is not None
+                except (psycopg.errors.UndefinedTable, psycopg.OperationalError):
+                    pass  # dropped meanwhile
+                session.rollback()
+        return compared
+
+    with in_background(look, *[partial(write, number) for number in range(sessions)]) as (looking, *writers):
+        try:
+            while not all(writer.done() for writer in writers):
+                with suppress(psycopg.OperationalError):  # a deadlock
+                    table.keep_up()
+        finally:
+            writing.clear()
+    assert sum(writer.result() for writer in writers) > statements, seed
+    assert looking.result() or statements == STATEMENTS, seed
+    table.settle()
+
+
+# each with the shape and the options of a table that tells, and what it replaces in the functions
+Mutant = tuple[str, dict[str, bool], dict[str, str]]
+MUTANTS: dict[str, Mutant] = {
+    "transition tables for partitions": (
+        "partitioned",
+        {},
+        {"s.relkind = 'p'": "false", "in (i.inhparent, i.inhrelid)": "in (1)"},
+    ),
+    "truncate takes back the rows of all": ("heirs", {}, {"format('only %s', _relation)": "_relation::text"}),
+    "new partitions are truncated unseen": ("deep", {"watched": False}, {"t.relation and c.relkind = 'p'": "false"}),
+    "a partition that goes leaves its rows": (
+        "deep",
+        {"watched": True},
+        {"case when not _part.comes": "case when false"},
+    ),
+    "an update of a row adds only": ("deep", {}, {"statement(rollup, _old, _new)": "statement(rollup, null, _new)"}),
+    "virtual columns are read as they are": ("plain", {"virtual": True}, {"a.attgenerated = 'v' then": "false then"}),
+    "an extreme that goes stays": ("plain", {}, {"format('u.%2$I is not null and": "format('u.%2$I is null and"}),
+    "the view shows stored extremes": ("plain", {}, {"case when t.pgcombine_touched then q": "case when false then q"}),
+    "equal rows count once": ("plain", {}, {"except all select": "except select"}),
+    "infinities count as minus infinities": ("plain", {}, {"'(%s) = ''Infinity'''": "'(%s) = ''-Infinity'''"}),
+    "backfill forgets what is pending": (
+        "plain",
+        {},
+        {"array['_values', '_pending', '_quarantine']": "array['_values']"},
+    ),
+}
+
+
+@pytest.mark.slow
+@embedded_only
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_mutants_are_told(conn: psycopg.Connection, dsn: str, mutant: str) -> None:
+    shape, options, changes = MUTANTS[mutant]
+    for old, new in changes.items():
+        mutate_functions(conn, old, new)
+    with pytest.raises(Wrong):
+        run_tables(conn, dsn, shape, list(range(100)), **options)

@@ -1,0 +1,63 @@
+"""Rollups for the tests, compared with the query of their source in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+
+@dataclass
+class Rollup:
+    """``view`` and ``query`` are the selects that must be equal."""
+
+    name: str
+    view: str
+    query: str
+
+    @classmethod
+    def make(
+        cls,
+        conn: psycopg.Connection,
+        value: Sequence[str] = ("count(*) as n",),
+        key: Sequence[str] = ("k",),
+        *,
+        name: str = "r",
+        source: str = "src",
+        filter: str | None = None,
+        rounded: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Rollup:
+        """Create a rollup; ``rounded`` has expressions to compare, by column."""
+        arguments = {"filter": filter, "buckets": 2} | options
+        call = "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s"
+        call += "".join(f", {argument} => %s" for argument in arguments) + ")"
+        conn.execute(call.encode(), (name, source, list(key), list(value), *arguments.values()))
+        expressions, names = zip(*(part.rpartition(" as ")[::2] for part in [*key, *value]), strict=True)
+        keys = [expression or column for expression, column in zip(expressions, names, strict=True)][: len(key)]
+        query = f"select {', '.join([*key, *value])} from {source} where ({filter or 'true'})"  # noqa: S608
+        query += "".join(f" and ({expression}) is not null" for expression in keys) + f" group by {', '.join(keys)}"
+        shown = ", ".join((rounded or {}).get(column, column) for column in names)
+        return cls(name, f"select {shown} from pgcombine.{name}", f"select {shown} from ({query}) as q")  # noqa: S608
+
+    def ready(self, conn: psycopg.Connection) -> bool:
+        """Whether the snapshot sees the rollup backfilled."""
+        ready = "select from pgcombine.rollup where queue = %s and ready_at is not null"
+        return conn.execute(ready, (self.name,)).rowcount > 0
+
+    def differing(self, conn: psycopg.Connection) -> list[tuple[Any, ...]]:
+        """The rows that only the view or only the query has."""
+        only = "select '{0}', * from (table {0} except all table {1}) as d"
+        both = f"({only.format('v', 'q')}) union all ({only.format('q', 'v')})"
+        return conn.execute(f"with v as ({self.view}), q as ({self.query}) {both}".encode()).fetchall()
+
+    def call(self, conn: psycopg.Connection, *procedures: str) -> None:
+        """Call procedures such as ``backfill`` and ``drain``."""
+        for procedure in procedures:
+            conn.execute(f"call pgcombine.{procedure}(%s)".encode(), (self.name,))
+
+    def verify(self, conn: psycopg.Connection, *, repair: bool = False) -> list[str]:
+        found = conn.execute("select problem from pgcombine.verify_rollup(%s, %s)", (self.name, repair))
+        return [problem for (problem,) in found]
