@@ -7,11 +7,12 @@
 create or replace function pgcombine_internal.make_rollup_triggers(queue text)
 returns void
 language plpgsql
-set pgcombine.making_triggers = on -- follow_ddl would follow each alter table below, and enqueue a part's rows again
 as $$
 declare
     _t record;
 begin
+    -- follow_ddl would follow each alter table below, and enqueue a part's rows again
+    perform set_config('pgcombine.making_triggers', 'on', true);
     for _t in
         select * from pgcombine_internal.rollup_triggers(make_rollup_triggers.queue) t
         where t.own and t.state is not null
@@ -22,6 +23,7 @@ begin
         end if;
         execute format('alter table %s enable always trigger %I', _t.relation, _t.name);
     end loop;
+    perform set_config('pgcombine.making_triggers', '', true);
 exception when insufficient_privilege then
     raise exception 'the triggers of % can''t be made: %', _t.relation, sqlerrm
         using errcode = '42501', hint = format('let role "%s" inherit the rights of its owner', current_user);
