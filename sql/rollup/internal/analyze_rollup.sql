@@ -145,7 +145,7 @@ begin
                         'g') m (oid) join pg_type t on t.oid = m.oid[1]::oid) f (oid)
                 join pg_proc p on p.oid = f.oid where p.provolatile <> 'i'), 'PC003',
                 format('the value of %s can depend on the session', _e.expression),
-                'a rollup needs immutable expressions, as an index does');
+                'use immutable functions alone, as an index does');
             _states := _states || jsonb_build_object('name', _e.name, 'type', _e.type, 'collation', _e."collation",
                 'combiner', 'computed', 'kind', 'computed');
             _aggregates := _aggregates || jsonb_build_object('name', _e.name, 'expression', _e.expression);

@@ -20,13 +20,14 @@ begin
     begin
         execute format(E'create temporary view pgcombine_parsed as select %s\n from %s as %I', given, source, _alias);
     exception when others then
-        raise exception '% can''t be a column of a rollup of %: %', quote_nullable(given), source, sqlerrm
+        raise exception '% can''t be a column over %: %', quote_nullable(given), source, sqlerrm
             using errcode = 'PC003', hint = 'write it as in a select list: ''sum(tokens) as tokens''';
     end;
     _view := 'pg_temp.pgcombine_parsed'::regclass;
     select min(a.attname), min(pgcombine_internal.type_name(a.atttypid, a.atttypmod)),
            min(case when a.attcollation <> t.typcollation
-               then format('%I.%I', l.collnamespace::regnamespace, l.collname) end),
+               then concat(nullif(l.collnamespace::regnamespace::text, 'pg_catalog') || '.', quote_ident(l.collname))
+               end),
            case when count(*) <> 1 then format('it has %s output columns', count(*))
                 when min(a.attname) = '?column?' then 'it has no name' end
     into name, type, "collation", _problem
@@ -41,7 +42,7 @@ begin
             and d.refclassid = 'pg_class'::regclass and d.refobjid not in (source, _view)
         where r.ev_class = _view))
     then
-        _problem := 'it reads another table';
+        _problem := 'it has a subquery or reads another table';
     elsif _problem is null and tree ~ ':varattno (0|-\d+) ' then
         _problem := 'it reads a whole row or a system column';
     end if;
@@ -64,7 +65,7 @@ begin
     end if;
     drop view pg_temp.pgcombine_parsed;
     perform pgcombine_internal.require(_problem is null, 'PC003',
-        format('%s can''t be a column of a rollup of %s: %s', quote_nullable(given), source, _problem),
+        format('%s can''t be a column over %s: %s', quote_nullable(given), source, _problem),
         case when _problem like '%another table' then
                 'make a rollup by the foreign key, and join the other table when you read it'
              when _problem like '%no name' then format('name it: ''%s as …''', given)

@@ -15,10 +15,14 @@ begin
     foreach _expression in array expressions loop
         begin
             execute format('create index on pg_temp.%I (((%s) is null))', _alias, _expression);
-        exception when others then
-            raise exception 'the value of % can depend on the session: %', _expression, sqlerrm
-                using errcode = 'PC003', hint = 'a rollup needs immutable expressions, as an index does. For days of a '
-                    'timestamptz column write date_trunc(''day'', at at time zone ''UTC'')';
+        exception
+            when invalid_object_definition then
+                raise exception 'the value of % can depend on the session: %', _expression, sqlerrm
+                    using errcode = 'PC003', hint = 'use immutable functions alone, as an index does. For days of a '
+                        'timestamptz column: date_trunc(''day'', at at time zone ''UTC'') as day';
+            when others then
+                raise exception '% can''t be used: %', _expression, sqlerrm
+                    using errcode = 'PC003', hint = 'give an expression that an index could have';
         end;
     end loop;
     execute format('drop table pg_temp.%I', _alias);

@@ -36,22 +36,37 @@ declare
     _values constant text[] := array(
         select pgcombine_internal.column_definition(c) from pgcombine.queue_column c
         where c.queue = _source.queue and c.role = 'value' order by c.position);
+    _relation constant regclass := format('pgcombine.%I', _source.queue || '_values');
     _definitions text[];
+    _expressions text[];
+    _value text;
     _insert text;
     _existed boolean;
 begin
     perform pgcombine_internal.require_owner();
     perform pgcombine_internal.require(create_tier.queue is distinct from _source.queue, 'PC003',
         format('queue "%s" can''t be its own tier', _source.queue), 'give the tier another name');
+    perform pgcombine_internal.require(_source.computed is null, 'PC003',
+        format('rollup "%s" can''t feed a tier: passes compute its columns from the table (%s)', _source.queue,
+            _source.computed ->> 'columns'), 'make another rollup of the table, with the tier''s key');
     -- two calls for the same tier run one after the other
     perform pgcombine_internal.claim_buckets(_source.queue, case when existing then 'create_tier with values' end);
-    select array_agg(k.definition), pgcombine_internal.fill(
-        'insert into pgcombine.{updates} ({keys}, {values}) select {expressions}, {values} from ',
-        jsonb_build_object('updates', quote_ident(create_tier.queue || '_updates'),
-            'keys', string_agg(quote_ident(k.name), ', '), 'expressions', string_agg(k.expression, ', '),
-            'values', pgcombine_internal.column_list(_source.queue, 'value')))
-    into _definitions, _insert
-    from pgcombine_internal.tier_key(create_tier.queue, _source.queue, create_tier.key) k;
+    select array_agg(format('%I %s', k.name, k.type) || coalesce(' collate ' || k."collation", '') order by g.place),
+        pgcombine_internal.fill(
+            'insert into pgcombine.{updates} ({keys}, {values}) select {expressions}, {values} from ',
+            jsonb_build_object('updates', quote_ident(create_tier.queue || '_updates'),
+                'keys', string_agg(quote_ident(k.name), ', ' order by g.place),
+                'expressions', string_agg(k.expression, ', ' order by g.place),
+                'values', pgcombine_internal.column_list(_source.queue, 'value'))),
+        array_agg(k.expression), min(c.name)
+    into _definitions, _insert, _expressions, _value
+    from unnest(create_tier.key) with ordinality g (given, place)
+    cross join pgcombine_internal.parsed_expression(_relation, g.given) k
+    left join pgcombine.queue_column c on (c.queue, c.role) = (_source.queue, 'value') and k.reads ? c.name;
+    perform pgcombine_internal.require(_value is null, 'PC003', format('column "%s" of queue "%s" holds values, so a '
+        'tier can''t have it in its key', _value, _source.queue), format('use the key columns: %s',
+        pgcombine_internal.column_list(_source.queue, 'key')));
+    perform pgcombine_internal.require_immutable(_relation, coalesce(_expressions, '{}'));
     _existed := exists (select from pgcombine.queue q where q.queue = create_tier.queue);
     perform pgcombine.create_queue(create_tier.queue, _definitions, _values, delete_when => _source.delete_when,
         buckets => create_tier.buckets, notify => create_tier.notify, pass_limit => create_tier.pass_limit,
@@ -72,7 +87,7 @@ begin
     perform pgcombine.add_observer(_source.queue, _observer, _insert || 'arrived');
     if existing then -- no pass can interfere
         begin
-            execute _insert || format('pgcombine.%I', _source.queue || '_values');
+            execute _insert || _relation;
         exception when not_null_violation then
             raise exception 'a key expression of tier "%" is null for a value of queue "%"', create_tier.queue,
                 _source.queue using errcode = 'PC003', hint = 'use coalesce in it';
