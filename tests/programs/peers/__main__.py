@@ -1,6 +1,6 @@
 """``python -m tests.programs.peers``: measure all contenders, print the table, store JSON and a plot.
 
-``--quick`` takes less than ten minutes, a whole run less than fifty. ``--server 18`` (the default) and ``--server 15``
+``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15``
 start a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser.
 ``--figure`` and ``--contender`` choose (sorted upserts are always measured). ``--show FILE`` prints and plots a stored
 run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures so far are

@@ -15,7 +15,7 @@ from pathlib import Path
 from pgcombine.bench.scratch import running
 from pgcombine.database.connect import Connection
 
-from .load import Done, Load, pgbench_load
+from .load import Done, Load, differences, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
@@ -54,6 +54,10 @@ class Contender:
         """Return the statement that adds 1 to one key, for which ``word`` is an SQL expression."""
         raise NotImplementedError
 
+    def change(self) -> str:
+        """Return the statements of a pgbench script that change rows of earlier transactions now and then."""
+        return ""
+
     @contextmanager
     def consumer(self, dsn: str) -> Iterator[Consumer | None]:
         """Run the consumer as another process during the block; it is connected when the block begins."""
@@ -65,11 +69,15 @@ class Contender:
 
     def load(self, load: Load) -> Done:
         """Run a load to its end. Returns what was done."""
-        return pgbench_load(load, self.write, self.one)
+        return pgbench_load(load, self.write, self.one, self.change)
 
     def totals(self, connection: Connection) -> dict[str, int]:
         """Return the exact totals by word."""
         return {str(word): int(n) for word, n in connection.execute(self.totals_query.encode()).fetchall()}
+
+    def difference(self, connection: Connection, expected: dict[str, int]) -> str | None:
+        """Return the differences of the totals to the expected ones in one line, or None."""
+        return differences(expected, self.totals(connection))
 
     def add(self, connection: Connection, word: str) -> None:
         """Add 1 to one key and commit, for the measurement of freshness."""

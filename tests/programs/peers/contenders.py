@@ -9,9 +9,11 @@ from .manual import BASELINE, MANUAL
 from .pgmq import Pgmq
 from .pgq import PgQ
 from .queues import QUEUES
+from .source import OF_SOURCE, Rollup
 
 PGMQ = Pgmq()
 OUTSIDE = (PgQ(packed=True), PgQ(packed=False), PGMQ, Ivm(), ChDB())
-CONTENDERS: dict[str, Contender] = {contender.name: contender for contender in (*QUEUES, *MANUAL, *OUTSIDE)}
+ROLLUPS = tuple(contender for contender in OF_SOURCE if isinstance(contender, Rollup))
+CONTENDERS: dict[str, Contender] = {contender.name: contender for contender in (*QUEUES, *ROLLUPS, *MANUAL, *OUTSIDE)}
 
 assert BASELINE in CONTENDERS

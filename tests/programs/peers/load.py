@@ -41,7 +41,7 @@ class Work:
     kind: str = "sample"  # or "new", "hot"
     open_seconds: float = 0.0
 
-    def script(self, write: Callable[[str], str], one: Callable[[str], str]) -> str:
+    def script(self, write: Callable[[str], str], one: Callable[[str], str], change: Callable[[], str]) -> str:
         """Return the script for pgbench."""
         if self.kind == "hot":
             text = _NEXT, one(f"'{HOT}'") + ";\n"
@@ -49,9 +49,9 @@ class Work:
             text = _NEXT + _NEW_PLACE, write(_NEW_WORDS)
         else:
             text = _NEXT + _PLACE, write(scripts.KEYS)
+        settings, statements = text[0], text[1] + change()
         if not self.open_seconds:
-            return "".join(text)
-        settings, statements = text
+            return settings + statements
         return f"{settings}begin;\n{statements}select pg_sleep({self.open_seconds});\ncommit;\n"
 
 
@@ -88,14 +88,14 @@ class Done:
         return len(self.committed) / self.seconds
 
 
-def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], str]) -> Done:
+def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], str], change: Callable[[], str]) -> Done:
     """Run the load by pgbench."""
     with tempfile.TemporaryDirectory(prefix="peers-log-") as directory:
         log = Path(directory, "log")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         process = pgbench.start(
             load.dsn,
-            load.work.script(write, one),
+            load.work.script(write, one, change),
             clients=load.clients,
             threads=load.clients,  # with fewer threads, a client that waits for a lock could block the lock's holder
             seconds=load.seconds,
@@ -158,14 +158,14 @@ class Ledger:
                 found[word] += times
         return found
 
-    def difference(self, found: dict[str, int]) -> str | None:
-        """Return the differences of ``found`` to the totals in one line, or None."""
-        expected = self.totals()
-        if found == expected:
-            return None
-        wrong = sorted(word for word in expected.keys() | found.keys() if expected.get(word) != found.get(word))
-        first = wrong[0]
-        return (
-            f"{len(wrong):,} keys have wrong totals; {first}: {found.get(first, 0):,} instead of "
-            f"{expected.get(first, 0):,}; all: {sum(found.values()):,} instead of {sum(expected.values()):,}"
-        )
+
+def differences(expected: dict[str, int], found: dict[str, int]) -> str | None:
+    """Return the differences of the totals ``found`` to the expected ones in one line, or None."""
+    if found == expected:
+        return None
+    wrong = sorted(word for word in expected.keys() | found.keys() if expected.get(word) != found.get(word))
+    first = wrong[0]
+    return (
+        f"{len(wrong):,} keys have wrong totals; {first}: {found.get(first, 0):,} instead of "
+        f"{expected.get(first, 0):,}; all: {sum(found.values()):,} instead of {sum(expected.values()):,}"
+    )

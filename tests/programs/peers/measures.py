@@ -41,6 +41,9 @@ FULL = Lengths()
 QUICK = Lengths(rounds=2, other_rounds=1, window=1, hot=2, open_writer=3, new_transactions=25, aging=1, aging_window=4)
 
 
+Measure = Callable[[Turn, Lengths, dict[str, float]], dict[str, float]]
+
+
 @dataclass(frozen=True)
 class Metric:
     """One number of a figure. ``more`` tells whether more is better.
@@ -66,13 +69,14 @@ class Figure:
     title: str
     short: str  # the title in the plot
     metrics: tuple[Metric, ...]
-    measure: Callable[[Turn, Lengths, dict[str, float]], dict[str, float]] | None
+    measure: Measure | None
     seconds: Callable[[Lengths], float]
     once: Callable[[Lengths], float] = lambda lengths: 0.0
+    source: bool = False  # whether the contenders keep the sums of a table, see :mod:`.source`
 
 
-def end_to_end(updates: int) -> Figure:
-    """Return the figure for transactions of ``updates`` updates."""
+def end_to_end(updates: int, *, source: bool = False) -> Figure:
+    """Return the figure for transactions of ``updates`` updates, or of as many rows of a source."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:
@@ -82,7 +86,7 @@ def end_to_end(updates: int) -> Figure:
         if not count:
             return {"rate": 0.0}
         if updates == 10:
-            peaks[turn.contender.name] = len(done.committed) / seconds
+            peaks[turn.contender.name + " source" * source] = len(done.committed) / seconds
         found = {
             "rate": count / seconds,
             "log": used.log / count,
@@ -94,24 +98,27 @@ def end_to_end(updates: int) -> Figure:
             found["processor"] = found["server"] + found["consumer"] + found["clients"]
         return found
 
+    what, s = "row" if source else "update", "s" if updates > 1 else ""
+    title = "sums of a table" if source else "end to end"
     return Figure(
-        f"end-to-end-{updates}",
-        f"end to end, {updates} update{'s' if updates > 1 else ''} a transaction",
-        f"end to end, {updates} a transaction",
+        f"source-{updates}" if source else f"end-to-end-{updates}",
+        f"{title}, {updates} {what}{s} a transaction",
+        f"{title}, {updates} a transaction",
         (
-            Metric("rate", "updates/s", True),
-            Metric("log", "bytes of log an update", False, shown=updates == 10),
-            Metric("processor", "µs of processor an update", False, shown=updates == 10),
-            Metric("server", "µs an update, server", False, shown=False),
-            Metric("consumer", "µs an update, consumer's process", False, shown=False),
-            Metric("clients", "µs an update, clients", False, shown=False),
+            Metric("rate", f"{what}s/s", True),
+            Metric("log", f"bytes of log a{'n' * (not source)} {what}", False, shown=updates == 10),
+            Metric("processor", f"µs of processor a{'n' * (not source)} {what}", False, shown=updates == 10),
+            Metric("server", "µs each, server", False, shown=False),
+            Metric("consumer", "µs each, consumer's process", False, shown=False),
+            Metric("clients", "µs each, clients", False, shown=False),
         ),
         measure,
         lambda lengths: lengths.window + 0.5,
+        source=source,
     )
 
 
-def hot_key(clients: int) -> Figure:
+def hot_key(clients: int, *, source: bool = False) -> Figure:
     """Return the figure for one key that all transactions change, each with 5 ms of other work."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
@@ -119,25 +126,30 @@ def hot_key(clients: int) -> Figure:
         return {"rate": len(done.committed) / (done.seconds + turn.settle())}
 
     return Figure(
-        f"hot-{clients}",
-        f"one hot key, 5 ms of other work, {clients} clients",
-        f"hot key, {clients} clients",
+        f"source-hot-{clients}" if source else f"hot-{clients}",
+        f"{'sum of a table, ' * source}one hot key, 5 ms of other work, {clients} clients",
+        f"{'sum, ' * source}hot key, {clients} clients",
         (Metric("rate", "transactions/s", True),),
         measure,
         lambda lengths: lengths.hot + 0.3,
+        source=source,
     )
 
 
-def _fresh_at_half(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
-    if turn.contender.name not in peaks:
-        done = turn.load(Work(10), clients=CLIENTS, seconds=lengths.window)
-        peaks[turn.contender.name] = len(done.committed) / (done.seconds + turn.settle())
-        turn.next_window()
-    delays, _ = beside(
-        turn, lambda: turn.load(Work(10), clients=CLIENTS, seconds=lengths.window, rate=peaks[turn.contender.name] / 2)
-    )
-    turn.settle()
-    return percentiles(delays) | {"offered": 10 * peaks[turn.contender.name] / 2}
+def _fresh_at_half(source: bool = False) -> Measure:
+    def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+        key = turn.contender.name + " source" * source
+        if key not in peaks:
+            done = turn.load(Work(10), clients=CLIENTS, seconds=lengths.window)
+            peaks[key] = len(done.committed) / (done.seconds + turn.settle())
+            turn.next_window()
+        delays, _ = beside(
+            turn, lambda: turn.load(Work(10), clients=CLIENTS, seconds=lengths.window, rate=peaks[key] / 2)
+        )
+        turn.settle()
+        return percentiles(delays) | {"offered": 10 * peaks[key] / 2}
+
+    return measure
 
 
 def _open_writers(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
@@ -165,6 +177,12 @@ def _new_keys(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str
 
 _FRESHNESS = (Metric("p50", "ms, p50", False, shown=False), Metric("p99", "ms, p99", False, shown=False))
 
+_AT_HALF = (
+    Metric("p50", "ms, p50", False, shown=False),
+    Metric("p99", "ms, p99", False),
+    Metric("offered", "updates/s offered", True, shown=False, compared=False),
+)
+
 FIGURES: dict[str, Figure] = {
     figure.name: figure
     for figure in (
@@ -177,12 +195,8 @@ FIGURES: dict[str, Figure] = {
             "freshness",
             "freshness at half of its own peak, 10 updates a transaction",
             "at half of its peak",
-            (
-                Metric("p50", "ms, p50", False, shown=False),
-                Metric("p99", "ms, p99", False),
-                Metric("offered", "updates/s offered", True, shown=False, compared=False),
-            ),
-            _fresh_at_half,
+            _AT_HALF,
+            _fresh_at_half(),
             lambda lengths: lengths.window + 0.5,
         ),
         Figure(
@@ -222,6 +236,17 @@ FIGURES: dict[str, Figure] = {
             None,
             lambda lengths: lengths.window,
             lambda lengths: OVERHEAD + lengths.window + OVERHEAD + lengths.aging * (lengths.aging_window + OVERHEAD),
+        ),
+        *(end_to_end(rows, source=True) for rows in (1, 10, 100)),
+        hot_key(8, source=True),
+        Figure(
+            "source-freshness",
+            "sums of a table, freshness at half of its own peak, 10 rows a transaction",
+            "sums, at half of its peak",
+            _AT_HALF,
+            _fresh_at_half(source=True),
+            lambda lengths: lengths.window + 0.5,
+            source=True,
         ),
     )
 }

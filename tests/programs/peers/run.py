@@ -14,6 +14,7 @@ from .contender import Contender
 from .measurement import Measurement, kept, rotated
 from .measures import FIGURES, OVERHEAD, Figure, Lengths
 from .snapshot import held_snapshot
+from .source import OF_SOURCE
 from .turn import Base, database
 
 
@@ -25,7 +26,10 @@ def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
 
 
 def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
-    """Return the contenders that take part in a figure."""
+    """Return the contenders that take part in a figure. Those of a source have the names of the contenders."""
+    if FIGURES[figure].source:
+        names = {contender.name for contender in contenders}
+        return [contender for contender in OF_SOURCE if contender.name in names]
     return [contender for contender in contenders if not contender.only or figure in contender.only]
 
 

@@ -156,7 +156,7 @@ class Turn:
 
     def difference(self) -> str | None:
         """Return the differences of the totals, or None. The contender must have settled."""
-        return self.ledger.difference(self.contender.totals(self.connection))
+        return self.contender.difference(self.connection, self.ledger.totals())
 
     def judge(self, found: Measurement) -> None:
         """Record wrong totals, and faults since the last call. The contender must have settled."""

@@ -1,0 +1,22 @@
+-- Statement triggers that keep the sums of bench.source. {append} is the part of a statement before the sums of a
+-- change, {end} the part after them.
+create function bench.follow() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'INSERT' then
+        {append} select word, sum(n) from added group by word {end};
+    elsif tg_op = 'DELETE' then
+        {append} select word, -sum(n) from removed group by word {end};
+    else
+        {append} select word, sum(n)
+        from (select word, n from added union all select word, -n from removed) as change
+        group by word having sum(n) <> 0 {end};
+    end if;
+    return null;
+end
+$$;
+create trigger inserted after insert on bench.source referencing new table as added
+for each statement execute function bench.follow();
+create trigger deleted after delete on bench.source referencing old table as removed
+for each statement execute function bench.follow();
+create trigger updated after update on bench.source referencing new table as added old table as removed
+for each statement execute function bench.follow();
