@@ -10,8 +10,6 @@ from pgcombine.export.queue import ExportQueue as ExportQueue
 from pgcombine.export.worker import ExportWorker as ExportWorker
 from pgcombine.handoff.replayer import Replayer as Replayer
 from pgcombine.handoff.replicated import ReplicatedQueue as ReplicatedQueue
-from pgcombine.queue.callbacks import Arrival as Arrival
-from pgcombine.queue.callbacks import ArrivalStream as ArrivalStream
 from pgcombine.queue.callbacks import Change as Change
 from pgcombine.queue.callbacks import ChangeStream as ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue as CombineQueue

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from pgcombine.errors import ConfigError
-from pgcombine.pins import JDBC_DRIVER
 from pgcombine.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+JDBC_DRIVER = "42.7.13"  # the version of org.postgresql:postgresql
 DRIVER_CLASS = "org.postgresql.Driver"
 RESOLVE_SECONDS = 20
 _DEBIAN = Path("/usr/share/java/postgresql.jar")

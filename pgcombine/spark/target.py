@@ -14,8 +14,7 @@ from urllib.parse import quote
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.database.connect import connect
-from pgcombine.pins import JDBC_DRIVER
-from pgcombine.spark.jdbc_driver import DRIVER_CLASS, has_driver
+from pgcombine.spark.jdbc_driver import DRIVER_CLASS, JDBC_DRIVER, has_driver
 from pgcombine.spark.options import chosen_dsn
 
 if TYPE_CHECKING:

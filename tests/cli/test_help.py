@@ -81,7 +81,7 @@ def test_the_pages_name_all_that_run_on() -> None:
 def test_example(path: tuple[str, ...]) -> None:
     examples = re.findall(r"^Example: (.*)$", found(path).help, re.MULTILINE)
     assert len(examples) == 1, "the docstring must end with one line: Example: pgcombine …"
-    calls = re.findall(r"pgcombine ([^|&)]*)", examples[0])
+    calls = re.findall(r"pgcombine ((?:'[^']*'|[^|&)'])*)", examples[0])
     assert [call for call in calls if tuple(call.split()[: len(path)]) == path], "the example is of another verb"
     for call in calls:
         command, words = ROOT, shlex.split(call)

@@ -25,7 +25,8 @@ begin
             _rollup.source, _rollup.queue
             using hint = format('create index on %s (%s)', _rollup.source, (select string_agg(
                 case when k ~ '^[a-z_0-9]+$' then k else '(' || k || ')' end, ', ')
-                from (select replace(e, quote_ident(_rollup.definition ->> 'alias') || '.', '') from unnest(_keys) e) e (k)));
+                from (select replace(e, quote_ident(_rollup.definition ->> 'alias') || '.', '')
+                      from unnest(_keys) e) e (k)));
     end if;
 end
 $$;

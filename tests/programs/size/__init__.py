@@ -6,8 +6,7 @@
 - **Functions**: those of the schemas ``pgcombine`` and ``pgcombine_internal`` after ``db upgrade``, with procedures,
   aggregates and triggers.
 - **SQL lines of core**: the files in ``sql/core``. In versions without that folder: the folders in ``CORE``, and the
-  shared folders (``public``, ``triggers``, ``views``) without the names in ``COMPONENTS``. Comments count. Attached
-  tables have a separate count, unless they are in ``sql/core``.
+  shared folders (``public``, ``triggers``, ``views``) without the names in ``COMPONENTS``. Comments count.
 - **On the way of an update**: the functions in ``ROOTS`` (the triggers of an insert, ``enqueue``, a pass, the functions
   that reclaim) and all functions that they call by name, directly or indirectly. The modules of the worker's loop
   count, too: ``wakeup`` and the worker's folder without ``BESIDE``. Names in hints of errors aren't calls.
