@@ -21,6 +21,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from support.cli import environment
 from support.readme import PAGES, fences
@@ -292,6 +293,12 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "quarantine", "retry", "out", "7"], 1, "no quarantined entry 7"),
     (["export", "quarantine", "drop", "out", "--all", "--yes"], 0, "0 entries"),
     (["export", "drop", "out", "--force", "--yes"], 0, "dropped: out"),
+    (["rollup", "create", "docs", "--source", "doc", "--key", "word", "--value", "count(*) as n"], 0, "created: docs"),
+    (["rollup", "ls"], 0, "not backfilled"),
+    (["rollup", "backfill", "docs"], 0, "backfilled: docs"),
+    (["rollup", "show", "docs"], 0, "ready"),
+    (["rollup", "verify", "docs"], 0, "verified: docs"),
+    (["rollup", "drop", "docs", "--yes"], 0, "dropped: docs"),
     (["queue", "drop", "lengths", "--yes"], 0, "dropped"),
     (["queue", "drop", "wc", "--yes"], 0, "dropped"),
     (["db", "downgrade", "base", "--yes"], 0, "base"),
@@ -314,6 +321,8 @@ FULL_CALLS = [
 @embedded_only
 def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn: str) -> None:
     cli = cli_of(core, elsewhere)
+    with psycopg.connect(empty_dsn) as conn:
+        conn.execute("create table doc (word text)")
     for args, status, expected in CORE_CALLS:
         answer = cli(*args, input=UPDATES, PGCOMBINE_DSN=empty_dsn)
         assert answer.returncode == status, (args, answer.stdout, answer.stderr)
