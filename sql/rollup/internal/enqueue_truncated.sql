@@ -1,16 +1,16 @@
--- pgcombine_internal.enqueue_truncated(queue, source, relation, statement)
+-- pgcombine_internal.enqueue_truncated(queue, relation, statement)
 -- Takes back the rows of a table that TRUNCATE is about to remove. The trigger of a rollup's source calls it. For a
 -- table with partitions these are the rows of those partitions that lack such a trigger, since they were made later.
 --   relation   the table of the trigger: the source or one of its descendants
 --   statement  the statement that takes back rows, with {pgcombine_relation} for the table
 -- Tables written: <queue>_updates.
 -- Errors: PC003 the isolation level isn't read committed, or row security hides rows that TRUNCATE removes.
-create or replace function pgcombine_internal.enqueue_truncated(queue text, source oid, relation regclass,
-    statement text)
+create or replace function pgcombine_internal.enqueue_truncated(queue text, relation regclass, statement text)
 returns void
 language plpgsql
 as $$
 declare
+    _source regclass;
     _relation regclass;
     _from text;
 begin
@@ -19,10 +19,11 @@ begin
             using errcode = 'PC003', hint = 'at other levels truncate also removes rows that the transaction can''t '
                 'see; or delete the rows instead';
     end if;
+    select r.source into _source from pgcombine.rollup r where r.queue = enqueue_truncated.queue;
     for _relation in
         with recursive tree (relation) as (
             select enqueue_truncated.relation
-            where enqueue_truncated.relation in (select pgcombine_internal.descendants(source))
+            where enqueue_truncated.relation in (select pgcombine_internal.descendants(_source))
             union all
             select i.inhrelid::regclass
             from tree t
@@ -35,9 +36,9 @@ begin
     loop
         _from := format('only %s', _relation);
         if not has_any_column_privilege(_relation, 'select') then -- a right on the parent is enough
-            _from := format('(select * from %s where tableoid = %s)', source::regclass, _relation::oid);
+            _from := format('(select * from %s where tableoid = %s)', _source, _relation::oid);
         end if;
-        if row_security_active(case when _from like 'only %' then _relation else source end) then
+        if row_security_active(case when _from like 'only %' then _relation else _source end) then
             raise exception 'row security hides rows of % from role "%", so rollup "%" can''t take back the rows that '
                 'truncate removes', _relation, current_user, queue
                 using errcode = 'PC003', hint = 'delete the rows, or end the row security of the table''s owner';

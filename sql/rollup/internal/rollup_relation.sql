@@ -9,10 +9,10 @@ set search_path = pg_catalog, pg_temp
 as $$
     select format('(select %s from %s as pgcombine_row) as %I', string_agg(
         case when a.attgenerated = 'v' then format('(%s)', pg_get_expr(d.adbin, d.adrelid)) else quote_ident(a.attname)
-            end || format(' as %I', r.name), ', ' order by r.number::integer),
+            end || ' as ' || quote_ident(r.name), ', ' order by r.number),
         rollup_relation.relation, (rollup).definition ->> 'alias')
     from (select) one
-    left join jsonb_each_text((rollup).definition -> 'reads') r (name, number) on true
-    left join pg_attribute a on a.attrelid = (rollup).source and a.attnum = r.number::integer
+    left join pgcombine_internal.rollup_columns(rollup) r on true
+    left join pg_attribute a on a.attrelid = (rollup).source and a.attnum = r.number
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
 $$;

@@ -1,7 +1,7 @@
 -- pgcombine_internal.rollup_trigger(rollup) → text
 -- Returns the body of <queue>_rollup, the trigger function of a rollup's source. Its statements are fixed, so that
--- PostgreSQL keeps their plans. It reads no table of pgcombine: a snapshot that is older than the rollup wouldn't see
--- the rollup's row there.
+-- PostgreSQL keeps their plans. They read no table of pgcombine: a snapshot that is older than the rollup wouldn't see
+-- the rollup's row there. They name no object by its number, since a restored dump numbers objects differently.
 create or replace function pgcombine_internal.rollup_trigger(rollup pgcombine.rollup)
 returns text
 language plpgsql stable
@@ -19,8 +19,8 @@ begin
     if rollup.definition #>> '{computed,columns}' is not null and rollup.definition #>> '{computed,needs}' is null then
         -- rows whose columns are unchanged touch no key
         select string_agg(quote_ident(a.attname), ', ') into _reads
-        from jsonb_each_text(rollup.definition -> 'reads') r (name, number)
-        join pg_attribute a on a.attrelid = rollup.source and a.attnum = r.number::integer
+        from pgcombine_internal.rollup_columns(rollup) r
+        join pg_attribute a on a.attrelid = rollup.source and a.attnum = r.number
         having bool_and(a.attgenerated <> 'v' and pgcombine_internal.type_operator(a.atttypid, 3) is not null);
         if _reads is not null then
             _old_rows := pgcombine_internal.rollup_relation(rollup, format(
@@ -33,7 +33,7 @@ begin
 #variable_conflict use_column
 begin
     if tg_op = 'TRUNCATE' then
-        perform pgcombine_internal.enqueue_truncated({queue}, {source}, tg_relid, {truncated});
+        perform pgcombine_internal.enqueue_truncated({queue}, tg_relid, {truncated});
     elsif tg_level = 'ROW' then
         if tg_op = 'INSERT' then
             {inserted_row};
@@ -53,7 +53,7 @@ begin
 end
 $body$,
         jsonb_build_object(
-            'queue', quote_literal(rollup.queue), 'source', rollup.source::oid,
+            'queue', quote_literal(rollup.queue),
             'truncated', quote_literal(pgcombine_internal.rollup_statement(rollup,
                 pgcombine_internal.rollup_relation(rollup, '{pgcombine_relation}'), null)),
             'inserted_row', pgcombine_internal.rollup_statement(rollup, null, _new),

@@ -91,7 +91,7 @@ begin
         buckets => create_rollup.buckets);
     insert into pgcombine.rollup (queue, source, key, value, filter, slice_by, definition)
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
-        create_rollup.slice_by, _definition);
+        create_rollup.slice_by, _definition - 'reads');
     execute format('create view pgcombine.%I as select %s from %s', _name || '_source', (
         select string_agg(quote_ident(k), ', ' order by n::integer)
         from jsonb_each_text(_definition -> 'reads') r (k, n)),

@@ -1,0 +1,16 @@
+-- pgcombine_internal.rollup_columns(rollup) → (name, number), a row for each column
+-- Returns the columns of a rollup's source that its expressions read: the name that they had when the rollup was made,
+-- and their number. The view <queue>_source keeps both, also if columns are renamed, or if a restored dump numbers them
+-- differently.
+create or replace function pgcombine_internal.rollup_columns(rollup pgcombine.rollup)
+returns table (name name, number integer)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select a.attname, c.origin[1]::integer
+    from pg_rewrite w
+    cross join regexp_matches(w.ev_action::text, ':resorigtbl \d+ :resorigcol (\d+)', 'g')
+        with ordinality c (origin, place)
+    join pg_attribute a on a.attrelid = w.ev_class and a.attnum = c.place
+    where w.ev_class = to_regclass(format('pgcombine.%I', (rollup).queue || '_source'))
+$$;

@@ -1,0 +1,64 @@
+"""Rollups after a downgrade to base, and after a dump and restore."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from migration.test_dump import restored
+from support.rollups import Rollup
+from support.servers import Server, embedded_only
+
+from pgcombine import schema
+
+VALUE = ("count(*) as rows", "sum(n) as total", "max(n) as top", "count(distinct n) as numbers")
+
+
+def test_downgrade_removes_a_rollup(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table public.src (k text, n int)")
+        Rollup.make(conn, VALUE)
+        schema.downgrade(dsn, "base", force=True)
+        conn.execute("insert into public.src values ('a', 1)")
+        assert conn.execute("select tgname from pg_trigger where tgrelid = 'public.src'::regclass").fetchall() == []
+        assert conn.execute("select evtname from pg_event_trigger where evtname ~ '^pgcombine'").fetchall() == []
+        schema.upgrade(dsn)
+        rollup = Rollup.make(conn, VALUE)
+        rollup.call(conn, "backfill")
+        assert rollup.differing(conn) == []
+
+
+@embedded_only
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_restored_dump_keeps_a_rollup_right(dsn: str, server: Server, *, partitioned: bool) -> None:
+    """Dropped columns don't come with the dump, so the columns have other numbers afterwards."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            "create table public.src (gone int, k text, other int, n int)"
+            + (" partition by list (k); create table public.src_a partition of public.src default" * partitioned)
+        )
+        conn.execute("alter table public.src drop column gone")
+        conn.execute("insert into public.src values ('a', 7, 1), ('b', 7, 2)")
+        rollup = Rollup.make(conn, VALUE, slice_by="n")
+        conn.execute("alter table public.src rename n to number")
+        schema.upgrade(dsn)
+        rollup.query = rollup.query.replace("(n)", "(number)").replace("distinct n", "distinct number")
+        rollup.call(conn, "backfill")
+        conn.execute("insert into public.src values ('a', 7, 3)")
+        rollup.call(conn, "drain")
+        conn.execute("insert into public.src values ('b', 7, 2), ('c', 7, 5); delete from public.src where number = 3")
+    with restored(dsn, server) as copy:
+        schema.check(copy)
+        with psycopg.connect(copy, autocommit=True) as conn:
+            assert rollup.differing(conn) == []
+            with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet"):
+                conn.execute("insert into public.src values ('a', 7, 1)")
+            conn.execute("select pgcombine.post_restore()")
+            assert rollup.verify(conn) == []
+            schema.upgrade(copy)
+            conn.execute("insert into public.src values ('a', 7, 9), ('d', 7, 1); delete from public.src where k = 'b'")
+            assert rollup.differing(conn) == []
+            rollup.call(conn, "drain")
+            conn.execute("truncate public.src; insert into public.src values ('e', 7, 1)")
+            assert rollup.differing(conn) == []
+            rollup.call(conn, "drain")
+            assert (rollup.verify(conn), rollup.differing(conn)) == ([], [])
