@@ -2,7 +2,7 @@
 -- version then makes its own ones, and calls its functions before it drops others. A function of this version with the
 -- same name and other parameters could make such a call ambiguous. So the downgrade drops this version's functions, and
 -- the views, policies and triggers that need them. A function stays if a table or an object of another role depends on
--- it.
+-- it. The view of a rollup's source stays, too: it is a part of the rollup's definition, so no upgrade makes it.
 --   {names}  the functions of this version
 do $$
 declare
@@ -23,6 +23,7 @@ begin
             select format('view %s', c.oid::regclass)
             from pg_class c
             where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'v'
+              and not exists (select from pgcombine.rollup r where c.relname = r.queue || '_source')
             union all
             select format('routine %s', p.oid::regprocedure)
             from pg_proc p

@@ -12,16 +12,15 @@ from migration.test_schema import dump
 from migration.test_sql_file import applied, fails
 from support.next_version import FIRST, NEXT, next_version
 from support.queues import add, combine_all, hold, make_queue, one, rows, values
+from support.rollups import Rollup
 from support.sessions import in_background
 from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
 from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError
-from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 
-DOCS = CombineQueue("docs", key=["word text"], value=["n bigint sum"], buckets=2)
 
 
 def by_psql(dsn: str) -> None:
@@ -35,7 +34,7 @@ ONCE = """select pgcombine.enqueue_once('money', 'token', '{"m": "x", "b": 1, "t
 
 
 def with_queues(conn: psycopg.Connection) -> None:
-    """Create queues with an observer, an export, an attached table, a quarantined key, a token and pending updates."""
+    """Create queues with an observer, an export, a rollup, a quarantined key, a token and pending updates."""
     make_queue(conn, expire_when="n <= -1000", quarantine_after=9)
     make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
     conn.execute("create table public.history (word text, was bigint, is_now bigint)")
@@ -44,8 +43,7 @@ def with_queues(conn: psycopg.Connection) -> None:
     )
     conn.execute("select pgcombine.create_export('wc_out', 'wc')")
     conn.execute("create table public.doc (body text)")
-    DOCS.create(conn)
-    DOCS.attach(conn, "public.doc", "select body as word, 1 as n")
+    docs(conn).call(conn, "backfill")
     conn.execute("insert into public.doc values ('a')")
     add(conn, {"a": 1, "bad": 4})
     hold(conn, attempts=7, error="bad", word="bad")
@@ -53,6 +51,11 @@ def with_queues(conn: psycopg.Connection) -> None:
     combine_all(conn, "money")
     add(conn, {"a": 10, "bad": 8})
     assert one(conn, ONCE)
+
+
+def docs(conn: psycopg.Connection) -> Rollup:
+    value = ["count(*) as n", "max(length(body)) as longest", "count(distinct left(body, 1)) as initials"]
+    return Rollup.make(conn, value, ["body as word"], name="docs", source="public.doc", if_not_exists=True)
 
 
 def holds(conn: psycopg.Connection, others: int = 0) -> None:
@@ -68,8 +71,8 @@ def holds(conn: psycopg.Connection, others: int = 0) -> None:
     assert found == [("bad", 2, 7, "bad")]
     conn.execute("insert into public.doc values ('b')")
     combine_all(conn, "docs")
-    assert values(conn, "docs") == {"a": 1, "b": 1}
-    assert DOCS.verify(conn, recount=True) == []
+    assert rows(conn, "docs") == [("a", 1, 1, 1), ("b", 1, 1, 1)]
+    assert docs(conn).verify(conn) == []
 
 
 def schema_of(dsn: str) -> list[str]:

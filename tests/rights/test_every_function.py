@@ -49,6 +49,7 @@ FUNCTIONS = """
                  where a.place <= p.pronargs order by a.place)
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
     where p.prosecdef and n.nspname in ('pgcombine', 'pgcombine_internal')
+      and p.prorettype <> 'event_trigger'::regtype -- nobody can call these
     order by 1
 """
 
@@ -67,8 +68,8 @@ def fill(conn: psycopg.Connection) -> Values:
     conn.execute("update pgcombine.spark_load set ended_at = now() where load = %s", (loads[3],))
     conn.execute("select pgcombine.create_export('words', 'wc')")
     conn.execute("create schema app; grant usage on schema app to public; create table app.doc (body text)")
-    conn.execute("select pgcombine.attach('wc', 'app.doc', 'select body as word, 1 as n')")
-    attachment = one(conn, "select id from pgcombine.attachment")
+    conn.execute("insert into app.doc values ('a')")
+    conn.execute("select pgcombine.create_rollup('docs', 'app.doc', '{body}', '{count(*) as n,max(body) as top}')")
     conn.execute("select pgcombine_internal.handoff_handshake('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
     return {
@@ -115,8 +116,10 @@ def fill(conn: psycopg.Connection) -> Values:
         "numbers integer[]": [[1]],
         "sqlstates text[]": [["x"]],
         "errors text[]": [["x"]],
-        # parameters about attached tables
-        "id integer": [attachment],
+        # parameters about rollups
+        "rollup text": ["docs"],
+        "wait boolean": [True, False],
+        "repair boolean": [True, False],
     }
 
 

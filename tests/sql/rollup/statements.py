@@ -594,6 +594,8 @@ def change(table: Table, *, alone: bool = True) -> str:
         if "needs isolation level read committed" not in str(error):
             raise Wrong(f"{table}\n{statement}\nfailed: {error}") from error
         return f"{name} refused"
+    finally:  # a part that came may be rolled back
+        table.names = [part for part in table.names if one(table.conn, "select to_regclass(%s) is not null", part)]
     return name
 
 
