@@ -1,7 +1,7 @@
 """Random calls as a hostile role, which has rights on one queue and must not affect another queue.
 
 ``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server with two queues, ``own`` and
-``other``. Each has an export, an attached table, loads in progress, and hints for other servers. A worker process
+``other``. Each has an export, a rollup of a table, loads in progress, and hints for other servers. A worker process
 combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several connections, it
 calls all functions and procedures that it may execute, with valid and invalid arguments, in autocommit and in
 transactions that end in any way or stay open. It inserts invalid rows into ``own``, locks tables, and puts pgcombine's
@@ -52,7 +52,7 @@ GRACE = 25.0  # seconds by which a call may exceed its timeout on a busy machine
 COMBINED_WITHIN = 60.0  # seconds in which updates of the other queue must be combined
 HUGE = 2**63 - 1
 PAYLOAD = '{"{fluo}","{1}"}'
-OWN = re.compile(r"\b(own|own_words|doc_own)(_|\b)")
+OWN = re.compile(r"\b(own|own_words|docs?_own)(_|\b)")
 
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prokind, p.prorettype = 'trigger'::regtype,
@@ -117,11 +117,11 @@ POLYMORPHIC = {"anyelement", "anycompatible", "anynonarray"}
 # fmt: off
 TEXTS = (
     "", " ", "own", "other", "Own", 'other"', "own_updates", "other_updates", "other_updates_s0", "own_words",
-    "other_words", "doc_other", "search", "a", "b", "c", "d", "stage", "values", "export", "server", "word",
+    "other_words", "docs_other", "doc_other", "search", "a", "b", "c", "d", "stage", "values", "export", "server", "word",
     "n", "%I", "%s %L %1$s %", "$1", "$$", "$function$", "'", "'; drop table pgcombine.other_values; --", '"', "\\",
     "a;b", "null", "NaN", "infinity", "-infinity", "x" * 9000, "\u00fc\U0001f600", "\n\r\t\x1b[31m", "{", "{}",
     "{a,b}", PAYLOAD, "{own,other}", "[]", "[1]", '{"word":"x","n":1}', '[{"word":"x","n":1}]', "0", "-1", "1e400",
-    str(HUGE), "select 1", "select body as word, 1 as n", "select word, n from pgcombine.other_values", "sum",
+    str(HUGE), "select 1", "count(*) as n", "select word, n from pgcombine.other_values", "sum",
     "n bigint sum", "word text", "pgcombine.other_values", "pg_catalog.pg_class", "pg_temp", "host=evil password=x",
     "host=b user=app", "postgres", "webhook", "http://127.0.0.1:1/", "/tmp", "C", "22003", "57014", "enqueue", "load",
     "select", "insert", "stream:q:99999999999999999999", "run", "2026-01-01", "jsonb", "bigint", "text[]", "now",
@@ -165,6 +165,7 @@ POOLS: dict[str, tuple[str, ...]] = {
 }
 FITTING: dict[str, tuple[str, ...]] = {  # valid arguments by name and type of the parameter
     "queue text": ("own", "own", "other"),
+    "rollup text": ("docs_own", "docs_other"),
     "export text": ("own_words", "other_words"),
     "destination text": ("b", "c"),
     "coordinator text": ("b", "c"),
@@ -226,7 +227,8 @@ class World:
             owner.execute("select pgcombine.create_export(%s, %s)", (f"{queue}_words", queue))
             owner.execute(sql.SQL("create table {} (body text)").format(sql.Identifier(f"doc_{queue}")))
             owner.execute(
-                "select pgcombine.attach(%s, %s, 'select body as word, 1 as n')", (queue, f"public.doc_{queue}")
+                "select pgcombine.create_rollup(%s, %s, '{body}', '{count(*) as n, max(body) as top}')",
+                (f"docs_{queue}", f"public.doc_{queue}"),
             )
             for kind in ("stage", "stage", "values", "stage"):
                 if kind == "values":
@@ -253,17 +255,15 @@ class World:
             "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
             *shapes,
         ]
-        self.attachments = [str(number) for (number,) in owner.execute("select id from pgcombine.attachment")]
         self.fitting |= {
             "load uuid": [*map(str, loads), *(str(uuid4()) for _ in range(10))],
             "server uuid": [str(self.server)],
             "shape uuid": shapes,
-            "id integer": self.attachments,
             "digest uuid": [shapes[0]],
             "digests uuid[]": [array([shapes[0]])],
         }
         self.write([(f"first{number}", 1) for number in range(10)])  # these keys get no further update
-        for composite in ("queue_column", "attachment", "combiner"):
+        for composite in ("queue_column", "rollup", "combiner"):
             rows = owner.execute(sql.SQL("select t::text from {} t").format(sql.Identifier("pgcombine", composite)))
             self.pools[f"pgcombine.{composite}"] = [text for (text,) in rows]
 
@@ -542,10 +542,7 @@ class Hostile:
                     ),
                     sql.SQL(self.chance.choice(["row", "statement"])),
                     *(sql.Identifier(function[1]), sql.Identifier(function[2])),
-                    sql.SQL(", ").join(
-                        sql.Literal(self.chance.choice([*TEXTS, *self.world.attachments]))
-                        for _ in range(self.chance.randrange(4))
-                    ),
+                    sql.SQL(", ").join(sql.Literal(self.chance.choice(TEXTS)) for _ in range(self.chance.randrange(4))),
                 )
             )
             conn.execute("insert into pg_temp.doc_other values ('x', 1, 'x')")
