@@ -22,7 +22,6 @@ from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchErro
 from pgcombine.worker import quarantine
 
 
-
 def by_psql(dsn: str) -> None:
     applied(dsn, schema.upgrade_sql(FIRST))
 

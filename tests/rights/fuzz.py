@@ -117,7 +117,7 @@ POLYMORPHIC = {"anyelement", "anycompatible", "anynonarray"}
 # fmt: off
 TEXTS = (
     "", " ", "own", "other", "Own", 'other"', "own_updates", "other_updates", "other_updates_s0", "own_words",
-    "other_words", "docs_other", "doc_other", "search", "a", "b", "c", "d", "stage", "values", "export", "server", "word",
+    "other_words", "docs_other", "doc_other", "search", "a", "b", "c", "stage", "values", "export", "server", "word",
     "n", "%I", "%s %L %1$s %", "$1", "$$", "$function$", "'", "'; drop table pgcombine.other_values; --", '"', "\\",
     "a;b", "null", "NaN", "infinity", "-infinity", "x" * 9000, "\u00fc\U0001f600", "\n\r\t\x1b[31m", "{", "{}",
     "{a,b}", PAYLOAD, "{own,other}", "[]", "[1]", '{"word":"x","n":1}', '[{"word":"x","n":1}]', "0", "-1", "1e400",
