@@ -1,20 +1,22 @@
 """Combine queues in your Alembic migrations, and filters that keep autogenerate away from pgcombine's tables.
 
-Import the module in the migrations' ``env.py``. Then ``op`` has three more operations::
+Import the module in the migrations' ``env.py``. Then ``op`` has five more operations::
 
     import pgcombine.operations
 
     def upgrade() -> None:
         op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
         op.create_tier("letters", source="wc", key=["left(word, 1) as letter"])
+        op.create_rollup("spend", source="requests", key=["customer"], value=["sum(tokens) as tokens"])
 
     def downgrade() -> None:
+        op.drop_rollup("spend")
         op.drop_combine_queue("letters", force=True)
         op.drop_combine_queue("wc", force=True)
 
 They run in the migration's transaction. Offline (``alembic upgrade --sql``) they print the calls. The database must
 have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissingError` is raised. Other
-errors are those of :class:`~pgcombine.CombineQueue`.
+errors are those of :class:`~pgcombine.CombineQueue` and :class:`~pgcombine.Rollup`.
 
 Autogenerate drops tables that the models don't have. These two functions keep pgcombine's tables out of it::
 
@@ -41,11 +43,13 @@ from sqlalchemy.exc import DBAPIError
 from pgcombine.database.steps import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.rollup.rollup import Rollup
 
 SCHEMAS = frozenset({"pgcombine", "pgcombine_internal", "phrasecount"})  # phrasecount is the example application's
 
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 _TIER_OPTIONS = (_OPTIONS - {"value", "delete_when", "max_backlog"}) | {"source", "existing"}
+_ROLLUP_OPTIONS = frozenset(inspect.signature(Rollup).parameters) - {"name"}
 
 Option = str | int | bool | timedelta | None | Sequence[str]
 
@@ -151,10 +155,66 @@ class DropCombineQueue(MigrateOperation):
         return f"select {self.function}({_literal(self.queue)}, force => {_literal(self.force)})"
 
 
+@Operations.register_operation("create_rollup")
+class CreateRollup(MigrateOperation):
+    """``op.create_rollup(rollup, source=…, key=[…], value=[…], filter=…)``."""
+
+    def __init__(self, queue: str, options: dict[str, Option]) -> None:
+        self.queue = queue
+        self.options = options
+
+    @classmethod
+    def create_rollup(
+        cls,
+        operations: Operations,
+        rollup: str,
+        *,
+        source: str,
+        key: Sequence[str],
+        value: Sequence[str],
+        **options: Option,
+    ) -> None:
+        """Create an aggregate of a table, as ``pgcombine.create_rollup`` does, and leave the backfill to workers.
+
+        Writers of the table wait until the migration's transaction ends. ``key`` has expressions over its rows, and
+        ``value`` has aggregates (``["count(*) as requests"]``). ``options`` are further options of that function.
+        Raises as ``op.create_combine_queue`` does.
+        """
+        operations.invoke(cls(rollup, {"source": source, "key": list(key), "value": list(value), **options}))
+
+    def reverse(self) -> DropRollup:
+        """Return the operation that undoes this one."""
+        return DropRollup(self.queue, force=True)
+
+    function = "pgcombine.create_rollup"
+
+    @property
+    def call(self) -> str:
+        """The SQL statement of this operation."""
+        return _call(self.function, self.queue, self.options, _ROLLUP_OPTIONS)
+
+
+@Operations.register_operation("drop_rollup")
+class DropRollup(DropCombineQueue):
+    """``op.drop_rollup(rollup, force=False)``."""
+
+    @classmethod
+    def drop_rollup(cls, operations: Operations, rollup: str, *, force: bool = False) -> None:
+        """Drop a rollup; its table stays. Without ``force``, raises QueueNotEmptyError if it is exported."""
+        operations.invoke(cls(rollup, force=force))
+
+    function = "pgcombine.drop_rollup"
+
+
+Operation = CreateCombineQueue | CreateTier | CreateRollup | DropCombineQueue
+
+
 @Operations.implementation_for(CreateCombineQueue)
 @Operations.implementation_for(CreateTier)
+@Operations.implementation_for(CreateRollup)
 @Operations.implementation_for(DropCombineQueue)
-def _run(operations: Operations, operation: CreateCombineQueue | CreateTier | DropCombineQueue) -> None:
+@Operations.implementation_for(DropRollup)
+def _run(operations: Operations, operation: Operation) -> None:
     """Run the call, or print it offline. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
     context = operations.get_context()
     if context.as_sql:

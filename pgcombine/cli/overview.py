@@ -14,6 +14,7 @@ from pgcombine.cli.watch import WIDTH, History, Shown
 from pgcombine.database.connect import Connection
 from pgcombine.export.queue import exports
 from pgcombine.queue import status as figures
+from pgcombine.rollup.rollup import rollups
 from pgcombine.runtime.printable import printable
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
@@ -23,9 +24,10 @@ Found = dict[str, Any]
 
 
 def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
-    """Return the figures of queues, exports and workers, the old snapshots, and how the log is reclaimed."""
+    """Return the figures of queues, rollups, exports and workers, the old snapshots, and how the log is reclaimed."""
     return {
         "queues": figures.status(connection, exact=exact, fresh=fresh),
+        "rollups": rollups(connection),
         "exports": exports(connection, exact=exact),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),
@@ -54,6 +56,9 @@ def shown(found: Found, history: History) -> Shown:
 def parts(found: Found, history: History | None = None) -> list[RenderableType]:
     """Return tables and lines for a terminal. With ``history`` the queues have sparklines."""
     result = _queues(found["queues"], history)
+    for rollup in found["rollups"]:
+        wrong = [*rollup["problems"], *([] if rollup["ready_at"] else [f"{rollup['state']}, rows may be missing"])]
+        result += [_line(f"{rollup['rollup']}: {problem}") for problem in wrong]
     if found["exports"]:
         columns = ["export", "pending", "lag", "quarantined", "destination", ""]
         rows = [

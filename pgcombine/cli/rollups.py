@@ -21,10 +21,9 @@ from pgcombine.cli.options import (
     report_table,
     whole,
 )
-from pgcombine.database.connect import Connection, dicts
-from pgcombine.database.sqlfiles import query
+from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidDefinitionError
-from pgcombine.rollup.rollup import Rollup
+from pgcombine.rollup.rollup import Rollup, rollups
 
 rollup = group("Aggregates of tables that are right in every snapshot.")
 
@@ -64,7 +63,7 @@ def list_rollups(dsn: Dsn = None, as_json: Json = False) -> None:
     Example: pgcombine rollup ls
     """
     with open_database(dsn) as connection:
-        found = _rollups(connection)
+        found = rollups(connection)
     rows = [
         (r["rollup"], r["source"], ", ".join(r["key"]), ", ".join(r["value"]), r["state"], len(r["problems"]))
         for r in found
@@ -150,11 +149,7 @@ def drop(
     report_state("rollup", name, "dropped", as_json)
 
 
-def _rollups(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    return dicts(connection, query("rollups"), [name, name])
-
-
 def _rollup(connection: Connection, name: str) -> dict[str, Any]:
-    for found in _rollups(connection, name):
+    for found in rollups(connection, name):
         return found
     raise InvalidDefinitionError(f'there is no rollup "{name}" (pgcombine rollup ls lists them)', queue=name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pgcombine.database.connect import one
 from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, ok, warning
+from pgcombine.rollup import rollup as tables
 
 
 def queues(context: Context) -> Iterator[Finding]:
@@ -196,6 +197,27 @@ def structure(context: Context) -> Iterator[Finding]:
                 "pgcombine db upgrade creates the triggers, functions and views again; "
                 f"pgcombine verify {row['queue']} checks more",
                 subject=row["queue"],
+            )
+
+
+def rollups(context: Context) -> Iterator[Finding]:
+    """Rollups: whether they may miss changes of their tables, and whether existing rows are in."""
+    names = {row["queue"] for row in context.stats}
+    for row in tables.rollups(context.connection):
+        name = row["rollup"]
+        if name not in names:
+            continue
+        for problem in row["problems"]:
+            yield error(
+                problem,
+                f"then pgcombine rollup verify {name} --repair brings in what it has missed",
+                subject=name,
+            )
+        if row["ready_at"] is None:
+            yield info(
+                f"{row['state']}: rows from before the rollup are missing",
+                f"a worker brings them in; or pgcombine rollup backfill {name}",
+                subject=name,
             )
 
 

@@ -10,7 +10,8 @@ import psycopg
 from psycopg import sql
 
 from pgcombine.database.caller import in_transaction as _in_transaction
-from pgcombine.database.connect import one
+from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.database.steps import Statement, Steps
 from pgcombine.errors import InvalidDefinitionError, translated
 from pgcombine.queue.combine_queue import CombineQueue
@@ -106,6 +107,15 @@ class Rollup:
         Raises QueueNotEmptyError if something uses its queue, without ``force``.
         """
         yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
+
+
+def rollups(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
+    """Return a dict for each rollup, or only for the one of a name.
+
+    It has the definition, ``state`` (``"ready"``, or how far the backfill is), ``ready_at``, and ``problems``:
+    sentences that say why the rollup may miss changes.
+    """
+    return dicts(connection, query("rollups"), [name, name])
 
 
 @contextmanager

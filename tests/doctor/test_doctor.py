@@ -20,6 +20,7 @@ from support.needs import does_not_apply
 from support.pgbouncer import pgbouncer
 from support.queues import add, combine_all, hold, make_queue, one, word_in
 from support.roles import Roles, as_role
+from support.rollups import Rollup
 from support.servers import Server, start
 from support.sessions import in_background, workers
 from support.wait import eventually
@@ -439,6 +440,19 @@ def test_doctor_reports_a_damaged_structure(conn: psycopg.Connection, dsn: str, 
     assert findings(queues.structure, dsn) == []
     conn.execute(damage.encode())
     found(queues.structure, "error", dsn, text)
+
+
+def test_doctor_reports_what_a_rollup_misses(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table public.src (k text, n int)")
+    rollup = Rollup.make(conn)
+    found(queues.rollups, "info", dsn, "not backfilled: rows from before the rollup are missing")
+    rollup.call(conn, "backfill")
+    assert findings(queues.rollups, dsn) == []
+    conn.execute("drop event trigger if exists pgcombine_follow_ddl")
+    conn.execute("alter table public.src disable trigger pgcombine_r_insert")
+    finding = found(queues.rollups, "error", dsn, "trigger pgcombine_r_insert of src is disabled")
+    assert (finding.subject, "rollup verify r --repair" in finding.advice) == ("r", True)
+    assert findings(queues.rollups, dsn, queues=["other"]) == []
 
 
 def test_doctor_checks_exports(conn: psycopg.Connection, dsn: str) -> None:

@@ -146,9 +146,18 @@ def upgrade():
         pass_limit=1000,
     )
     op.create_tier("odder", source="odd", key=["left(label, 1) || '%:x' as \\"a:b %\\""], buckets=1)
+    op.create_rollup(
+        "kinds",
+        source="orders",
+        key=["product || ':x %' as \\"a:b %\\""],
+        value=["sum(units) as units"],
+        filter="product <> ':no %s'",
+        slice_by="id",
+    )
 
 
 def downgrade():
+    op.drop_rollup("kinds")
     op.drop_combine_queue("odder")
     op.drop_combine_queue("odd")
 """
@@ -183,6 +192,14 @@ def test_migrations_keep_definitions_unchanged(
     assert conn.execute("select * from pgcombine.odder_current").fetchall() == [("l%:x", 7)]
     stored = one(conn, "select delete_when from pgcombine.queue where queue = 'odd'")
     assert r"it''s :x, 5 % of \n" in stored
+    conn.execute("insert into orders (customer, product, units) values ('ann', 'tea', 2), ('bob', ':no %s', 1)")
+    assert conn.execute("select * from pgcombine.kinds").fetchall() == [("tea:x %", 2)]
+    combine_all(conn, "odder")
+    down = configured(dsn, monkeypatch)
+    command.downgrade(down, "0003:0002" if offline else "0002", sql=offline)
+    if offline:
+        conn.execute(down.output_buffer.getvalue())
+    assert one(conn, "select count(*) from pgcombine.queue") == 1
 
 
 @embedded_only
@@ -206,6 +223,8 @@ def test_unknown_option_of_a_queue_is_refused() -> None:
         ConfigError, match=r"'max_backlog' is no option of pgcombine\.create_tier; its options: buckets, "
     ):
         op.create_tier("day", source="hour", key=["page"], max_backlog=4)  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match=r"'delete_when' is no option of pgcombine\.create_rollup; its options: "):
+        op.create_rollup("r", source="t", key=["k"], value=["sum(n) as n"], delete_when="n = 0")  # type: ignore[attr-defined]
 
 
 def test_migration_requires_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ begin
     if _rollup.slice_by is not null and _rollup.done = 0 and _rollup.boundary is distinct from '' then
         execute format('select min(x)::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s
                 order by %1$I desc limit 200000) as pgcombine_slice', _rollup.slice_by, _rollup.queue || '_source',
-            coalesce(format('%I < %L', _rollup.slice_by, _rollup.boundary), 'true'))
+            coalesce(format('%I < ', _rollup.slice_by) || quote_literal(_rollup.boundary), 'true'))
         into _boundary;
         if _boundary is not null then
             _condition := format('({keys}) in (select %s from pgcombine.%I as %I where %s)',
@@ -50,7 +50,7 @@ begin
                  from jsonb_array_elements(_rollup.definition -> 'keys') with ordinality k (value, place)),
                 _rollup.queue || '_source', _rollup.definition ->> 'alias',
                 concat_ws(' and ', format('%I >= %L', _rollup.slice_by, _boundary),
-                    format('%I < %L', _rollup.slice_by, _rollup.boundary)));
+                    format('%I < ', _rollup.slice_by) || quote_literal(_rollup.boundary)));
         end if;
         _rollup.boundary := coalesce(_boundary, '');
     end if;
