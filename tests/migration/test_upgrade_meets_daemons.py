@@ -22,7 +22,7 @@ BACK = "update pgcombine.schema_version set version_num = %s"
 
 
 def ends(process: subprocess.Popen[str]) -> str:
-    """Wait for the command to end with status 3, and return its last line."""
+    """Wait for the command to end with status 3, and return the last line of its output."""
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 3, out
     assert "Traceback" not in out
