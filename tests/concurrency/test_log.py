@@ -256,7 +256,7 @@ def test_tables_that_were_exchanged_are_not_reclaimed(conn: psycopg.Connection, 
 
 
 def test_snapshot_older_than_the_journal_is_refused(conn: psycopg.Connection, dsn: str) -> None:
-    """The journal no longer has the passes since the snapshot, so a pass fails instead of counting updates twice."""
+    """The journal no longer has the passes since a pass's snapshot. So the pass fails and counts no update twice."""
     make_log(conn)
     claim = one(conn, "select pg_get_functiondef('pgcombine_internal.claim_bucket'::regproc)")
     assert "interval '1 hour'" in claim

@@ -71,7 +71,7 @@ def test_mutants_that_report_unchanged_keys_are_detected(
 
 
 def test_observer_gets_no_unchanged_key(conn: psycopg.Connection) -> None:
-    """An observer that inserts a row for each run with changes inserts none if the updates cancel out."""
+    """An observer inserts a row for each pass with changes. It inserts none if the updates cancel out."""
     make_queue(conn, buckets=1)
     conn.execute("create table public.runs (changes bigint)")
     conn.execute(

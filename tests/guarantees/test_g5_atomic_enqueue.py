@@ -37,7 +37,7 @@ WAYS: list[Enqueue] = [add, by_copy, by_function, by_python]
 
 
 def with_the_caller(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    """Enqueue in transactions that stay open, commit, or roll back wholly or to a savepoint. Only commits may count."""
+    """Enqueue in transactions that stay open, commit, or roll back wholly or to a savepoint. Only commits count."""
     with psycopg.connect(dsn) as caller:
         put(caller, {"a": 1})
         assert combine_all(conn) == []

@@ -62,7 +62,7 @@ def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, 
 
 @contextmanager
 def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Connection]]:
-    """Create queues with combined, pending and quarantined updates, a prepared transaction, and an open one.
+    """Create queues with combined, pending and quarantined updates, a prepared and an open transaction.
 
     Yields the state, and the connection of the open transaction.
     """
@@ -89,7 +89,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
         enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
         if prepared:
             preparing.execute(f"prepare transaction '{conn.info.dbname}'")
-        for queue in QUEUES:  # the marks of some buckets list both transactions as open
+        for queue in QUEUES:  # the marks of some buckets list the prepared and the open transaction
             add(conn, update, queue)
             conn.execute("select pgcombine.combine(%s, 0)", (queue,))
             add(conn, update, queue)
