@@ -21,7 +21,7 @@ from pgcombine.worker import quarantine
 
 @pytest.fixture
 def queues(conn: psycopg.Connection) -> psycopg.Connection:
-    """The queues wc (with the export words) and other, and the schema attacker, in which all roles may create objects."""
+    """The queues wc (with the export words) and other, and the schema attacker, where all roles may create objects."""
     make_queue(conn)
     make_queue(conn, "other")
     conn.execute("select pgcombine.create_export('words', 'wc')")
