@@ -1,4 +1,4 @@
-"""Statements about a key or a bucket read only the partitions of that bucket."""
+"""A statement that names a key or a bucket reads only the partitions of one bucket."""
 
 from __future__ import annotations
 
