@@ -146,7 +146,7 @@ def test_wait_works_through_the_pooler(conn: psycopg.Connection, pooled: str) ->
         for n, way in enumerate(ways, 1):
             way()
             assert values(conn) == {"fluo": n}
-        # each waiting caller keeps one of PgBouncer's connections; one is left for the worker
+        # each waiting caller keeps a server connection of PgBouncer; one is left for the worker
         with in_background(*[by_sql] * (SERVERS - 1)):
             pass
         assert values(conn) == {"fluo": len(ways) + SERVERS - 1}

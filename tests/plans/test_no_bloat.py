@@ -17,7 +17,7 @@ OWN = ("queue", "queue_column", "bucket", "combiner", "observer", "failure", "qu
 
 
 def versions(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
-    """The position of each row of pgcombine's tables, and the id of the transaction that wrote the row."""
+    """The position of each row of the tables in OWN, and the id of the transaction that wrote the row."""
     return [
         row
         for table in OWN

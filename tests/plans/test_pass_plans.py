@@ -22,7 +22,7 @@ where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 
 
 
 def tables_of_queue(conn: psycopg.Connection, pid: int, queue: str = "wc") -> list[str]:
-    """The queue's partitions on which a session has locks, named up to the bucket's number."""
+    """The partitions of the queue on which a session has locks. Names end with the bucket's number: updates_b0001."""
     found = conn.execute(LOCKED, (pid, f"{queue}_")).fetchall()
     return sorted(table.removeprefix(f"{queue}_") for (table,) in found)
 
@@ -38,7 +38,7 @@ def explain(conn: psycopg.Connection, statement: str, *, analyze: bool = False) 
 
 
 def tables_read(plan: list[dict[str, Any]]) -> set[str]:
-    """The tables of the queue in a plan, named up to the bucket's number."""
+    """The tables of the queue in a plan. Names of partitions end with the bucket's number: wc_updates_b0001."""
     found = {node["Relation Name"] for node in plan if re.match("wc_(updates|values)", node.get("Relation Name", ""))}
     return {re.sub(r"_s\d+$", "", table) for table in found}
 

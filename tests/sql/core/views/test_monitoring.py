@@ -20,7 +20,7 @@ STATS = [
 
 
 def view_rows(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
-    """The rows of a view."""
+    """The rows of a view for which the condition ``where`` is true."""
     return conn.cursor(row_factory=dict_row).execute(f"select * from pgcombine.{view} where {where}").fetchall()  # noqa: S608
 
 

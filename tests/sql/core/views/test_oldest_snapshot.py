@@ -112,4 +112,4 @@ def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot
             return
         an_hour_passes(conn)
         eventually(lambda: holder(conn)["pid"] is None)
-        assert 3600 <= one(conn, FIGURE) < 7800  # an_hour_passes ran twice, so up to two hours
+        assert 3600 <= one(conn, FIGURE) < 7800  # two hours: an_hour_passes ran twice
