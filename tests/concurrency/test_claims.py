@@ -1,7 +1,7 @@
 """Functions that lock the rows of all buckets of a queue, such as rebucket, so that no pass runs beside them.
 
-Some tests replace the function that locks by a wrong one. It locks in a single statement, and so misses buckets that a
-rebucket adds while the statement waits.
+Some tests replace the locking function with a wrong one, to check that the other tests detect the error. The wrong
+function locks in a single statement, and so misses buckets that a rebucket adds while the statement waits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.queues import add, combine_all, hold, make_queue, one, rows, values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
-REBUCKETS = 4  # in each session
+REBUCKETS = 4  # number of rebuckets that each session runs
 WORDS = [f"w{i}" for i in range(500)]
 UNLOCKED = "select count(*) from (select from pgcombine.bucket for update skip locked) unclaimed"
 
@@ -31,21 +31,23 @@ LOCKING = [
     "select pgcombine.drop_quarantined('wc')",
     "select pgcombine_internal.handoff_rebuild_queue('wc', '', pgcombine_internal.handoff_shape('wc'))",
 ]
-# These calls later update the buckets' rows, and so also lock the rows that a wrong function has missed.
+# These calls also update the rows of all buckets, which locks the rows that the wrong function misses. So these calls
+# can't show the error of the wrong function.
 LOCKING_AND_WRITING = [
     "select pgcombine.rebucket('wc', 4)",
     "select pgcombine.create_export('other', 'wc', existing => true)",
     "select pgcombine.drop_export('search')",
     "select pgcombine_internal.own_export('search', 'here')",
     "select pgcombine_internal.disown_export('search', 'there', 7)",
-    "select pgcombine.drop_queue('wc', force => true)",  # it locks all buckets when it drops the export
+    "select pgcombine.drop_queue('wc', force => true)",  # also drops the export, and locks all buckets for this
 ]
 
 
 def check_that_all_are_locked(conn: psycopg.Connection, dsn: str, call: str) -> None:
-    """``call`` waits for a rebucket from one bucket to eight. After its commit, ``call`` must lock all eight.
+    """``call`` waits for a rebucket from one bucket to eight. After the rebucket, ``call`` must lock all eight buckets.
 
-    Locks on the quarantine stop calls that write there next, so that the test sees their locks on the buckets.
+    A third session locks the quarantine. A call that writes to the quarantine after it has locked the buckets waits for
+    this session, so that the test can see the locks on the buckets.
     """
     make_queue(conn, buckets=1)
     make_export(conn)
@@ -81,7 +83,7 @@ def test_check_detects_buckets_that_are_not_locked(conn: psycopg.Connection, dsn
 
 
 def passes_beside_the_second_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """Run passes that would write values which a second rebucket has already copied."""
+    """Run passes beside a second rebucket. If it leaves a bucket unlocked, passes change values that it has copied."""
     make_queue(conn, buckets=1)
     add(conn, [(word, 1) for word in WORDS])
     combine_all(conn)
@@ -154,7 +156,7 @@ def test_second_drop_of_an_export_finds_none(conn: psycopg.Connection, dsn: str)
 
 
 def test_create_export_finds_no_dropped_queue(conn: psycopg.Connection, dsn: str) -> None:
-    """create_export waits for a drop of its queue, which waits for a pass, and then finds no queue."""
+    """create_export waits while drop_queue waits for a pass. After the drop, create_export finds no queue."""
     make_queue(conn)
     with (
         psycopg.connect(dsn) as passing,
@@ -218,7 +220,7 @@ def test_snapshot_before_a_rebucket_fails_to_serialize(conn: psycopg.Connection,
 
 
 class Load:
-    """Sessions that rebucket, while others write, and make a key fail and retry it again and again."""
+    """Sessions that rebucket, a session that writes, and a session that makes a key fail and retries the key."""
 
     def __init__(self, dsn: str, seed: int) -> None:
         self.dsn = dsn

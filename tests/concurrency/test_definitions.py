@@ -1,4 +1,4 @@
-"""Concurrent changes of what a queue's passes do: of its observers, and of the condition by which keys expire."""
+"""Concurrent changes of a queue's observers, and of the condition by which its keys expire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def queue_with_history(conn: psycopg.Connection, **options: object) -> None:
 def commit_while_waiting(
     conn: psycopg.Connection, first: psycopg.Connection, second: psycopg.Connection, call: Callable[[], object]
 ) -> None:
-    """Commit ``first`` while ``second`` waits for it in ``call``."""
+    """Run ``call``, which waits in the session ``second`` for ``first``, and commit ``first``."""
     with in_background(call):
         waits(conn, second.info.backend_pid)
         first.commit()

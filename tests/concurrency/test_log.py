@@ -1,6 +1,7 @@
-"""The log beside passes: transactions of any length, and segments that are used in turn.
+"""The log while passes run: transactions of any length, and segments that are used in turn.
 
-A segment takes the updates of 16 transaction ids here, a round, so that few transactions use all segments.
+Each segment takes the updates of a round, a range of transaction ids. A round has only 16 ids in these tests, so that
+few transactions use all segments.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def passer(dsn: str, level: psycopg.IsolationLevel) -> psycopg.Connection:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("every", [1, 7, 45])
 def test_passes_combine_rounds_of_any_length(conn: psycopg.Connection, passer: psycopg.Connection, every: int) -> None:
-    """Passes take the updates of one id, of a part of a round, or of several rounds."""
+    """A pass takes the updates of one transaction id, of a part of a round, or of several rounds."""
     make_log(conn)
     with passer:
         for i in range(1, 2 * 45 + 1):
@@ -119,7 +120,7 @@ def test_savepoints_keep_the_transactions_id(conn: psycopg.Connection, dsn: str,
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_transactions_own_updates_stay_pending(conn: psycopg.Connection, passer: psycopg.Connection) -> None:
-    """A pass doesn't take updates of its own transaction. wc_current and backlog show them there."""
+    """A pass doesn't take updates of its own transaction. In this transaction, wc_current and backlog include them."""
     make_log(conn)
     with passer, passer.transaction():
         add(passer, {"a": 1})
@@ -207,7 +208,7 @@ def test_segment_refuses_ids_of_other_rounds(conn: psycopg.Connection) -> None:
 def test_session_finds_pending_updates_after_a_rebucket(
     conn: psycopg.Connection, dsn: str, before: int, after: int
 ) -> None:
-    """A session that has cached the tables from before a rebucket finds pending updates in the new ones."""
+    """A session that has cached the tables from before a rebucket finds pending updates in the new tables."""
     make_queue(conn, buckets=before)
     looks = (
         "select array(select unnest(l.tables) "
@@ -255,7 +256,7 @@ def test_tables_that_were_exchanged_are_not_reclaimed(conn: psycopg.Connection, 
 
 
 def test_snapshot_older_than_the_journal_is_refused(conn: psycopg.Connection, dsn: str) -> None:
-    """The journal no longer has the passes since the snapshot, so a pass fails instead of counting updates twice."""
+    """The journal no longer has the passes since a pass's snapshot. So the pass fails and counts no update twice."""
     make_log(conn)
     claim = one(conn, "select pg_get_functiondef('pgcombine_internal.claim_bucket'::regproc)")
     assert "interval '1 hour'" in claim

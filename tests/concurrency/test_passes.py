@@ -74,7 +74,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
     rival: str | Callable[[psycopg.Connection], None],
     left: dict[str, int],
 ) -> None:
-    """A pass whose snapshot is older than a rival's commit locks the bucket, but fails. The next pass is right."""
+    """A pass whose snapshot is older than a rival's commit locks the bucket, but fails. The next pass succeeds."""
     make_queue(conn, buckets=1)
     add(conn, old)
     combine_all(conn)
@@ -93,7 +93,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """The pass has its snapshot and waits for a row that the rival then commits, so PostgreSQL raises 40001."""
+    """A pass waits for a row that a rival commits after the pass's snapshot, so PostgreSQL raises 40001."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)
@@ -144,7 +144,7 @@ def test_passes_without_a_bucket_share_the_work(conn: psycopg.Connection, dsn: s
 
 
 def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn: str) -> None:
-    """The total is right at each moment, both for new snapshots and for an old one."""
+    """The total of wc_current is right at each moment, both for new snapshots and for an old one."""
     make_queue(conn, buckets=2)
     total = "select coalesce(sum(n), 0)::int from pgcombine.wc_current"
     seen = 0
@@ -182,7 +182,7 @@ def test_drop_waits_for_passes_without_a_deadlock(conn: psycopg.Connection, dsn:
     word = word_in(conn, 1)
     add(conn, {word: 1})
     with psycopg.connect(dsn) as worker, psycopg.connect(dsn) as dropper:
-        # lock the bucket's row as a pass does first
+        # lock the bucket's row, which is the first step of a pass
         worker.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 1 for update")
         with in_background(lambda: dropper.execute("select pgcombine.drop_queue('wc', force => true)")):
             waits(conn, dropper.info.backend_pid)
@@ -207,7 +207,7 @@ def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn
 
 @pytest.mark.parametrize("isolation", ["read committed", "read uncommitted"])
 def test_pass_that_waits_fails_if_the_condition_changes(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """A waiting pass sees later updates, but its statement lacks the new condition, so it must fail."""
+    """A waiting pass sees updates from after the change, but its statement lacks the new condition. So it must fail."""
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     add(conn, {word: 1})

@@ -89,7 +89,7 @@ def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None
     """A session reads the tables queue, expiry and the log one after the other, as workers do, without a deadlock."""
     make_queue(conn, expire_when="n <= 0")
     waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
-    # in a deadlock, the worker's session would be the one that fails
+    # only the worker's session looks for deadlocks, so a deadlock would make this session fail
     prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=100ms")
     patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
     with psycopg.connect(prompt) as mine, next_version():
@@ -106,7 +106,7 @@ def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None
 
 
 def test_upgrade_is_retried_after_a_deadlock(conn: psycopg.Connection, dsn: str) -> None:
-    """The other session reads a table that the migration changes, and then writes to a queue."""
+    """A session that has read a table writes to a queue while the migration waits for this table: a deadlock."""
     make_queue(conn)
     waiting = "select pid from pg_locks where relation = 'pgcombine.tick'::regclass and not granted"
     # only the upgrade looks for deadlocks, so the upgrade is the session that fails

@@ -1,7 +1,7 @@
 """Producers and workers through PgBouncer in transaction mode: exact totals, and no session state on its connections.
 
-PgBouncer may run each transaction on another server connection, which other clients use in between. State of a session
-(LISTEN, advisory locks, SET, prepared statements) would be missing for its owner and affect others.
+PgBouncer may run each transaction of a client on another server connection, which other clients use in between. Session
+state (LISTEN, advisory locks, SET, prepared statements) would get lost for the client that set it, and affect others.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def test_wait_works_through_the_pooler(conn: psycopg.Connection, pooled: str) ->
         for n, way in enumerate(ways, 1):
             way()
             assert values(conn) == {"fluo": n}
-        # each waiting caller keeps one of PgBouncer's connections; one is left for the worker
+        # each waiting caller keeps a server connection of PgBouncer; one is left for the worker
         with in_background(*[by_sql] * (SERVERS - 1)):
             pass
         assert values(conn) == {"fluo": len(ways) + SERVERS - 1}
@@ -171,6 +171,7 @@ def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
             assert values(connection) == {"fluo": 1}
             queue.drop(connection)
             queue.create(connection)
-        dropped = run_cli("queue", "drop", "wc", "--yes", "--dsn", pooled)  # in several transactions
+        # the command drops the queue in several transactions
+        dropped = run_cli("queue", "drop", "wc", "--yes", "--dsn", pooled)
         assert dropped.returncode == 0, dropped.stderr
         assert left_behind(pooled, SERVERS) == []

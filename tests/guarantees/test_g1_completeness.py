@@ -1,7 +1,7 @@
 """G1: the value that an observer sees for a key includes all updates that were committed before the pass began.
 
-This also holds for a pass that can't take all pending updates. Mutants, which the tests must detect: passes that take
-only some of a key's updates.
+The guarantee also holds for a pass that can't take all pending updates. Mutants, which the tests must detect: passes
+that take only some of a key's updates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 
 def half_combined(conn: psycopg.Connection, seed: int) -> None:
-    """Run bounded passes between enqueues. Each must report the total of a key that was committed when it began."""
+    """Run bounded passes between enqueues. Each reported value must be the sum of all committed updates of its key."""
     chance = random.Random(seed)
     committed: Counter[str] = Counter()
     seen = 0
@@ -28,10 +28,8 @@ def half_combined(conn: psycopg.Connection, seed: int) -> None:
         if step < 20:  # many keys, and sometimes one with far more updates than a pass takes
             words = [f"w{chance.randrange(40)}" for _ in range(20)] + ["giant"] * chance.choice([0, 30])
             for word in words:
-                for n in (
-                    chance.randrange(1, 9),
-                    -chance.randrange(1, 9),
-                ):  # two updates, of which a part alone gives a wrong total
+                # a pass that takes only one of these two updates reports a wrong total
+                for n in (chance.randrange(1, 9), -chance.randrange(1, 9)):
                     add(conn, {word: n})
                     committed[word] += n
         conn.execute("select pgcombine.combine('wc', 0)")
@@ -85,9 +83,8 @@ def no_lone_increment(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, {"a": -1})
     with psycopg.connect(dsn) as late:
         late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        late.execute(
-            "select 1 from pgcombine.queue"
-        )  # the transaction's snapshot is taken here, before the next update
+        # the transaction takes its snapshot here, before the next update
+        late.execute("select 1 from pgcombine.queue")
         add(conn, {"a": 5})
         late.execute("select pgcombine.combine('wc', 0)")
     assert audited(conn) == []

@@ -42,9 +42,8 @@ def chains(conn: psycopg.Connection, dsn: str, seed: int) -> None:
                 add(conn, {word: -expected[word]})
                 expected[word] = 0
             elif action == "look":
-                session.execute(
-                    "select count(*) from pgcombine.queue"
-                )  # the snapshot may be old at the session's next pass
+                # take a snapshot, which may be old at the session's next pass
+                session.execute("select count(*) from pgcombine.queue")
             elif action == "pass":
                 try:
                     session.execute("select pgcombine.combine('wc', 0)")
@@ -100,7 +99,7 @@ def test_rolled_back_pass_reports_nothing(conn: psycopg.Connection, dsn: str) ->
         psql.execute("select pgcombine.combine('wc', 0)")
         psql.execute("savepoint before")
         add(conn, {"a": 1})
-        psql.execute("select pgcombine.combine('wc', 0)")  # the same transaction has locked the bucket before
+        psql.execute("select pgcombine.combine('wc', 0)")  # the transaction's first pass has already locked the bucket
         psql.execute("rollback to savepoint before")
     assert audited(conn) == [("a", None, 2)]
     combine_all(conn)
@@ -114,7 +113,7 @@ def test_passes_in_one_transaction_keep_the_chain(conn: psycopg.Connection, dsn:
         for _ in range(3):
             add(conn, {"a": 1})
             psql.execute("select pgcombine.combine('wc', 0)")
-            add(psql, {"a": 10})  # the transaction's own update isn't committed, so no pass of it takes the update
+            add(psql, {"a": 10})  # this update isn't committed, so the transaction's own passes don't take it
             psql.execute("select pgcombine.combine('wc', 0)")
     assert audited(conn) == [("a", None, 1), ("a", 1, 2), ("a", 2, 3)]
     combine_all(conn)

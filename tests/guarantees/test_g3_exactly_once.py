@@ -1,8 +1,9 @@
 """G3: each committed update is combined exactly once, even if a session is killed at any moment.
 
-Values, changes and the mark commit together. ``tests/chaos`` kills at random; the tests here choose the moment.
-Mutants, which the tests must detect: passes with no mark or a wrong mark, passes that forget open transactions, passes
-that don't lock the bucket, and hash ranges that count for all keys.
+Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; these tests choose the
+moments. Mutants, which the tests must detect: passes with no mark or a wrong mark, passes that forget open
+transactions, passes that don't lock the bucket, passes over a hash range that mark the updates of all keys as combined,
+and passes that don't insert new keys.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
 
 
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
-    """A rival's pass commits between a pass and its snapshot: for each isolation level, and for a new, a changed and a
-    deleted key.
+    """A rival's pass commits after a transaction's first snapshot and before its pass.
+
+    The scenario runs at both isolation levels, each with a new, a changed and a deleted key.
     """
     for level in (2, 3):
         for word in ("new", "there", "going"):
@@ -105,7 +107,7 @@ def comes_during_a_pass(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def comes_before_the_lock(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates commit between a pass's snapshot and its lock on the bucket."""
+    """Updates commit after a transaction's first snapshot, and before its pass locks the bucket."""
     before = values(conn).get("a", 0)
     for level in (2, 3):
         add(conn, {"a": 1})
@@ -192,7 +194,7 @@ def a_rival_takes_more(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def ranges_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
-    """Open transactions commit between passes over two hash ranges."""
+    """One open transaction commits between passes over two hash ranges, another one after both passes."""
     word_of = (
         "select 'w' || i from generate_series(1, 99) i where hash_record_extended(row('w' || i), 0) & 1 = %s limit 1"
     )
@@ -205,7 +207,7 @@ def ranges_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
             add(second, dict.fromkeys(words, 10))
             add(conn, dict.fromkeys(words, 100))
             conn.execute(combine_range, (hash_ranges[0],))
-            second.commit()  # the two marks differ only in their lists of open transactions
+            second.commit()  # the mark of the next pass no longer lists this transaction as open
             conn.execute(combine_range, (hash_ranges[1],))
             first.commit()
         combine_all(conn)
@@ -295,7 +297,7 @@ def test_mutants_that_lose_or_repeat_updates_are_detected(
     scenario: Callable[[psycopg.Connection, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queues, "MOST_PASSES", 300)  # some mutants take the same updates again and again
+    monkeypatch.setattr(queues, "MOST_PASSES", 300)  # some mutants combine the same updates again and again: fail early
     make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("set statement_timeout = '20s'")

@@ -1,6 +1,7 @@
 """G4: a change is reported only if the old and the new value differ.
 
-Mutants, which the tests must detect: passes that report each key of their updates, or unchanged keys that have a value.
+Mutants, which the tests must detect: passes that report every key with updates, and passes that report keys that had no
+value and still have none.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ def reports_all(conn: psycopg.Connection) -> None:
     mutate_functions(conn, CHANGES, TOUCHED.format("true"))
 
 
-def reports_keys_that_are_there(conn: psycopg.Connection) -> None:
+def reports_absent_keys(conn: psycopg.Connection) -> None:
     mutate_functions(conn, CHANGES, TOUCHED.format("old_n is distinct from n"))
 
 
-@pytest.mark.parametrize("mutant", [reports_all, reports_keys_that_are_there])
+@pytest.mark.parametrize("mutant", [reports_all, reports_absent_keys])
 def test_mutants_that_report_unchanged_keys_are_detected(
     conn: psycopg.Connection, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
@@ -70,7 +71,7 @@ def test_mutants_that_report_unchanged_keys_are_detected(
 
 
 def test_observer_gets_no_unchanged_key(conn: psycopg.Connection) -> None:
-    """An observer that inserts a row for each run with changes inserts none if the updates cancel out."""
+    """An observer inserts a row for each pass with changes. It inserts none if the updates cancel out."""
     make_queue(conn, buckets=1)
     conn.execute("create table public.runs (changes bigint)")
     conn.execute(
@@ -94,7 +95,7 @@ def test_unchanged_values_are_not_written(conn: psycopg.Connection) -> None:
 
 
 def test_min_and_max_report_only_changes(conn: psycopg.Connection) -> None:
-    """With min and max, only an update that exceeds a value is a change. Null updates are none."""
+    """With max, only an update above the value changes it; with min, only one below. A null update changes nothing."""
     make_queue(conn, value=["top int max", "low int min"], delete_when=None, buckets=1)
     conn.execute("create table public.seen (word text, old_top int, new_top int, old_low int, new_low int)")
     conn.execute(

@@ -37,7 +37,7 @@ WAYS: list[Enqueue] = [add, by_copy, by_function, by_python]
 
 
 def with_the_caller(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    """Enqueue in transactions that stay open, commit, or roll back wholly or to a savepoint. Only commits may count."""
+    """Enqueue in transactions that stay open, commit, or roll back wholly or to a savepoint. Only commits count."""
     with psycopg.connect(dsn) as caller:
         put(caller, {"a": 1})
         assert combine_all(conn) == []
@@ -91,7 +91,7 @@ def add_elsewhere(dsn: str, updates: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("put", WAYS)
 def test_rolled_back_enqueue_does_not_wake_a_worker(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    """The notification is a part of the transaction, too."""
+    """The notification of an enqueue rolls back with the transaction, too."""
     make_queue(conn, buckets=2)
     audit(conn)
     with workers(dsn, "wc", poll=60) as worker, psycopg.connect(dsn) as caller:

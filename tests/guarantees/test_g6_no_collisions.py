@@ -47,7 +47,7 @@ def check_that_nobody_waits(conn: psycopg.Connection, dsn: str) -> None:
                 add(one_writer, {"a": 1, "b": 1})
                 one_writer.commit()
         except psycopg.OperationalError as error:  # a lock timeout or a deadlock
-            raise AssertionError(f"waits: {error}") from error
+            raise AssertionError(f"a session waits: {error}") from error
     combine_all(conn)
     assert values(conn) == {"a": 12, "b": 12}
 

@@ -37,7 +37,7 @@ def all_heard(heard: psycopg.Connection) -> list[Change]:
         if notification.payload == "end":
             return changes
         changes.append(Change(*json.loads(notification.payload)))
-    raise AssertionError("no notification")
+    raise AssertionError("the notification 'end' hasn't come within 30 seconds")
 
 
 @pytest.mark.parametrize("pass_limit", [10_000, 5])
@@ -103,7 +103,7 @@ def test_mutant_that_overtakes_is_detected(conn: psycopg.Connection, dsn: str) -
 
 
 def test_second_queue_gets_changes_in_order(conn: psycopg.Connection, dsn: str) -> None:
-    """An observer enqueues changes to a second queue, whose changes are also in order, and whose values are equal."""
+    """An observer enqueues changes to a second queue. The second queue's changes are in order, too."""
     make_queue(conn, buckets=3, pass_limit=7)
     make_queue(conn, "next", buckets=2, pass_limit=7)
     audit(conn)

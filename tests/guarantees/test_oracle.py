@@ -53,7 +53,11 @@ LEVELS = (
 
 @dataclass
 class Writer:
-    """A session that enqueues. ``pending`` has its open transaction's updates, ``saved`` those at each savepoint."""
+    """A session that enqueues.
+
+    ``pending`` has the sums of its open transaction's updates by word. ``saved`` has a copy of ``pending`` for each
+    savepoint.
+    """
 
     session: psycopg.Connection
     pending: Counter[str] = field(default_factory=Counter)
@@ -62,12 +66,12 @@ class Writer:
 
 class Machine(RuleBasedStateMachine):
     dsn = ""
-    timeout = 30.0  # seconds for draining
+    timeout = 30.0  # seconds within which all updates must be combined at the end
     buckets = 2
 
     def __init__(self) -> None:
         super().__init__()
-        # no action may wait long for a transaction that the machine has left open
+        # limit how long an action waits for a transaction that an earlier action has left open
         self.conn = psycopg.connect(self.dsn, autocommit=True, options="-c lock_timeout=10s")
         self.writers = [Writer(self.connect()) for _ in range(3)]
         self.passers = [self.connect(level) for level in LEVELS]
@@ -84,9 +88,8 @@ class Machine(RuleBasedStateMachine):
         self.buckets = buckets
         self.conn.execute("drop table if exists public.wc_audit, public.switch")
         self.conn.execute("select pgcombine.drop_queue(queue, force => true) from pgcombine.queue")
-        self.conn.execute(
-            "alter table pgcombine.queue alter segment_bits set default 4"
-        )  # rounds of sixteen transactions
+        # each segment of the log takes the updates of only sixteen transaction ids
+        self.conn.execute("alter table pgcombine.queue alter segment_bits set default 4")
         make_queue(self.conn, buckets=buckets, pass_limit=pass_limit)
         audit(self.conn)
         self.conn.execute("create table public.switch (works int)")
@@ -117,7 +120,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(writer=WRITERS)
     def take_away(self, writer: int) -> None:
-        """Enqueue updates after which two keys that this writer sees have the total 0 and are deleted."""
+        """Enqueue updates that make the totals of up to two keys 0, as this writer sees them, so passes delete them."""
         it = self.writers[writer]
         for word, n in list(current(it.session).items())[:2]:
             add(it.session, {word: -n})
@@ -205,7 +208,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(writer=WRITERS, updates=UPDATES)
     def commit_across_passes(self, writer: int, updates: list[tuple[str, int]]) -> None:
-        """Run passes between updates and their commit."""
+        """Run passes between a writer's updates and their commit."""
         self.put(writer, updates, "insert")
         self.put_and_commit(updates)
         for bucket in range(self.buckets):
@@ -319,7 +322,7 @@ def test_queue_equals_a_dictionary_in_a_longer_run(dsn: str) -> None:
 
 
 def torn_keys(conn: psycopg.Connection) -> None:
-    """Mutant: the updates of a key are in different hash ranges."""
+    """Mutant: the updates of one key are in different hash ranges."""
     mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
     conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 

@@ -1,7 +1,7 @@
 """Large transactions with a small pass limit and twenty workers, as in a test of Apache Fluo Recipes.
 
-Three transactions add 1, 2 and 10 to each of 1000 keys. An observer keeps a copy of the values, and checks that each
-change's old value is in the copy.
+Three transactions add 1, 2 and 10 to each of 300 or 1000 keys. In one of the tests, an observer keeps a copy of the
+values, and checks that each change's old value is in the copy.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def test_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str
             assert values(conn) == dict.fromkeys(words, total)
             assert dict(conn.execute("select word, n from public.copy").fetchall()) == values(conn)
     check(conn, dict.fromkeys(words, 13))
-    # each transaction has one update for each key, so there is one change for each
+    # each transaction has one update of each key, and so causes one change of each key
     assert {change.new for change in audited(conn)} == {1, 3, 13}
     assert one(conn, "select count(*) from public.copied") == 3 * keys
 
 
 @pytest.mark.slow
 def test_concurrent_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str) -> None:
-    """The next transactions commit before the workers have combined the first, and have two updates for each key."""
+    """Each transaction has two updates of each key. The next one doesn't wait until the workers have combined them."""
     make_queue(conn, buckets=2, pass_limit=50)
     audit(conn)
     words = [f"w{i:04}" for i in range(1000)]

@@ -50,7 +50,7 @@ def load(conn: psycopg.Connection, keys: list[str]) -> None:
 
 def test_tree_has_the_totals_of_all_levels(conn: psycopg.Connection, dsn: str) -> None:
     plant(conn)
-    backlog = "select sum(pgcombine.backlog(queue))::int from pgcombine.queue"  # in one snapshot
+    backlog = "select sum(pgcombine.backlog(queue))::int from pgcombine.queue"  # one statement, and so one snapshot
     with workers(dsn, count=WORKERS, poll=0.5):
         for loaded, keys in ((FIRST, FIRST), (SECOND, FIRST + SECOND)):
             load(conn, loaded)

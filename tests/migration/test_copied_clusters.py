@@ -1,7 +1,7 @@
 """In a copy of a cluster, each update counts once, including those that were pending or in progress.
 
 A promoted standby, recovery to a point in time and pg_upgrade keep the ids of transactions, so writers can enqueue at
-once. A dump that another version restores has other ids, and needs post_restore (see test_dump.py).
+once. A database that is restored from a dump has other ids, and needs post_restore (see test_dump.py).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, 
 
 @contextmanager
 def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Connection]]:
-    """Create queues with combined, pending and quarantined updates, a prepared transaction, and an open one.
+    """Create queues with combined, pending and quarantined updates, a prepared and an open transaction.
 
     Yields the state, and the connection of the open transaction.
     """
@@ -89,7 +89,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
         enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
         if prepared:
             preparing.execute(f"prepare transaction '{conn.info.dbname}'")
-        for queue in QUEUES:  # the marks of some buckets list both transactions as open
+        for queue in QUEUES:  # the marks of some buckets list the prepared and the open transaction
             add(conn, update, queue)
             conn.execute("select pgcombine.combine(%s, 0)", (queue,))
             add(conn, update, queue)
@@ -110,9 +110,9 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
 
 
 def goes_on(dsn: str, had: State) -> None:
-    """Check that a copy has the original's state, combines each update once, and reclaims later updates.
+    """Check that a copy has the original's state and LATE, combines each update once, and reclaims combined updates.
 
-    The function ``writers_go_on`` must have enqueued LATE before.
+    The caller must have enqueued LATE in the copy.
     """
     with psycopg.connect(dsn, autocommit=True) as conn:
         expected = {queue: found + Counter(LATE) for queue, found in had.current.items()}
@@ -182,7 +182,7 @@ def primary(primary_home: Path) -> Iterator[Server]:
 
 
 def copy_passwords(source: Path, home: Path) -> Path:
-    """Copy the password files of an EmbeddedServer to ``home``, and return the directory for the data."""
+    """Copy the password files of the EmbeddedServer in ``source`` to ``home``, and return its data directory."""
     data = home / "postgres" / "data"
     data.parent.mkdir(parents=True)
     for name in ("password", "owner-password"):
@@ -336,7 +336,7 @@ def test_pg_upgrade_keeps_pending_updates(tmp_path: Path, monkeypatch: pytest.Mo
         server = Server("former", former.superuser_dsn())
         dsn = with_database(server.dsn, "pgcombine")
         schema.upgrade(dsn)
-        with busy(dsn, prepared=False) as (had, _):  # pg_upgrade takes no prepared transactions
+        with busy(dsn, prepared=False) as (had, _):  # pg_upgrade refuses a cluster with prepared transactions
             pass
     finally:
         former.stop()
@@ -391,11 +391,11 @@ def test_dump_of_an_older_version_keeps_pending_updates(servers: Servers) -> Non
                 with pytest.raises(PostRestorePendingError, match="try again"):
                     CombineQueue(queue).enqueue(conn, LATE.items())
             assert state(conn) == (had.current, had.backlog)
-            with workers(copy, "idle", poll=0.05):  # a worker of another queue leaves these updates pending
+            with workers(copy, "idle", poll=0.05):  # this worker runs post_restore, but no pass over QUEUES
                 eventually(
                     lambda: one(conn, "select pgcombine_internal.own_cluster()"), what="a worker calls post_restore"
                 )
             for queue in QUEUES:
                 add(conn, LATE, queue)
-        had.prepared.clear()  # a dump lacks the prepared transaction
+        had.prepared.clear()  # a dump doesn't contain the prepared transaction
         goes_on(copy, had)

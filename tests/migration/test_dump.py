@@ -1,7 +1,7 @@
 """A database restored from a dump, in the same or another cluster: each update counts once.
 
 The stored ids of transactions mean nothing in the restored database. The function post_restore gives pending updates
-new ids. Enqueues are refused until it has run.
+new ids. Enqueues are refused until post_restore has run.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None
 
 
 def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection) -> None:
-    """A restore writes both rows in one transaction, whose id may equal one of the stored ids."""
+    """A restore writes both rows in one transaction. Its id may equal the id that one row stores, but not both."""
     assert one(
         conn,
         "select bool_and(pgcombine_internal.own_cluster()) and count(distinct id::text) = 2"
@@ -282,7 +282,7 @@ def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection
 
 
 def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
-    """Sessions remember the cluster identity by its table's file number, so its rows must not change within a file."""
+    """A session checks the identity once for each file number of the table, so rows must not change within a file."""
     for change in (
         "update pgcombine.cluster_identity set id = '3'",
         "delete from pgcombine.cluster_identity where place = 2",
@@ -329,7 +329,10 @@ def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: 
 
 @embedded_only
 def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A session that sets the remembered identity itself may lose its updates. post_restore removes foreign ids."""
+    """A session that sets the remembered identity itself can store updates with foreign ids before post_restore runs.
+
+    post_restore removes these ids. The session's own updates may be lost, but no other updates.
+    """
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -352,7 +355,7 @@ def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, se
 
 @embedded_only
 def test_dump_beside_passes_is_consistent(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A dump beside passes and truncations has each update committed before its snapshot exactly once."""
+    """A dump that runs beside passes and truncations has each update from before the dump's snapshot exactly once."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 5")
     make_queue(conn, buckets=2)
     conn.execute("create table public.written (word text, n bigint)")

@@ -156,7 +156,7 @@ def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Calla
 
 
 def test_second_downgrade_needs_force(dsn: str) -> None:
-    """After the first downgrade, no function counts pending updates, so the second one needs force."""
+    """After the first downgrade, no function counts pending updates, so the second downgrade needs force."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         with next_version():
@@ -192,7 +192,7 @@ def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None
 
 
 def test_tests_detect_stale_overloads(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the step that drops stale overloads first, the upgrade fails with an ambiguous function."""
+    """Without the step that drops stale overloads first, the upgrade fails because a function name is ambiguous."""
     query = sqlfiles.query
     monkeypatch.setattr(sqlfiles, "query", lambda name: "select 1" if name == "upgrade_overloads" else query(name))
     with psycopg.connect(dsn, autocommit=True) as conn:

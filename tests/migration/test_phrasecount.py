@@ -24,7 +24,7 @@ def dump(dsn: str) -> list[str]:
     return sorted(line for line in done.stdout.splitlines() if "restrict " not in line)
 
 
-def test_database_without_phrasecount_has_no_schema_of_it(conn: psycopg.Connection, dsn: str) -> None:
+def test_new_database_has_no_phrasecount_schema(conn: psycopg.Connection, dsn: str) -> None:
     named = (
         "select p.oid::regprocedure::text from pg_proc p "
         "where p.prosrc like '%phrasecount%' or p.proname like '%phrasecount%'"

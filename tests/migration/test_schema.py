@@ -192,7 +192,7 @@ def test_commands_upgrade_check_and_downgrade(empty_dsn: str) -> None:
         CombineQueue("wc").enqueue(conn, [{"word": "a"}])
     assert call("upgrade") == (0, f"already at revision {schema.head()}\n", "")
     assert json.loads(call("upgrade", "--json")[1]) == {"revision": schema.head(), "state": "current"}
-    assert call("downgrade")[0] == 2  # the revision has no default
+    assert call("downgrade")[0] == 2  # db downgrade needs a revision
     status, out, err = call("downgrade", "base", "--yes")
     assert (status, out) == (1, "")
     assert "pgcombine drain wc" in err

@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade --sql`` prints a file. Applied by psql, it has the same effect as the program, or none."""
+"""``pgcombine db upgrade --sql`` prints a file for psql, which upgrades like the program, or fails without effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLE = "pgcombine_administrator"
 
 
 def psql(dsn: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Apply the file with psql as its first lines say."""
+    """Apply the file with the psql options that its first lines name."""
     command = [programs.find().path("psql"), "-X", "-v", "ON_ERROR_STOP=1", "--dbname", dsn, *options, "-f", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
 
@@ -105,7 +105,7 @@ def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
 
 
 def test_file_and_program_exclude_each_other(empty_dsn: str) -> None:
-    """An upgrade and another psql wait until the file is applied. Then the upgrade succeeds, and psql refuses."""
+    """An upgrade and a psql run wait until the file is applied. Then the upgrade succeeds, and psql fails."""
     text = schema.upgrade_sql()
     refused: list[str] = []
     with (

@@ -22,7 +22,7 @@ BACK = "update pgcombine.schema_version set version_num = %s"
 
 
 def ends(process: subprocess.Popen[str]) -> str:
-    """Wait for the command to end with status 3, and return its last line."""
+    """Wait for the command to end with status 3, and return the last line of its output."""
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 3, out
     assert "Traceback" not in out
@@ -89,7 +89,7 @@ def test_daemon_without_a_schema_ends(empty_dsn: str, command: list[str]) -> Non
 
 @pytest.mark.slow
 def test_page_waits_for_a_schema(empty_dsn: str) -> None:
-    """The web page runs without a schema and says so. After it has seen its schema, it ends if the schema changes."""
+    """The web page runs without a schema and says so. Once it has seen a schema, it ends if the schema changes."""
     with started("--dsn", empty_dsn) as (url, page):
         early = httpx2.get(url, trust_env=False, timeout=60)
         assert early.status_code == 503

@@ -24,9 +24,10 @@ GET = {"HOMES": 1, "GET": 1, "FIRST": 0, "PROMPT": 1}
 
 
 def check(directory: Path, model: str = "log", fault: str | None = None, **settings: int) -> tuple[int, int]:
-    """Run spin, and return the number of errors and of visited states: all states, unless it stopped at an error.
+    """Run spin on a model, and return the number of errors and the number of visited states.
 
-    ``fault`` names a broken variant. Spin finds its error fast, so the compiler doesn't optimize.
+    Spin visits all states of the model unless it stops at an error. ``fault`` names a broken variant, whose error spin
+    finds fast, so the compiler doesn't optimize the checker.
     """
     spin, compiler = require_program("spin"), require_program("gcc")
     defined = [f"-D{name}={value}" for name, value in {**settings, **({fault: 1} if fault else {})}.items()]

@@ -1,6 +1,6 @@
-"""A pass writes only values and a row of the journal: no rows of PostgreSQL's catalog, and no dead rows elsewhere.
+"""A pass itself writes only values and a row of the journal: no rows of the catalog or of other tables that it reads.
 
-Passes run so often that such rows would bloat tables that each pass reads, most of all beside an old snapshot.
+Passes run so often that dead rows would bloat these tables, most of all while a session holds an old snapshot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OWN = ("queue", "queue_column", "bucket", "combiner", "observer", "failure", "qu
 
 
 def versions(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
-    """The position of each row of pgcombine's tables, and the id of the transaction that wrote the row."""
+    """The position of each row of the tables in OWN, and the id of the transaction that wrote the row."""
     return [
         row
         for table in OWN

@@ -1,4 +1,4 @@
-"""Statements about a key or a bucket read only the partitions of that bucket."""
+"""A statement that names a key or a bucket reads only the partitions of one bucket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def every(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
-    """The partitions in the plan of a statement, named up to the bucket's number."""
+    """The names of the partitions in a statement's plan, cut after the bucket's number: wc_updates_b0001."""
     row = conn.execute(sql.SQL("explain (format json) {}").format(sql.SQL(statement)), parameters).fetchone()
     assert row is not None
     nodes = every(row[0][0]["Plan"])

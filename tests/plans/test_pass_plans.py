@@ -22,7 +22,7 @@ where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 
 
 
 def tables_of_queue(conn: psycopg.Connection, pid: int, queue: str = "wc") -> list[str]:
-    """The queue's partitions on which a session has locks, named up to the bucket's number."""
+    """The partitions of the queue on which a session has locks. Names end with the bucket's number: updates_b0001."""
     found = conn.execute(LOCKED, (pid, f"{queue}_")).fetchall()
     return sorted(table.removeprefix(f"{queue}_") for (table,) in found)
 
@@ -38,7 +38,7 @@ def explain(conn: psycopg.Connection, statement: str, *, analyze: bool = False) 
 
 
 def tables_read(plan: list[dict[str, Any]]) -> set[str]:
-    """The tables of the queue in a plan, named up to the bucket's number."""
+    """The tables of the queue in a plan. Names of partitions end with the bucket's number: wc_updates_b0001."""
     found = {node["Relation Name"] for node in plan if re.match("wc_(updates|values)", node.get("Relation Name", ""))}
     return {re.sub(r"_s\d+$", "", table) for table in found}
 
@@ -105,7 +105,7 @@ def test_small_pass_reads_few_values(conn: psycopg.Connection) -> None:
 
 
 def test_combine_scans_no_values(conn: psycopg.Connection) -> None:
-    """The table's counters show that combine itself scans no values sequentially, not only the explained plan."""
+    """The counters of the values table show that combine reads no row by a sequential scan."""
     word = big(conn)
     for updates in ({word: 1}, {word_in(conn, 1, start=1000 * i): 1 for i in range(50)}):
         add(conn, updates)
@@ -125,7 +125,7 @@ def test_large_pass_joins_all_values(conn: psycopg.Connection) -> None:
 
 
 def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None:
-    """Old statistics of a large backlog don't affect the plan: the pass counts the updates that it takes."""
+    """Old statistics of a large backlog don't affect the plan: the pass itself counts the updates that it takes."""
     big(conn)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_updates")
@@ -191,7 +191,7 @@ def test_observers_and_combiners_run_with_default_planner_settings(
 
 @pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v int[] array_union"])
 def test_small_pass_is_not_compiled(conn: psycopg.Connection, value: str) -> None:
-    """PostgreSQL compiles plans with a high cost estimate (jit = on). A small pass must stay below the limit."""
+    """With jit = on, PostgreSQL compiles plans with an estimated cost above jit_above_cost. A small pass costs less."""
     make_queue(conn, key=["k int"], value=[value], delete_when=None, buckets=1)
     update = "jsonb_build_object('a', i, 'b', jsonb_build_object('c', i))" if "jsonb" in value else "array[i]"
     for _ in range(2):
@@ -212,7 +212,7 @@ def test_current_with_a_key_reads_one_partition_of_each(conn: psycopg.Connection
 
 
 def test_current_with_a_parameter_reads_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
-    """With a parameter instead of a constant, the read locks only the partition of the key, too."""
+    """A read whose key is a parameter locks one partition of the values, as a read with a constant does."""
     word = big(conn)
     with psycopg.connect(dsn) as reader:
         reader.execute("select n from pgcombine.wc_current where word = %s", (word,))
@@ -248,14 +248,14 @@ def segments(conn: psycopg.Connection) -> set[str]:
 
 
 def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass reads the segments of the ids since the last mark, and of transactions that were open at that mark."""
+    """A pass reads the segments of the ids since the last mark, and of the transactions that were open at that mark."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 6, alter segments set default 2")
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     names = {n: f"pgcombine.wc_updates_b0001_s{n}" for n in (0, 1)}
 
     def round_of(new: int | None = None) -> int:
-        """The number of the newest id's segment. With ``new``, use up ids until that segment begins."""
+        """The segment of the newest transaction id. With ``new``, use up ids until one belongs to segment ``new``."""
         while new is not None and one(conn, "select txid_current() >> 6 & 1") != new:
             pass
         return one(conn, "select txid_current() >> 6 & 1")
@@ -267,7 +267,7 @@ def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, 
 
     first = round_of()
     round_of(1 - first)
-    first = 1 - first  # the round of segment `first` has just begun
+    first = 1 - first  # the newest id is among the first ids of segment `first`
     add(conn, {word: 1})
     reads()
     add(conn, {word: 1})
@@ -278,7 +278,7 @@ def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, 
         add(conn, {word: 1})
         assert reads() == set(names.values())
         add(conn, {word: 1})
-        assert reads() == set(names.values())  # the open transaction's id is in the other segment
+        assert reads() == set(names.values())  # the id of the writer's open transaction is in the other segment
         writer.commit()
     assert reads() == set(names.values())
     add(conn, {word: 1})
@@ -309,7 +309,8 @@ def test_expiry_reads_only_its_pages(conn: psycopg.Connection) -> None:
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
 
-@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])  # by the statistics, no key or every key meets it
+# by the statistics, no key or every key meets the condition
+@pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])
 def test_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, expire_when: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")

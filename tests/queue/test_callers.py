@@ -104,7 +104,7 @@ def test_token_counts_once(dsn: str, conn: psycopg.Connection, wc: str, opened: 
 
 @pytest.mark.parametrize("opened", SYNC)
 def test_row_with_other_columns_leaves_the_token_free(dsn: str, wc: str, opened: Opened) -> None:
-    """Python refuses the row, so the caller's transaction goes on."""
+    """pgcombine refuses the row in Python. No statement fails, so the caller's transaction stays usable."""
     with opened(dsn) as caller:
         with pytest.raises(InvalidUpdateError, match='no column "wrod"'):
             WC.enqueue(caller, [("fluo", 1), {"wrod": "fluo"}], token="1")

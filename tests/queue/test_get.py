@@ -21,7 +21,7 @@ MANY = 10_000
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("key", [["a bigint"], ["a bigint", "b text"]])
 def test_get_finds_many_keys_fast(conn: psycopg.Connection, key: list[str]) -> None:
-    """get joins the wanted keys by hash: a comparison of each pair would take hours."""
+    """get joins the wanted keys by hash: a comparison of each wanted key with each existing key would be too slow."""
     queue = CombineQueue("many", key=key, value=["n bigint sum"])
     queue.create(conn)
 
@@ -35,7 +35,7 @@ def test_get_finds_many_keys_fast(conn: psycopg.Connection, key: list[str]) -> N
     conn.execute("select pgcombine.combine('many', b) from generate_series(0, 3) b")
     queue.enqueue(conn, rows(MANY // 2))
     wanted = [key_of(i) for i in range(MANY // 4, MANY // 4 + MANY)]
-    if len(key) == 2:  # keys whose columns exist in different keys
+    if len(key) == 2:  # keys that don't exist, although each of their columns equals that of an existing key
         wanted += [(i, f"b{(i + 1) % 7}") for i in range(100)]
     found = queue.get(conn, [*wanted, *wanted[:10]])
     assert found == {key_of(i): 2 if MANY // 2 <= i < MANY else 1 for i in range(MANY // 4, MANY // 4 + MANY)}
@@ -73,7 +73,7 @@ def test_get_neither_cuts_nor_rounds_keys(conn: psycopg.Connection, type_: str, 
         return part if columns == 1 else (part, "x")
 
     queue.enqueue(conn, [(there, "x", 1) if columns == 2 else (there, 1)])
-    for _ in range(2):  # first with a pending update, then with a value
+    for _ in range(2):  # the key first has a pending update, then a value
         assert queue.get(conn, [full(there), *map(full, others)]) == {full(there): 1}
         assert queue.get(conn, [full(other) for other in others]) == {}
         for other in others:

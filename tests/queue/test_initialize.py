@@ -1,4 +1,4 @@
-"""``initialize`` writes values into a queue without updates or observers, and writes all of them or none."""
+"""``initialize`` writes values into a queue directly, without updates and observers, and writes all of them or none."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_full_queue_refuses_updates(conn: psycopg.Connection, dsn: str) -> None:
         return ""
 
     wc.enqueue(conn, [(f"w{i}", 1) for i in range(99)])
-    message = eventually(full)  # the limit applies after the statistics are updated
+    message = eventually(full)  # the limit applies once PostgreSQL's statistics count the updates
     assert "maximum backlog is 100" in message
     with pytest.raises(BacklogFullError):
         wc.enqueue(conn, [("more", 1)])

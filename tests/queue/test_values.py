@@ -70,7 +70,7 @@ def test_each_iterator_has_its_snapshot(dsn: str, wc: CombineQueue, conn: psycop
         async with caller_of(opened, dsn) as caller:
             first = wc.values(caller)
             pairs = [await anext(first) if hasattr(first, "__anext__") else next(first)]
-            combine_all(conn)  # another session combines, which the first iterator's snapshot doesn't see
+            combine_all(conn)  # the snapshot of the first iterator is older than this pass
             second = dict(await read(wc.values(caller)))
             pairs += await read(first)
             assert dict(pairs) == MANY

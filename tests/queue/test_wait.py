@@ -112,7 +112,7 @@ def test_wait_ignores_snapshots_of_others(wc: psycopg.Connection, dsn: str) -> N
 
 
 def test_wait_is_exact_with_passes_over_hash_ranges(conn: psycopg.Connection, dsn: str) -> None:
-    """With passes over hash ranges, wait returns when the earlier updates are combined, although others are pending."""
+    """wait returns once passes over all hash ranges took the updates from before the call. Later ones are pending."""
     conn.execute(
         "select pgcombine.create_queue('wc', array['w text'], array['n int sum'], buckets => 1, pass_limit => 10)"
     )
@@ -183,7 +183,7 @@ def test_error_in_a_transaction_gives_the_reason(wc: psycopg.Connection, dsn: st
         wc.execute(CALL)
     assert caught.value.sqlstate == "PC003"
     wc.rollback()
-    with psycopg.connect(dsn) as other:  # not in autocommit mode, but not yet in a transaction
+    with psycopg.connect(dsn) as other:  # the connection isn't in autocommit mode, but has begun no transaction
         WC.wait(other)
         assert not other.autocommit
         WC.backlog(other)
@@ -206,7 +206,7 @@ class Interrupted(psycopg.Connection):
 
 
 def test_interrupted_wait_raises_keyboard_interrupt(wc: psycopg.Connection, dsn: str) -> None:
-    """wait raises KeyboardInterrupt, and not an error of the unfinished connection, which it closes."""
+    """wait raises KeyboardInterrupt, not an error about the unfinished query, and closes the connection."""
     with Interrupted.connect(dsn) as other:
         with pytest.raises(KeyboardInterrupt):
             WC.wait(other)

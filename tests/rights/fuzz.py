@@ -46,10 +46,10 @@ from support.servers import SETTINGS, Server, embedded
 
 from pgcombine.handoff.replicated import new_token
 
-SESSIONS = 6  # connections of the hostile role
+SESSIONS = 6  # number of connections of the hostile role
 STATEMENT_TIMEOUT = 2  # seconds, for each statement of the hostile role
 GRACE = 25.0  # seconds by which a call may exceed its timeout on a busy machine
-COMBINED_WITHIN = 60.0  # seconds in which updates of the other queue must be combined
+COMBINED_WITHIN = 60.0  # seconds within which updates of the other queue must be combined
 HUGE = 2**63 - 1
 PAYLOAD = '{"{fluo}","{1}"}'
 OWN = re.compile(r"\b(own|own_words|docs?_own)(_|\b)")
@@ -65,7 +65,7 @@ FUNCTIONS = """
       and p.proname ~ %s and has_function_privilege(%s, p.oid, 'execute')
     order by 1
 """
-# Tables that aren't compared row by row: workers write them for ``other``, too, or other checks cover them.
+# Tables whose rows aren't compared: workers also write rows of ``other`` to them, or other checks cover them.
 CHECKED_OTHERWISE = {
     "tick",
     "pass",
@@ -77,7 +77,7 @@ CHECKED_OTHERWISE = {
     "other_values",
     "other_words_exports",
 }
-# Columns that workers write, so they may change.
+# Columns that may change, because workers write them.
 CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}}
 RELATIONS = """
     select c.relname, c.relkind,
@@ -189,8 +189,9 @@ FITTING: dict[str, tuple[str, ...]] = {  # valid arguments by name and type of t
 class Outcome:
     """The result of a run.
 
-    ``errors`` counts calls by SQLSTATE, with an empty one for success. ``wrong`` lists failed checks. ``longest_call``
-    and ``longest_wait`` (of ``pgcombine.wait``) are in seconds.
+    ``errors`` counts calls by SQLSTATE; an empty SQLSTATE stands for success. ``wrong`` lists failed checks.
+    ``longest_call`` and ``longest_wait`` are the seconds of the longest call, and of the owner's longest call of
+    ``pgcombine.wait``.
     """
 
     seed: int
@@ -207,7 +208,7 @@ class Outcome:
 
 
 class World:
-    """The two queues, which the owner, a superuser, creates, and pools of arguments that name their objects."""
+    """The two queues, and pools of arguments that name objects of the queues. The owner is a superuser."""
 
     def __init__(self, owner: psycopg.Connection) -> None:
         self.owner = owner
@@ -278,7 +279,7 @@ class World:
             self.written[word] += n
 
     def accept_write(self, queue: str, token: UUID) -> None:
-        """Accept a write of one update for all three servers on this server."""
+        """Accept on this server a write of one update, which is meant for all three servers."""
         self.owner.execute(
             "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), "
             "%s, '{a,b,c}', 3)",
@@ -307,7 +308,7 @@ class World:
 
     def _belongs_to_own(self, table: str, row: dict[str, Any]) -> bool:
         """Whether a row without a queue's name belongs to the role's own queue."""
-        if table == "handoff_delivery":  # handoff_acknowledge of a role counts deliveries without a token
+        if table == "handoff_delivery":  # a role may call handoff_acknowledge, which stores this token
             return row["token"] == "00000000-0000-0000-0000-000000000000"
         if table == "spark_alive":
             loads = "select exists (select from pgcombine.spark_load where load = %s and queue = 'other')"
@@ -434,7 +435,7 @@ class Hostile:
         for _ in range(self.chance.randrange(1, 6)):
             if conn.info.transaction_status.name == "INERROR":
                 conn.execute("rollback to saved")
-            if conn.info.transaction_status.name == "INTRANS":  # some functions change the timeout for the transaction
+            if conn.info.transaction_status.name == "INTRANS":  # an earlier call may have changed the timeout
                 conn.execute(f"set local statement_timeout = '{STATEMENT_TIMEOUT}s'".encode())
             self._act(conn)
         if self.chance.random() < 0.1:
@@ -555,7 +556,7 @@ class Hostile:
 
 
 def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str = "") -> Outcome:
-    """Call functions whose names match ``only`` for at most ``seconds``, and check the result.
+    """Make up to ``calls`` calls within ``seconds``, of functions whose names match ``only``, and check the result.
 
     ``dsn`` is a superuser's URI of a migrated database. The worker logs to the file ``log``.
     """
@@ -606,7 +607,7 @@ def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str
 
 
 def check(world: World, before: dict[str, str], role: str, status: int | None, log: Path, outcome: Outcome) -> None:
-    """Compare the state with the one before, and add each difference to ``outcome.wrong``."""
+    """Check ``other``, the worker, and that the state is as before. Add each problem to ``outcome.wrong``."""
     owner = world.owner
     expected = {word: n for word, n in world.written.items() if n}
     try:
@@ -645,7 +646,7 @@ def check(world: World, before: dict[str, str], role: str, status: int | None, l
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=120, help="at most; fewer calls are made then")
+    parser.add_argument("--seconds", type=float, default=120, help="the run ends after this time at the latest")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--only", default="", metavar="REGEX", help="functions whose names match")
     arguments = parser.parse_args()

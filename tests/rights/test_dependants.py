@@ -1,4 +1,4 @@
-"""Other roles create objects that depend on pgcombine's. They don't stop an upgrade, which keeps them if possible."""
+"""Objects of other roles that depend on pgcombine's objects don't stop an upgrade, which keeps them if possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from support.servers import embedded_only
 from pgcombine import schema
 from pgcombine.errors import SchemaError
 
-# Objects that a role creates with a function {f} of (text, pg_lsn) or of any enum, or with a function {trigger}.
+# Statements by which a role creates an object {o} that depends on a function {f} with the parameters (text, pg_lsn) or
+# (anyenum), or on the trigger function {trigger}.
 FUNCTION_KINDS = {
     "view": "create view {o} as select {f}('a'::text, '0/0'::pg_lsn)",
     "constant": "create view {o} as select '{f}(text, pg_lsn)'::regprocedure",
@@ -37,7 +38,7 @@ FUNCTION_KINDS = {
     "aggregate": "create aggregate {o}(pg_lsn) (sfunc = {f}, stype = text)",
     "cast": "create type {o} as enum ('a'); create cast ({o} as text) with function {f}(anyenum)",
 }
-# Objects that a role creates with a relation {r} and its column older.
+# Statements by which a role creates an object {o} that depends on a relation {r}, mostly on its column older.
 RELATION_KINDS = {
     "view": "create view {o} as select older from {r}",
     "materialized view": "create materialized view {o} as select older from {r} with no data",
@@ -75,7 +76,7 @@ def upgraded(dsn: str) -> list[str]:
 def older_functions(conn: psycopg.Connection) -> Iterator[tuple[str, str, bool]]:
     """Add an overload of each function, as if an older version had other parameters.
 
-    Yields the function's name with quotes and without, and whether an overload for triggers was added, too.
+    Yields the function's qualified name, its plain name, and whether a trigger function of that name was added, too.
     """
     functions = conn.execute(
         """
@@ -112,7 +113,7 @@ def test_upgrade_keeps_objects_that_depend_on_functions(
 
 
 @pytest.mark.slow
-@embedded_only  # to drop the schema with all these objects takes more locks than a default server has
+@embedded_only  # a server with default settings has too few locks to drop the schema with all these objects
 def test_upgrade_keeps_all_kinds_of_objects_that_depend_on_functions(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
@@ -120,7 +121,7 @@ def test_upgrade_keeps_all_kinds_of_objects_that_depend_on_functions(
 
 
 def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection, *, each: bool) -> None:
-    """Upgrade with dependants of all functions: one kind of object for each function, or all kinds with ``each``."""
+    """Upgrade while objects depend on each function: one kind of object per function, or all kinds if ``each``."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     kinds = list(FUNCTION_KINDS)
@@ -176,7 +177,7 @@ def test_upgrade_renames_functions_that_it_cannot_replace(
 def test_upgrade_keeps_objects_that_depend_on_views(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
-    """Objects depend on a column of each view whose name the upgrade changes."""
+    """The upgrade renames a column of each view. Objects depend on this column."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     views = conn.execute(
@@ -212,7 +213,7 @@ def test_upgrade_drops_objects_that_depend_on_changed_columns(
     monkeypatch: pytest.MonkeyPatch,
     change: str,
 ) -> None:
-    """Objects depend on a column of each table that a migration changes. The upgrade drops them."""
+    """A migration changes a column of each table. The upgrade drops the objects that depend on this column."""
     make_queue(conn, buckets=1)
     tables = [
         table

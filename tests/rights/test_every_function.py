@@ -1,9 +1,9 @@
 """A role without rights calls every function that runs with its owner's rights (``security definer``).
 
 Each call must fail with SQLSTATE 42501 or an error of pgcombine, and must change nothing. So the tests detect a new
-function that checks no right. They also fail for a parameter for which they have no value.
+function that checks no right. They also fail if a new function has a parameter for which ``fill`` returns no value.
 
-PostgreSQL may also run the role's code in a privileged session. ``unguarded`` calls each function from there.
+PostgreSQL may also run the role's code in a privileged session. ``unguarded`` calls each function from such code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
 # functions that don't check their caller, because every role may have the result
 OPEN = ["pgcombine_internal.queue_marks(text)"]
-# functions that every role may call: they do only what stored rows allow, or return only rows of the caller's queues
+# functions that every role may call: they delete only rows that a role with rights has flagged, or return only rows of
+# the caller's queues
 FREE = [
     *OPEN,
     "pgcombine_internal.delete_flagged()",
@@ -162,7 +163,7 @@ def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
 
 
 def unchecked(owner: psycopg.Connection, role: psycopg.Connection, values: Values, *, any_queue: bool) -> Iterator[str]:
-    """Yield the problems of all functions; with ``any_queue``, also of functions without parameters."""
+    """Call each function as ``role`` and yield the problems. Skip functions without parameters unless ``any_queue``."""
     before = digest(owner)
     for signature, namespace, name, trigger, pinned, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not pinned:
@@ -281,10 +282,10 @@ SPRING = """
 
 
 def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> dict[str, str]:
-    """Store a call of each function for ``SPRING``, and return the functions' names by the text of the call."""
+    """Store a call of each function, which ``SPRING`` runs, and return the functions' names by the text of the call."""
     called: dict[str, str] = {}
     for signature, namespace, name, trigger, _, kind, parameters in owner.execute(FUNCTIONS).fetchall():
-        if not trigger and signature not in OPEN:  # misplaced checks trigger functions
+        if not trigger and signature not in OPEN:  # trigger functions are checked by ``misplaced``
             call = statement(namespace, name, kind, parameters)
             text = psycopg.ClientCursor(role).mogrify(call, [values[parameter][0] for parameter in parameters])
             called[text] = signature
@@ -307,7 +308,8 @@ def unguarded(
 ) -> Iterator[str]:
     """Yield the functions that a role can call from a security-restricted operation in another role's session.
 
-    There, ``session_user`` is the other role. A function that trusts it would use the rights of that role.
+    In such an operation, ``session_user`` is the other role. A function that trusts ``session_user`` would use the
+    rights of that other role.
     """
     called = arm(owner, role, values)
     before = digest(owner)
@@ -342,9 +344,8 @@ def restricted_operations(empty_dsn: str, login: Login) -> Iterator[RestrictedOp
         admin = stack.enter_context(psycopg.connect(empty_dsn, autocommit=True))
         database = sql.Identifier(admin.info.dbname)
         admin.execute(sql.SQL("grant create on database {} to {}, {}").format(database, owner, role))
-        admin.execute(
-            sql.SQL("grant {} to {}, {}").format(role, owner, other)
-        )  # membership allows all of them to give the commands
+        # only members of the hostile role may run the commands on its table
+        admin.execute(sql.SQL("grant {} to {}, {}").format(role, owner, other))
         admin.execute(sql.SQL("alter database {} owner to {}").format(database, other))
         schema.upgrade(as_role(empty_dsn, names[0]))
         first, second, third = (
@@ -364,7 +365,10 @@ def test_functions_refuse_security_restricted_operations(restricted_operations: 
 
 
 def test_function_without_the_guard_is_detected(restricted_operations: RestrictedOperations) -> None:
-    """Detected are a function that trusts session_user, one that doesn't call ``caller``, and a broken ``caller``."""
+    """The guard is the function ``caller``, which each function calls to find out its caller.
+
+    The test detects a function that trusts session_user, functions that don't call ``caller``, and a broken ``caller``.
+    """
     restricted_operations.commanders = restricted_operations.commanders[:1]
     restricted_operations.owner.execute(
         "create function pgcombine.hole(queue text) returns void language plpgsql security definer "

@@ -1,4 +1,4 @@
-"""Short runs of ``fuzz``, also with a function that lets the hostile role write to the other queue."""
+"""Short runs of ``fuzz``. Some add a function that lets the hostile role harm the other queue: fuzz must detect it."""
 
 from __future__ import annotations
 

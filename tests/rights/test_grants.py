@@ -192,7 +192,7 @@ def test_names_may_need_quotes(queues: psycopg.Connection) -> None:
             queues.execute(sql.SQL(end).format(sql.Identifier(role)))
 
 
-def test_rights_stay(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
+def test_rights_survive_an_upgrade_and_a_rebucket(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
     """A right stays after an upgrade and a rebucket, and applies to a new export."""
     connections = {right: granted(right, *subjects) for right, subjects in RIGHTS.items()}
     before = {right: privileges(queues, connection.info.user) for right, connection in connections.items()}
@@ -239,7 +239,7 @@ def test_invalid_calls_are_refused(queues: psycopg.Connection, call: str, sqlsta
 def test_worker_combines_only_queues_with_the_right(
     queues: psycopg.Connection, granted: Grant, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The worker combines its queue and quarantines a failing key. One log line names the queue without the right."""
+    """The worker combines its queue and quarantines a failing key. One log line names the other queue."""
     role = granted("work", "wc").info.user
     add(queues, {"a": 1, "b": 2})
     add(queues, {"c": 3}, "other")
@@ -345,7 +345,7 @@ def test_right_to_work_excludes_other_queues(queues: psycopg.Connection, granted
 
 
 def test_worker_without_temporary_tables_runs_passes(queues: psycopg.Connection, granted: Grant) -> None:
-    """Such a worker runs passes, but bisect raises an error that names the missing privilege."""
+    """A worker that can't create temporary tables runs passes, but bisect raises an error that names the privilege."""
     worker = granted("work", "wc")
     database, user = sql.Identifier(queues.info.dbname), sql.Identifier(worker.info.user)
     queues.execute(sql.SQL("revoke temporary on database {} from public").format(database))

@@ -46,7 +46,7 @@ def roles(conn: psycopg.Connection, login: Login) -> Roles:
 
 
 def accept(conn: psycopg.Connection, server: uuid.UUID, queue: str = "wc", token: uuid.UUID | None = None) -> uuid.UUID:
-    """Accept a write for all three servers on this server, and return its token."""
+    """Accept on this server a write that is meant for all three servers, and return the write's token."""
     token = token or new_token()
     conn.execute(
         "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), %s, '{a,b,c}', 3)",
@@ -114,7 +114,7 @@ def test_writer_cannot_affect_another_queue(roles: Roles) -> None:
 
 
 def test_writer_may_not_move_keys(roles: Roles) -> None:
-    """A topology that moves keys makes all servers need repair, so it also needs the right to replay."""
+    """If a topology moves keys, the other servers need repair, so the call also needs the right to replay."""
     note = "select pgcombine_internal.handoff_set_topology('wc', %s, %s)"
     roles.writer.execute(note, (list("abc"), 3))
     roles.writer.execute(note, (list("ab"), 2))  # allowed: each key stays on all servers
@@ -425,7 +425,7 @@ def test_forged_hints_are_refused(roles: Roles, arguments: str) -> None:
 
 
 def test_writer_cannot_forge_counters(roles: Roles) -> None:
-    """A writer's acknowledgement counts only hints that it deletes: forged numbers would overflow and stop clean-up."""
+    """A writer's acknowledgement counts only hints that it deletes. A forged number could stop the clean-up."""
     token = accept(roles.writer, roles.id)
     acknowledge = "select pgcombine_internal.handoff_acknowledge('b', %s, %s)"
     assert one(roles.writer, acknowledge, [token, *(new_token() for _ in range(9))], 2**62) == 1

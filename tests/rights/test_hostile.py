@@ -21,7 +21,7 @@ from pgcombine.worker import quarantine
 
 @pytest.fixture
 def queues(conn: psycopg.Connection) -> psycopg.Connection:
-    """The queue wc with the export words, the queue other, and the schema attacker, in which all roles may create."""
+    """The queues wc (with the export words) and other, and the schema attacker, where all roles may create objects."""
     make_queue(conn)
     make_queue(conn, "other")
     conn.execute("select pgcombine.create_export('words', 'wc')")
@@ -351,14 +351,14 @@ def test_numbers_that_would_overflow_are_refused(
 def test_times_that_python_cannot_read_are_refused(
     queues: psycopg.Connection, login: Login, right: str, subject: str, statement: str, at: str
 ) -> None:
-    """A row with such a time would make status fail for all queues, because Python can't read it."""
+    """Python can't read these times. A row with such a time would make ``pgcombine status`` fail for all queues."""
     role = hostile(queues, login, right, subject)
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         role.execute(sql.SQL(statement).format(at=sql.Literal(at)))
 
 
 def test_mark_beyond_the_newest_id_is_refused(queues: psycopg.Connection, login: Login) -> None:
-    """A mark beyond the newest id would make status fail for all queues."""
+    """A mark beyond the newest transaction id would make ``pgcombine status`` fail for all queues."""
     role = hostile(queues, login, "work", "wc")
     mark = "insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes) "
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
@@ -368,7 +368,7 @@ def test_mark_beyond_the_newest_id_is_refused(queues: psycopg.Connection, login:
 
 
 def test_documents_that_python_cannot_read_are_refused(queues: psycopg.Connection, login: Login) -> None:
-    """Python can't read a document with a thousand levels. As many levels as the log accepts are allowed."""
+    """Python can't read a document with 1000 levels. A document with as many levels as the log accepts is allowed."""
     role = hostile(queues, login, "work", "wc")
     quarantine_document = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "

@@ -214,7 +214,7 @@ def test_runs_can_be_reassigned_to_another_role(conn: psycopg.Connection, login:
 
 
 def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: Login) -> None:
-    """A role may have a limited number of loads. A new load replaces one whose job has shown no sign of life."""
+    """A role may have a limited number of loads. A new load replaces a load whose job has shown no sign of life."""
     make_queue(conn)
     role, other = login(ENQUEUE), login(ENQUEUE)
     conn.execute("update pgcombine.spark_limit set loads = 3")
@@ -283,7 +283,7 @@ def test_index_function_has_only_its_owners_rights(conn: psycopg.Connection, log
 
 
 def test_security_definer_function_may_load_for_others(conn: psycopg.Connection, login: Login) -> None:
-    """In a security definer function, the rights of its owner count, not those of the role that has logged in."""
+    """A security definer function loads with the rights of its owner, not with those of the role that has logged in."""
     make_queue(conn)
     app = login(ENQUEUE, "create on schema public")
     web = login()

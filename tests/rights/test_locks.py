@@ -16,7 +16,7 @@ from pgcombine import schema
 from pgcombine.errors import QueueExistsError
 from pgcombine.queue.combine_queue import CombineQueue
 
-# advisory locks of this version and of earlier ones, as (class, object)
+# advisory locks that earlier versions took: arguments of pg_advisory_lock
 LOCKS = [
     *(f"hashtext('pgcombine.create_queue'), hashtext('{queue}')" for queue in ("wc", "own")),
     "hashtext('pgcombine.create_export'), hashtext('words')",
@@ -107,7 +107,7 @@ def test_advisory_locks_do_not_block_a_rebuild(conn: psycopg.Connection, dsn: st
 def test_updates_are_combined_although_a_role_holds_the_idle_lock(
     conn: psycopg.Connection, dsn: str, login: Login, shared: bool
 ) -> None:
-    """If a hostile role holds a queue's idle lock, workers poll or enqueues notify, so that updates are combined."""
+    """If a hostile role holds the idle lock of an earlier version, updates are still combined."""
     make_queue(conn)
     role = login()
     for lock in ("idle", "listener"):

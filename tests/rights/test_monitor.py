@@ -1,4 +1,4 @@
-"""A role with the right to monitor sees figures, but no key and no value in any column, web page or finding."""
+"""A role with the right to monitor sees figures, but no key and no value in any column, web page or command output."""
 
 from __future__ import annotations
 

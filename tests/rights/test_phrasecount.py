@@ -1,4 +1,4 @@
-"""The role that may create phrasecount's schema, and schemas of other roles, which phrasecount refuses."""
+"""Which role may create phrasecount's schema. phrasecount refuses a schema that belongs to another role."""
 
 from __future__ import annotations
 

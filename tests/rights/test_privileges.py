@@ -1,6 +1,6 @@
 """The file ``privileges.txt`` lists all privileges on the schema's objects, so that a change is visible in a diff.
 
-With ``PGCOMBINE_TEST_WRITE_PRIVILEGES=1`` the test on the newest server writes the file.
+With ``PGCOMBINE_TEST_WRITE_PRIVILEGES=1``, the test writes the file if the server is PostgreSQL 18 or newer.
 """
 
 from __future__ import annotations

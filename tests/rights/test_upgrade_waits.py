@@ -28,7 +28,7 @@ def waiting(conn: psycopg.Connection) -> int:
 def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     conn: psycopg.Connection, dsn: str, login: Login, locked: str
 ) -> None:
-    """While a reader blocks it, the upgrade retries with short waits, so that writers and readers can go on."""
+    """An upgrade that an open transaction blocks retries with short waits, so that writers and readers can go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait
@@ -52,7 +52,7 @@ def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
 
 
 def test_error_names_a_prepared_transaction(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """The error names a prepared transaction, which belongs to no session."""
+    """The error names the prepared transaction that blocks the upgrade. Its locks belong to no session."""
     role = login()
     with role.transaction():
         role.execute("select from pgcombine.queue")

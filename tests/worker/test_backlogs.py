@@ -52,7 +52,7 @@ def test_drain_combines_a_large_backlog_in_bounded_memory(conn: psycopg.Connecti
     assert worker.returncode == 0, output
     assert memory < 200 * MIB
     assert files < 64 * MIB
-    # without this bound, drain could combine the backlog in many small passes
+    # drain must not split the backlog into many small passes
     assert json.loads(output)["passes"] <= 4 * UPDATES / PASS_LIMIT + buckets
     reported = conn.execute("select sum(changes), sum(known), sum(total) from public.report").fetchone()
     assert reported == (keys, 0, UPDATES), "a key was reported twice, or without some of its updates"

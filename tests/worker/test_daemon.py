@@ -101,7 +101,7 @@ def test_worker_logs_a_conflict_at_debug_level_only(
     ],
 )
 def test_worker_command_sets_timeouts(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
-    """A pass that waits too long for a lock ends. The worker combines the other bucket, and later this one."""
+    """A pass over a locked bucket ends at the timeout. The worker combines this bucket after the lock is released."""
     make_queue(conn, buckets=2)
     locked, free = word_in(conn, 0), word_in(conn, 1)
     with (
@@ -149,7 +149,7 @@ def test_status_shows_who_holds_an_old_snapshot(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_queue(conn)
-    # status shows snapshots older than a minute; the test lowers that to zero
+    # status shows snapshots older than a minute; the test lowers this age to zero
     monkeypatch.setattr("pgcombine.cli.overview.old_snapshots", partial(old_snapshots, older_than=0))
 
     def status(*options: str) -> str:
@@ -172,7 +172,7 @@ def test_status_shows_who_holds_an_old_snapshot(
 
 @pytest.mark.slow
 def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
-    """The worker's URI names two servers. The first one stops, and the worker connects to the second, a copy of it."""
+    """The worker's URI names two servers. The first one stops, and the worker connects to its copy, the second."""
     homes = filled(tmp_path / "first"), tmp_path / "second"
     first, second = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:

@@ -23,7 +23,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 
 def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None:
-    """Create a queue of values, half of which, those with n = 0, meet the condition that ``expire`` sets."""
+    """Create a queue with values. Half of them have n = 0, and so meet the condition that ``expire`` sets."""
     make_queue(conn, delete_when=None, **options)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g %% 2 from generate_series(1, %s) g", (keys,))
 
@@ -255,7 +255,10 @@ def test_rebucket_restarts_the_search_for_expired_keys(conn: psycopg.Connection)
 @embedded_only
 @pytest.mark.parametrize("seconds", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connection, seconds: float) -> None:
-    """With random late updates, each old value in a key's changes is the previous new value, and the rest is exact."""
+    """Keys expire while late updates arrive. Each change's old value is the key's previous new value.
+
+    The values of the keys that don't expire are the sums of their updates.
+    """
     make_queue(
         conn,
         key=["bucket timestamptz"],

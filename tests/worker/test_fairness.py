@@ -13,7 +13,7 @@ from pgcombine.worker.totals import Pass
 
 @pytest.mark.parametrize("where", ["another bucket", "another queue"])
 def test_hot_bucket_does_not_delay_others(conn: psycopg.Connection, dsn: str, where: str) -> None:
-    """A worker with one loop combines another bucket after few passes over a bucket with a large backlog."""
+    """A worker with one loop combines another bucket or queue after few passes over a bucket with a large backlog."""
     make_queue(conn, buckets=2, pass_limit=20, delete_when=None)
     make_queue(conn, "cold", buckets=1)
     conn.execute(

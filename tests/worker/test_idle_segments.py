@@ -1,7 +1,7 @@
 """The log of an idle queue shrinks: soon each segment is smaller than 128 kB.
 
 Workers truncate segments if the schema's owner sees other sessions' snapshots, otherwise they delete rows and vacuum.
-Each test runs both ways, and prints how many seconds it took (``pytest -s``).
+Each test runs both ways, and prints after how many seconds the segments were small (``pytest -s``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pgcombine.worker.drain import drain
 
 SEGMENT = 128 * 1024  # bytes
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
-STATEMENT = 5000  # updates in one statement
+STATEMENT = 5000  # number of updates that one statement inserts
 SINGLE = "do $$ begin for i in 1..3000 loop insert into pgcombine.wc_updates values ('w', 1); commit; end loop; end $$"
 SETTINGS = SMALL | {"autovacuum": "off"}
 
@@ -69,7 +69,7 @@ def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, 
     """A crash resets the statistics by which workers find large segments."""
     with (
         psycopg.connect(started(server, sees), autocommit=True) as conn,
-        psycopg.connect(server.superuser_dsn()),  # which is hidden, or not
+        psycopg.connect(server.superuser_dsn()),  # the owner sees this session's snapshot if ``sees``
     ):
         assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
         make_queue(conn)
@@ -92,7 +92,7 @@ def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, 
 
 
 def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees: bool) -> None:
-    """Four rounds of ids leave so many updates that a segment would exceed the size if none were removed."""
+    """Updates of four rounds of ids would make a segment larger than 128 kB if none were removed."""
     with psycopg.connect(started(server, sees), autocommit=True) as conn:
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 1)")
         bits = one(conn, "select segment_bits from pgcombine.queue")
@@ -105,7 +105,7 @@ def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees:
                     f" while txid_current() >> {bits} = _round loop commit; end loop; end $$"
                 )
             eventually(lambda: values(conn) == {"w": 4 * 3000}, what="the updates are combined")
-            becomes_small(conn, "a day of single updates")
+            becomes_small(conn, "single updates")
 
 
 def test_segments_shrink_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
@@ -138,7 +138,7 @@ def test_segments_shrink_after_the_first_run_of_phrasecount(home: Path, sees: bo
     assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
     with (
         psycopg.connect(started(server, sees), autocommit=True) as conn,
-        psycopg.connect(server.superuser_dsn()),  # which is hidden, or not
+        psycopg.connect(server.superuser_dsn()),  # the owner sees this session's snapshot if ``sees``
     ):
         counted = run_cli("phrasecount", ROOT / "sql", "--json", env={"PGCOMBINE_HOME": home}, timeout=600)
         assert counted.returncode == 0, counted.stderr

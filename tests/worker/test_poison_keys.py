@@ -178,7 +178,7 @@ def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn:
 
 
 def test_each_call_of_bisect_makes_progress(conn: psycopg.Connection) -> None:
-    """A call of bisect without time still combines or quarantines something. The next call continues from there."""
+    """A call of bisect with the time limit 0 s still makes progress. The next call continues where this one ended."""
     make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
     add(conn, list(good_keys(200).items()) + overflowing(10))
     steps: list[tuple[Any, ...]] = []
@@ -315,7 +315,7 @@ def test_lack_of_locks_quarantines_no_key(conn: psycopg.Connection, dsn: str) ->
 
 @pytest.mark.parametrize("error", ["raise out_of_memory", "perform few_ok(n)", "raise internal_error"])
 def test_lack_of_memory_for_a_value_quarantines_its_key(conn: psycopg.Connection, dsn: str, error: str) -> None:
-    """An error of memory that arises from a key's values quarantines the key, even if no other key succeeds."""
+    """If a key's own values cause an out-of-memory error, the key is quarantined, even if no other key succeeds."""
     conn.execute(
         sql.SQL(
             "create function few_ok(n bigint) returns boolean language plpgsql as $$ begin "

@@ -75,9 +75,8 @@ def test_observer_may_run_statements_while_it_reads_changes(conn: Connection, ds
     def first(tx: Connection, changes: ChangeStream) -> None:
         half = iter(changes)
         kept = [next(half) for _ in range(1500)]
-        assert tx.execute("select count(*) from pgcombine.wc_values").fetchone() == (
-            3500,
-        )  # the observer sees what the pass has written
+        # the observer sees the values that the pass has written
+        assert tx.execute("select count(*) from pgcombine.wc_values").fetchone() == (3500,)
         kept += half
         seen.append(kept)
         assert len(changes) == 3500
@@ -158,7 +157,7 @@ def test_worker_skips_queues_whose_observers_it_lacks(conn: Connection, dsn: str
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1})
         assert one(conn, "select pgcombine.backlog('other')") == 1
-        assert one(conn, "select count(*) from pgcombine.failure") == 0  # a skipped queue is no failure
+        assert one(conn, "select count(*) from pgcombine.failure") == 0  # skipping a queue records no failure
         conn.execute("select pgcombine.drop_observer('other', 'nothing')")
     drain(dsn, "other")
     assert values(conn, "other") == {"a": 1}
@@ -232,11 +231,12 @@ def test_arrivals_come_in_portions_beside_changes(conn: Connection, dsn: str) ->
     queue.create(conn)
     add(conn, {f"w{i}": i for i in range(2500)})
     drain(dsn, queue)
-    assert add_up == [(2500, sum(range(2500))), (2499, sum(range(2500)))]  # delete_when: w0 has no value
+    # w0 meets delete_when, so it gets no value and there is no change of it
+    assert add_up == [(2500, sum(range(2500))), (2499, sum(range(2500)))]
 
 
-def test_a_search_for_failing_keys_hands_on_what_arrived(conn: Connection, dsn: str) -> None:
-    """In the tries, too, an observer gets each update exactly once, also those that cancel out."""
+def test_search_for_failing_keys_hands_over_arrivals(conn: Connection, dsn: str) -> None:
+    """During the search, too, an observer handles each update exactly once, including updates that cancel out."""
     queue = word_count(buckets=1, quarantine_after=1)
     conn.execute("create table fed (word text, n bigint)")
 
@@ -418,4 +418,4 @@ def test_changes_take_little_memory(conn: Connection, dsn: str) -> None:
     queue.create(conn)
     conn.execute("insert into pgcombine.wc_updates select repeat('x', 200) || i, 1 from generate_series(1, 150000) i")
     assert drain(dsn, queue).changes == 150000
-    assert most < 20 << 20  # all changes take about 50 MB
+    assert most < 20 << 20  # all changes together would take about 50 MB

@@ -163,7 +163,7 @@ def test_an_observer_that_fails_for_all_keys_quarantines_none(conn: psycopg.Conn
 
 
 def test_at_most_one_key_that_fails_alone_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    """Without another key that succeeds, nothing proves that the key itself causes the error."""
+    """If no other key succeeds, something other than the key may cause the error, so no second key is quarantined."""
     make_queue(conn, buckets=2, quarantine_after=1)
     fail_on(conn, "%")
     first, second = word_in(conn, 0), word_in(conn, 1)
@@ -309,7 +309,7 @@ def test_commands_show_and_release_quarantined_keys(conn: psycopg.Connection, ds
 
     dropped = run_cli("quarantine", "drop", "wc", "bad", "--yes", "--json", "--dsn", dsn)
     assert json.loads(dropped.stdout) == {"queue": "wc", "state": "dropped", "updates": 2}
-    assert run_cli("quarantine", "retry", "wc", "--dsn", dsn).returncode == 2  # neither keys nor --all
+    assert run_cli("quarantine", "retry", "wc", "--dsn", dsn).returncode == 2  # without keys and --all
     unknown = run_cli("quarantine", "retry", "wc", "bad", "--dsn", dsn)
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "isn't quarantined" in unknown.stderr

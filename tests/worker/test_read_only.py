@@ -70,7 +70,7 @@ def test_worker_waits_for_the_promotion_of_a_standby(standby: str) -> None:
 
 @pytest.mark.slow
 def test_views_work_on_a_standby(standby: str) -> None:
-    """Views and functions that only read work on a standby, although ``caller`` runs UNLISTEN in them."""
+    """Views and functions that only read work on a standby, although they call ``caller``, which runs UNLISTEN."""
     with psycopg.connect(standby, autocommit=True) as conn:
         assert one(conn, "select pg_is_in_recovery() and pgcombine.backlog('wc') = 1")
         assert one(conn, "select n from pgcombine.wc_current") == 1
@@ -86,7 +86,7 @@ def test_views_work_on_a_standby(standby: str) -> None:
     ],
 )
 def test_worker_waits_while_a_setting_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
-    """The worker waits while the setting is on, at its start and later, and combines when the setting is off."""
+    """The worker waits while default_transaction_read_only is on, at its start and later. Then it combines."""
     make_queue(conn)
     role = f"reader_{conn.info.backend_pid}"
     name = {"database": conn.info.dbname, "role": role}[whom]

@@ -19,11 +19,11 @@ from support.wait import eventually
 from pgcombine.worker.drain import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
-MANY = 200_000  # updates; a segment with so many is reclaimed before its round ends
-SEVERAL = 5000  # updates; reclaim deletes so many, but keeps a few
+MANY = 200_000  # number of updates with which a segment is reclaimed before its round ends
+SEVERAL = 5000  # number of updates that suffices for reclaim to delete them
 
 ROUND = 128
-RING = 4  # segments
+RING = 4  # number of segments that are used in turn
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def rows(conn: psycopg.Connection) -> int:
 
 
 def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
-    """Give the function that lists snapshots to the worker's role, which doesn't see those of other sessions."""
+    """Give the function that finds snapshots to the worker's role, which doesn't see other sessions' snapshots."""
     (name,) = worker.execute("select current_user").fetchone() or ()
     conn.execute(
         sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
@@ -194,7 +194,7 @@ def test_large_segment_is_truncated_before_its_round_ends(conn: psycopg.Connecti
 
 
 def test_segment_of_an_idle_bucket_is_truncated(short: psycopg.Connection) -> None:
-    """Other transactions end the round of an idle bucket. reclaim truncates its segment without a further pass."""
+    """Other transactions end the round of an idle bucket. reclaim truncates its segment without another pass."""
     make_queue(short, buckets=1)
     short.execute(SOME, (MANY,))
     combine_all(short)
@@ -249,7 +249,7 @@ class TestRoles:
     def test_nothing_is_truncated_where_snapshots_are_hidden(
         self, queue: psycopg.Connection, worker: psycopg.Connection, dsn: str
     ) -> None:
-        """reclaim deletes combined rows instead. A session with an older snapshot still sees them."""
+        """reclaim deletes combined rows instead of truncating. A session with an older snapshot still sees them."""
         hide(queue, worker)
         queue.execute(SOME, (SEVERAL,))
         combine_all(queue)
@@ -299,7 +299,7 @@ class TestRoles:
 
 
 def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
-    """The journal keeps each bucket's rows since the last pass over all keys, because marks are read from them."""
+    """The journal keeps the last pass over all keys and later passes of each bucket, because their marks are needed."""
     for n in range(5):
         add(queue, {"w0": n})
         combine_all(queue)
@@ -325,7 +325,7 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
 
 
 def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -> None:
-    """A call reads at most ten thousand rows. Further calls find the pass after a longer run of hash ranges."""
+    """A call deletes at most 10,000 rows of a bucket. Further calls delete the rest of the 20,000 passes."""
     add(queue, {"w0": 1})
     combine_all(queue)
     first = one(queue, "select max(pass) from pgcombine.pass")

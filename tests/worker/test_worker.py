@@ -51,7 +51,7 @@ def listening(dsn: str, *channels: str) -> Iterator[psycopg.Connection]:
 def heard(listener: psycopg.Connection, sender: psycopg.Connection) -> list[str]:
     """The channels that were notified until now.
 
-    Notifications come in the order of commits, so all have come before that of ``the_end``.
+    PostgreSQL delivers notifications in the order of commits, so the notification of ``the_end`` comes last.
     """
     listener.execute("listen the_end")
     sender.execute("notify the_end")
@@ -207,7 +207,7 @@ def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connectio
             eventually(lambda: one(listener, f"select {lock}"), what="the idle lock is free")
 
 
-def test_worker_naps_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_polls_often_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
     """An open transaction shares the idle lock and doesn't notify, so the worker polls again soon."""
     make_queue(conn)
     with (

@@ -1,4 +1,4 @@
-"""The view pgcombine.worker and ``pgcombine status`` show workers. ``--max-lag`` fails if updates are too old."""
+"""The view pgcombine.worker and ``pgcombine status`` show workers; ``status --max-lag`` fails if updates are old."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None
         with workers(dsn, "wc") as worker:
             eventually(lambda: worker_listens(conn), what="the worker listens")
             conn.execute(sql.SQL("set role {}").format(role))
-            # the worker's maintenance may run at this moment, so wait until it is idle
+            # the worker's maintenance may run at this moment, so wait until the worker is idle
             found = eventually(lambda: next((one for one in seen(conn) if one["state"] == "idle"), None), what="idle")
             conn.execute("reset role")
         assert (found["worker"], found["queues"]) == (worker.name, ["wc"])
@@ -78,7 +78,7 @@ def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None
 
 
 def test_worker_names_differ() -> None:
-    """Workers of one process have different names, and PostgreSQL doesn't cut them: it keeps 63 bytes."""
+    """Workers of one process have different names, which fit into the 63 bytes that PostgreSQL keeps."""
     names = [Worker("dbname=none").name for _ in range(3)]
     assert len(set(names)) == 3
     assert all(len(f"pgcombine worker {name}") <= 63 for name in names)

@@ -1,4 +1,4 @@
-"""The state of destinations: when one is down, when a deliverer may try again, and that a success writes nothing."""
+"""The state of destinations: when a destination is down, when a deliverer may try again, and which reports count."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_one_deliverer_at_a_time_tries_again(conn: psycopg.Connection) -> None:
     with another(conn) as rival:
         with rival.transaction():
             assert attempt(rival) is not None
-            assert attempt(conn) is None  # it returns at once, although the rival holds the row's lock
+            assert attempt(conn) is None  # returns at once, although the rival has locked the destination's row
         assert attempt(conn) is None
         assert attempt(rival) is None
-    # the rival reports nothing: at retry_at another deliverer may try
+    # if the rival reports nothing, another deliverer may try from retry_at on
     conn.execute("update pgcombine.destination_state set retry_at = clock_timestamp()")
     ticket = attempt(conn)
     assert ticket is not None
@@ -119,9 +119,8 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
     failed(conn)
     add(conn, "down_after => 1")
     assert state(conn) == ("suspect", 1)
-    conn.execute(
-        "select pgcombine_internal.add_destination('export', 'x')"
-    )  # a destination of another kind may have the same name
+    # a destination of another kind may have the same name
+    conn.execute("select pgcombine_internal.add_destination('export', 'x')")
     assert one(conn, "select count(*) from pgcombine.destination") == 2
 
 

@@ -55,7 +55,7 @@ def test_existing_values_are_exported_on_request(conn: psycopg.Connection) -> No
 
 
 def test_pass_with_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass with a snapshot from before create_export doesn't see the new observer, so it would miss the changes."""
+    """A pass with a snapshot from before create_export doesn't see the new observer. The export would lack changes."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn, autocommit=True) as pass_:
@@ -118,7 +118,7 @@ def test_drop_export_needs_force_for_pending_entries(conn: psycopg.Connection) -
 
 @pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_large_queue('wc'%s)"])
 def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection, drop: str) -> None:
-    """The hint says how to drop its exports first. With force, the drop also removes the exports and their entries."""
+    """The error's hint says how to drop the queue's exports first. With force, the drop also removes the exports."""
     make_queue(conn)
     before = one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace")
     make_export(conn)
@@ -160,7 +160,8 @@ def test_locks_to_drop_counts_tables_of_exports(conn: psycopg.Connection) -> Non
         ({"export": "taken"}, "PC002"),
         ({"exporter": "pigeon"}, "PC003"),
         ({"exporter": "files"}, "PC003"),
-        ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),  # files would ignore target_table
+        # the exporter files would ignore target_table
+        ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),
         ({"exporter": "postgres", "target": "host=a password=b"}, "PC003"),
         ({"exporter": "webhook", "target": "https://me:secret@host/"}, "PC003"),
         ({"exporter": "webhook", "target": "https://secret@host/"}, "PC003"),
@@ -207,7 +208,7 @@ def test_unknown_exports_are_refused(conn: psycopg.Connection, call: str) -> Non
 
 
 def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:
-    """After the flush, all earlier commits are durable, even those with synchronous_commit = off."""
+    """After the query flush_commits, all earlier commits are durable, even those with synchronous_commit = off."""
     make_queue(conn)
     conn.execute("set synchronous_commit = off")
     add(conn, {"a": 1})

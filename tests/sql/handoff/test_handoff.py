@@ -87,7 +87,7 @@ def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> 
 
 
 def test_placement_is_stable(tx: psycopg.Connection) -> None:
-    """Slots are placed by the documented rule. If a server leaves, only the slots that it had move."""
+    """Slots are placed by the documented rule. If a server leaves, only the slots of that server move."""
     from hashlib import md5
 
     def placed(slot: int, servers: str, replicas: int) -> list[str]:
@@ -229,7 +229,7 @@ def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
 
 
 def test_rebuild_copies_each_slot_from_the_first_source(tx: psycopg.Connection) -> None:
-    """A server copies each of its slots from the first source that has the slot. Slots without a source have null."""
+    """A server copies each of its slots from the first source that has the slot. If none has it, the source is null."""
     sources = query("handoff_sources").encode()
     assert tx.execute(sources, ("a", ["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
     assert tx.execute(sources, ("a", None, None, ["c", "b"])).fetchall() == [("c", None)]

@@ -68,7 +68,7 @@ def test_named_attempts_count(conn: psycopg.Connection) -> None:
     table = begin(conn, load)
     assert begin(conn, load) == table
     first = stage(conn, table, [("a", 1), ("b", 2)])
-    stage(conn, table, [("a", 1), ("b", 2)])  # an attempt that end_load isn't told
+    stage(conn, table, [("a", 1), ("b", 2)])  # another attempt, whose id end_load doesn't get
     second = stage(conn, table, [("a", 5)])
     assert backlog(conn) == 0
     assert end(conn, load, attempts=[first, second], expected=3) == (3, True)
@@ -124,10 +124,8 @@ def test_run_counts_once(conn: psycopg.Connection) -> None:
     one_load, two = uuid4(), uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)]) for load in (one_load, two)]
     assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, True)
-    assert end(conn, one_load, attempts=attempts[:1], expected=1) == (
-        1,
-        False,
-    )  # repeated, as if the answer had been lost
+    # the driver repeats the call, as if the answer had been lost
+    assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, False)
     assert end(conn, two, attempts=attempts[1:], expected=1) == (1, False)
     assert begin(conn, uuid4()) is None
     assert left(conn) == 0

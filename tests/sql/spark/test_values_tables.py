@@ -90,7 +90,7 @@ def test_a_read_of_an_empty_table_notices_a_rebucket(conn: psycopg.Connection) -
 
 
 def test_a_read_that_begins_during_a_rebucket_notices_it(filled: psycopg.Connection, dsn: str) -> None:
-    """The read waits for the rebucket's lock and then finds the new table under the old name."""
+    """The read waits for the rebucket's lock, and raises when it finds the new table under the old name."""
     part = planned(filled)[0]
     with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as reader:
         rebucket(other, [16])
@@ -123,7 +123,7 @@ def test_a_prepared_read_notices_a_rebucket(filled: psycopg.Connection) -> None:
 def test_a_reader_without_rights_on_partitions_gets_all_values(
     filled: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]
 ) -> None:
-    """Such a reader reads wc_values with a hash condition, which stays valid after a rebucket."""
+    """Without rights on partitions, a read is of wc_values with a hash condition, which a rebucket leaves valid."""
     with Roles(filled, dsn) as roles:
         reader = roles.login("select on pgcombine.wc_values")
         parts = planned(reader)

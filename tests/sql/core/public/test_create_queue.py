@@ -136,7 +136,7 @@ def test_existing_relation_is_not_replaced(auto: psycopg.Connection, name: str) 
 
 
 def test_existing_function_is_not_overloaded(auto: psycopg.Connection) -> None:
-    """The function of the queue "own" would be an overload of a function that exists in the schema pgcombine."""
+    """create_queue refuses the name "own": its function own_enqueue would overload an existing own_enqueue."""
     with auto.transaction(force_rollback=True):
         auto.execute("create function pgcombine.own_enqueue() returns void language sql as 'select'")
         with pytest.raises(psycopg.Error, match=r"a function pgcombine\.own_enqueue exists") as refused:
@@ -257,7 +257,7 @@ def test_rollback_removes_the_queue(conn: psycopg.Connection) -> None:
 
 
 def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
-    """PREPARE TRANSACTION fails after NOTIFY, LISTEN or UNLISTEN. An enqueue with notify => false runs none of them."""
+    """PREPARE TRANSACTION fails after NOTIFY, LISTEN or UNLISTEN. A queue with notify => false runs none of them."""
     make_queue(conn, notify=False, max_backlog=10)
     conn.execute("listen other")
     conn.execute("begin")
@@ -334,7 +334,7 @@ def test_sum_accepts_a_domain(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("server", names()[-1:], indirect=True)
 def test_queue_may_have_1024_buckets(auto: psycopg.Connection) -> None:
-    """1,024 buckets fit the default lock table. The last of the test servers has the smallest one."""
+    """A server with default settings can lock 1,024 buckets. The last of the test servers has the fewest locks."""
     make_queue(auto, buckets=1024)
     try:
         word = word_in(auto, 1023)

@@ -102,7 +102,7 @@ def test_drain_records_an_observers_error_as_a_failure(conn: psycopg.Connection,
 
 
 def test_no_bucket_is_due_after_drain(conn: psycopg.Connection) -> None:
-    """drain also counts updates again after a reset of the statistics, and clears an old failure without updates."""
+    """drain runs a pass over a bucket without updates to count it after a reset, or to clear its old failure."""
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = null")

@@ -82,7 +82,7 @@ def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, 
 
 @pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_large_queue('wc')"])
 def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, how: str) -> None:
-    """A transaction that has read values may read the views of pending updates while a drop waits for it."""
+    """While a drop waits for a transaction that has read values, the transaction can read wc_pending and wc_current."""
     make_queue(conn)
     with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as dropper:
         reader.execute("select * from pgcombine.wc_values")

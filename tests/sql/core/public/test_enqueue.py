@@ -1,4 +1,4 @@
-"""pgcombine.enqueue, INSERT and COPY: the default values, and the updates that they refuse before a pass reads them."""
+"""pgcombine.enqueue, INSERT and COPY: the defaults of value columns, and the updates that enqueuing refuses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connectio
 
 
 def test_enqueue_starts_no_subtransaction(tx: psycopg.Connection) -> None:
-    """With more than 64 subtransactions in a transaction, all sessions' snapshots become slow."""
+    """A transaction with more than 64 subtransactions would make the snapshots of all sessions slow."""
     make_queue(tx)
     with tx.transaction():
         tx.execute("insert into pgcombine.wc_updates (word) values ('a')")

@@ -1,4 +1,4 @@
-"""pgcombine.enqueue_once: a token counts once, under rollbacks, rivals, isolation levels, rights and upkeep."""
+"""pgcombine.enqueue_once: the updates of a token count once. Also the rights on tokens, and when tokens are deleted."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def test_token_after_the_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: s
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_rival_of_a_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
-    """The rival commits while the call waits for it."""
+def test_token_of_a_concurrent_call_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
+    """The second call waits for the first one, which takes the same token and commits."""
     make_queue(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         second.execute(f"set transaction isolation level {level}".encode())
@@ -189,7 +189,7 @@ def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, log
 
 
 def test_enqueue_once_runs_with_the_rights_of_its_caller(conn: psycopg.Connection, login: Login) -> None:
-    """A function of a role that may enqueue lends that right, as it does for enqueue."""
+    """A security definer function of a role that may enqueue can call enqueue_once for callers that may not enqueue."""
     make_queue(conn)
     owner, caller = login("create on schema public"), login()
     conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (owner.info.user,))
@@ -208,7 +208,7 @@ def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> N
     conn.execute("select pgcombine.drop_queue('wc', force => true)")
     assert tokens(conn) == [("other", "t")]
     make_queue(conn)
-    with psycopg.connect(dsn) as mine:  # a forced drop under an older snapshot misses what it doesn't see
+    with psycopg.connect(dsn) as mine:  # a drop in an older snapshot doesn't see the token; create_queue deletes it
         mine.execute("set transaction isolation level repeatable read")
         mine.execute("select 1")
         once(conn, "t")
@@ -257,7 +257,7 @@ def test_a_call_deletes_a_portion(conn: psycopg.Connection) -> None:
     assert [trim(conn), trim(conn), trim(conn)] == [10000, 1, 0]
 
 
-def test_trims_beside_each_other_delete_different_tokens(conn: psycopg.Connection, dsn: str) -> None:
+def test_concurrent_trims_delete_different_tokens(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     once(conn, "t")
     age(conn, "t", "15 days")

@@ -26,7 +26,7 @@ def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> s
 
 
 def put(conn: psycopg.Connection, hours: float, n: int = 1) -> None:
-    """Enqueue an update whose key is the time so many hours ago."""
+    """Enqueue an update whose key is a time ``hours`` before the present quarter of an hour."""
     conn.execute(
         "insert into pgcombine.wc_updates (bucket, n) "
         "values (date_bin('15 min', now(), '2000-01-01') - make_interval(mins => %s), %s)",
@@ -47,7 +47,7 @@ def counted(conn: psycopg.Connection, queue: str = "wc") -> list[int]:
 
 
 def expiring(conn: psycopg.Connection, **options: object) -> None:
-    """Combine two keys and then set the condition. The key with the value 5 meets it; the key with 7 doesn't."""
+    """Combine two keys and then set the expiry condition. The key with the value 5 expires, the key with 7 doesn't."""
     by_time(conn, expire_when=None, **options)
     put(conn, 3, 5)
     put(conn, 0, 7)
@@ -247,7 +247,7 @@ def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> No
 
 
 def fail_expiry(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
-    """A pass that removes expired keys fails; the next pass, which leaves them out, succeeds."""
+    """Record that a pass over expired keys failed. Run the next pass, which removes no expired keys and succeeds."""
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, %s, %s)", (sqlstate, error))
     conn.execute("select pgcombine.combine('wc', 0)")
     assert rows(conn, "failure") == []
@@ -318,7 +318,7 @@ def test_failure_does_not_delay_a_new_condition(conn: psycopg.Connection) -> Non
 
 def test_failing_updates_do_not_delay_expiry(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, expire_when="n <= 0")
-    for _ in range(2):  # the second pass leaves expired keys out and fails, too
+    for _ in range(2):  # the second pass removes no expired keys, and fails as well
         conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
     conn.execute("select pgcombine.combine('wc', 0)")
     assert failed(conn) == [(None, None, None)]

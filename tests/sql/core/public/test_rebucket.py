@@ -157,7 +157,7 @@ def test_rebucket_loses_nothing_beside_writers_readers_and_workers(wc: psycopg.C
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_enqueue_that_waits_uses_the_new_buckets(wc: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """An enqueue that waits for a rebucket routes its updates to the new buckets, so that no key is half-combined."""
+    """An enqueue that waits for a rebucket writes all updates of a key to the key's new bucket."""
     words = [(f"w{i}", 1) for i in range(KEYS)]
     arrays = ([word for word, _ in words], [n for _, n in words])
     with psycopg.connect(dsn) as changing, psycopg.connect(dsn, autocommit=True) as writer:
@@ -216,7 +216,7 @@ def test_pass_with_an_older_snapshot_fails_to_serialize(wc: psycopg.Connection, 
         for bucket, buckets in ((0, 2), (0, 7), (6, 3), (1, 3)):
             older.execute("select")
             WC.rebucket(wc, buckets, buckets_per_partition=1)
-            if (bucket, buckets) == (1, 3):  # the queue has had three buckets since before the snapshot
+            if (bucket, buckets) == (1, 3):  # the queue has three buckets already, so rebucket changes nothing
                 older.execute("select pgcombine.combine('wc', %s)", (bucket,))
             else:
                 with pytest.raises(psycopg.errors.SerializationFailure):
@@ -227,7 +227,7 @@ def test_pass_with_an_older_snapshot_fails_to_serialize(wc: psycopg.Connection, 
 
 
 def test_updates_keep_the_id_of_their_transaction(wc: psycopg.Connection, dsn: str) -> None:
-    """Copied updates keep their transaction's id, by which marks tell whether an update was combined."""
+    """Updates that rebucket copies keep their transaction's id: marks tell by this id which updates are combined."""
     ids = "select word, pgcombine_tx from pgcombine.wc_updates order by word"
     with psycopg.connect(dsn) as slow, psycopg.connect(dsn) as slower:
         slower.execute("select txid_current()")
@@ -321,7 +321,7 @@ def test_no_pass_runs_beside_a_lock_that_waited(wc: psycopg.Connection, dsn: str
 
 
 def test_no_pass_runs_beside_a_second_rebucket(wc: psycopg.Connection, dsn: str) -> None:
-    """A rebucket that waited for another one locks the new buckets. A pass beside it would show its changes twice."""
+    """A rebucket that waited for another one locks the new buckets. Otherwise, a pass could report a change twice."""
     wc.execute("create table seen (word text, was bigint, is_now bigint)")
     wc.execute("select pgcombine.add_observer('wc', 'seen', 'insert into seen select word, old_n, new_n from changes')")
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])

@@ -178,7 +178,7 @@ def test_verify_accepts_restored_views(wc: psycopg.Connection) -> None:
             assert row is not None
             wc.execute(f"create or replace view pgcombine.{view} as {row[0]}")
         assert queue.verify(wc) == []
-    wc.execute("begin read only")  # verify can't compare views here, and reports none
+    wc.execute("begin read only")  # verify can't compare views in such a transaction, and reports no view
     assert queue.verify(wc) == []
     wc.execute("rollback")
     assert wc.execute("select from pg_class where relname = 'pgcombine_normal'").fetchall() == []

@@ -1,4 +1,4 @@
-"""``max_backlog`` after a reset of the server's statistics: updates that were pending before still count."""
+"""``max_backlog`` after a reset of the server's statistics: updates from before the reset still count."""
 
 from __future__ import annotations
 

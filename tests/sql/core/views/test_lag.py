@@ -1,4 +1,4 @@
-"""Lag, the age of the oldest pending update. Recorded times date it, so that enqueues write no time."""
+"""Lag, the age of the oldest pending update. Enqueues write no time: the age follows from times that others record."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_lag_counts_from_the_last_recorded_time(wc: psycopg.Connection) -> None:
 
 
 def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
-    """Updates after a rebucket are young, although their buckets have had no pass since the old updates."""
+    """Updates after a rebucket have a short lag, even in a new bucket that has had no pass over older updates."""
     add(wc, {"old": 1})
     eventually(lambda: lag(wc) > 1.5)
     WC.rebucket(wc, 4)
@@ -59,7 +59,7 @@ def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
 
 
 def test_recorded_times_date_updates(wc: psycopg.Connection) -> None:
-    """An update before a recorded time an hour ago has a lag of an hour; a later update has less."""
+    """An update from before a time that was recorded an hour ago has a lag of an hour. A later update has less."""
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
     pass_time(wc, 3600)
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
@@ -114,7 +114,7 @@ def test_command_shows_the_lag(wc: psycopg.Connection, dsn: str) -> None:
 
 
 def test_paused_queue_shows_no_lag(wc: psycopg.Connection) -> None:
-    """The SQL in monitoring.md shows no lag for a paused queue, as the command does. Exact counts show its lag."""
+    """For a paused queue, the SQL in monitoring.md and the command show no lag. The view pgcombine.status shows it."""
     add(wc, {"a": 1, "b": 1})
     pass_time(wc, 3600)
     WC.pause(wc)

@@ -20,7 +20,7 @@ STATS = [
 
 
 def view_rows(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
-    """The rows of a view."""
+    """The rows of a view for which the condition ``where`` is true."""
     return conn.cursor(row_factory=dict_row).execute(f"select * from pgcombine.{view} where {where}").fetchall()  # noqa: S608
 
 
@@ -74,7 +74,7 @@ def test_a_small_backlog_is_exact(tx: psycopg.Connection) -> None:
 
 
 def test_large_backlog_is_estimated(tx: psycopg.Connection) -> None:
-    """The estimate's error is bounded by all rows of the log, including combined ones."""
+    """The error of the estimated backlog grows with the number of rows in the log, including combined ones."""
     make_queue(tx, buckets=2)
     fill(tx, 60_000)
     assert queue_stat(tx)["pending"] == pytest.approx(60_000, abs=6_000)
@@ -165,7 +165,7 @@ def test_rates_are_those_of_the_passes(tx: psycopg.Connection) -> None:
     combine_all(tx)
     add(tx, [("a", 1)])
     combine_all(tx)
-    # 5 updates and 4 keys in two passes; c is 0, so it is no change
+    # 5 updates and 4 keys in two passes; the update of c is 0 and changes nothing
     expected = {"updates": 5, "keys": 4, "changes": 3}
     found = queue_stat(tx)
     for name, count in expected.items():
@@ -379,7 +379,7 @@ def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
         add(tx, {"a": 1}, "other")
         found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
         assert found == {"wc": (0, True), "other": (1, False)}
-        # the last sample is five minutes old: updates that came since may be that old
+        # the last sample is five minutes old, so an update after that sample may be as old
         tx.execute(
             "insert into pgcombine.sample (queue, kind, at, figures)"
             " values ('wc', 'pending', now() - interval '5 minutes', '[]')"

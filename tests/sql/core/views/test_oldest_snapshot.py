@@ -73,7 +73,7 @@ def primary(filled: Filled, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def an_hour_passes(conn: psycopg.Connection) -> None:
-    """Date all transactions until now an hour back."""
+    """Move all recorded times an hour back, as if an hour had passed."""
     conn.execute("insert into pgcombine.tick (at, next_id) values (now(), 0) on conflict do nothing")
     conn.execute("update pgcombine.tick set at = at - interval '1 hour'")
 
@@ -81,7 +81,7 @@ def an_hour_passes(conn: psycopg.Connection) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("slot", [None, "of_the_standby"])
 def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
-    """A standby's snapshot becomes old if a query on the standby is long, or if the standby stops and leaves a slot."""
+    """A standby's snapshot becomes old during a long query on the standby, or if the standby stops and has a slot."""
     with primary.standby(tmp_path / "standby") as standby, primary.connect() as conn:
         if slot:
             conn.execute("select pg_create_physical_replication_slot(%s)", (slot,))
@@ -93,9 +93,8 @@ def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot
             ):
                 other.execute(f"alter system set {name} = '{value}'")
             other.execute("select pg_reload_conf()")
-        kind = (
-            "replication slot" if slot else "standby"
-        )  # with a slot, the slot has the snapshot instead of the session
+        # a slot holds the standby's snapshot in place of the standby's session
+        kind = "replication slot" if slot else "standby"
         found = eventually(lambda: (got := holder(conn)).get("holder") == kind and got, what="the standby's snapshot")
         assert found["pid"] == one(conn, "select pid from pg_stat_replication")
         assert 0 <= one(conn, FIGURE) < 600
@@ -113,4 +112,4 @@ def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot
             return
         an_hour_passes(conn)
         eventually(lambda: holder(conn)["pid"] is None)
-        assert 3600 <= one(conn, FIGURE) < 7800  # an_hour_passes ran twice
+        assert 3600 <= one(conn, FIGURE) < 7800  # two hours: an_hour_passes ran twice

@@ -33,7 +33,7 @@ CHECK = settings(
 
 
 def of_all(function: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
-    """Return a function that reduces a list by ``function``, and an empty list to null."""
+    """Return a function that reduces a list by ``function``, and returns None for an empty list."""
     return lambda updates: functools.reduce(function, updates) if updates else None
 
 
@@ -77,7 +77,7 @@ CASES = [
     Case("smallint sum", st.integers(-100, 100), lambda u: sum(u) if u else None),
     Case("bigint sum", LARGE, lambda u: sum(u) if u else None),
     Case("numeric sum", st.decimals(-1000, 1000, places=3), lambda u: sum(u) if u else None),
-    Case("double precision sum", SMALL.map(lambda n: n / 8), lambda u: sum(u) if u else None),  # exact in binary
+    Case("double precision sum", SMALL.map(lambda n: n / 8), lambda u: sum(u) if u else None),  # eighths add up exactly
     Case("interval sum", SMALL.map(lambda n: datetime.timedelta(minutes=n)), of_all(operator.add)),
     Case("integer count", st.integers(1, 5), lambda u: sum(u) if u else None),
     Case("integer min", SMALL, lambda u: min(u, default=None)),
@@ -108,11 +108,11 @@ CASES = [
     ),
 ]
 
-PORTIONS = st.sampled_from([False, False, True])  # True: a pass runs after the update
+PORTIONS = st.sampled_from([False, False, True])  # whether a pass runs after the update
 
 
 def portions(conn: psycopg.Connection, insert: str, updates: list[tuple[Any, bool]]) -> None:
-    """Empty the queue, enqueue the updates with a pass after each that says so, and combine the rest."""
+    """Delete the values, enqueue the updates, run a pass after each update whose flag is true, and combine the rest."""
     write_values(conn, "delete from pgcombine.wc_values")
     for update, passes in updates:
         conn.execute(insert, update if isinstance(update, tuple) else (update,))
@@ -156,7 +156,7 @@ DOCUMENTS = st.recursive(
 
 
 def test_documents_are_merged_at_every_depth(tx: psycopg.Connection) -> None:
-    """Of two JSON values that aren't both objects, an object wins, otherwise the greater by PostgreSQL's order."""
+    """jsonb_merge merges objects. It prefers an object to another value, and the greater of two other values."""
 
     def pair(a: Any, b: Any) -> Any:
         if isinstance(a, dict) and isinstance(b, dict):
@@ -234,7 +234,7 @@ def rows_of_current(conn: psycopg.Connection) -> list[Any]:
 
 @pytest.mark.parametrize("which", ["last", "first"])
 def test_last_and_first_ignore_the_order_of_updates(tx: psycopg.Connection, which: str) -> None:
-    """The updates have only three times, so that ties are frequent. Status and place come from the same update."""
+    """The updates have only three times or none, so that ties are frequent. Status and place come from one update."""
     keeper = {"last": "max", "first": "min"}[which]
     make_queue(
         tx,
@@ -251,7 +251,7 @@ def test_last_and_first_ignore_the_order_of_updates(tx: psycopg.Connection, whic
     update = st.tuples(st.sampled_from([None, "a", "b", "c"]), moments, st.sampled_from([None, 1, 2]))
 
     def rank(update: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The sort key of an update: the greatest one wins, and null is the lowest."""
+        """The sort key of an update: the update with the greatest sort key wins, and null is lowest."""
         status, at, place = update
         sign = 1 if which == "last" else -1
         return (
@@ -300,7 +300,7 @@ def test_last_accepts_types_without_order_or_equality(tx: psycopg.Connection, ki
 
 
 def test_a_tombstone_withstands_late_updates(tx: psycopg.Connection) -> None:
-    """A key that is marked as deleted keeps its time, so an older update doesn't bring it back."""
+    """A key that is marked as deleted keeps the time of the deletion, so an older update doesn't bring it back."""
     make_queue(
         tx,
         key=["id int"],
@@ -366,7 +366,7 @@ def test_wrong_combiners_are_refused(auto: psycopg.Connection, value: list[str],
         (["n bigint sum", "m int sum"], "n = 0", True),
         (["n bigint sum", "at date max"], "n = 0", True),
         (["n bigint sum"], "case when n = 0 then false else 10 / n < 0 end", True),
-        (["n bigint sum"], "10 / n < 0", False),  # raises for n = 0, so create_queue warns of nothing
+        (["n bigint sum"], "10 / n < 0", False),  # the condition raises for n = 0: no warning
         (["b boolean bool_or"], "not b", False),
         (["b boolean bool_and"], "not b", True),
         (["t text[] array_union"], "t = '{}'", False),
@@ -428,7 +428,7 @@ def test_condition_on_the_key_prunes_partitions_of_current(tx: psycopg.Connectio
     make_queue(tx, value=["v text last(at)", "at int max"], delete_when=None, buckets=8)
     plan = "\n".join(line for (line,) in tx.execute("explain select * from pgcombine.wc_current where word = 'a'"))
     assert plan.count("wc_updates_b") == 4, plan  # one partition in each of the four segments
-    assert plan.count("wc_values_b") in (1, 2), plan  # an index scan names the index and the table
+    assert plan.count("wc_values_b") in (1, 2), plan  # the line of an index scan names both index and table
 
 
 def test_combiners_accept_domains(tx: psycopg.Connection) -> None:
@@ -450,7 +450,7 @@ def test_overflow_within_a_pass_raises_and_keeps_updates(conn: psycopg.Connectio
 
 
 def test_max_of_uuid_follows_the_order_of_the_type(tx: psycopg.Connection) -> None:
-    """PostgreSQL 15 has no max(uuid), so pgcombine's own is used there: both follow the order of the type."""
+    """PostgreSQL 15 and 18 have no max(uuid), so pgcombine sorts the values by the type's order."""
     make_queue(tx, value=["v uuid max"], delete_when=None, buckets=1)
     ids = [uuid.UUID(int=n) for n in (1, 2**127, 2**127 - 1)]
     tx.cursor().executemany("insert into pgcombine.wc_updates values ('k', %s)", [(i,) for i in ids])

@@ -1,7 +1,7 @@
 """Users' functions and aggregates as combiners.
 
-create_queue finds the function by name, checks it on sample values, and makes an aggregate that folds updates with it.
-drop_queue drops that aggregate.
+create_queue finds the function by name, checks the function on sample values, and makes an aggregate that folds updates
+with the function. Queues share the aggregate. drop_queue drops the aggregate with the last queue that uses it.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def test_function_gives_the_same_value_in_one_pass_and_in_several(my: psycopg.Co
 
 
 def test_queue_keeps_the_function_that_create_queue_found(my: psycopg.Connection) -> None:
-    """A pass calls the function that create_queue found, even if its own search path has another with that name."""
+    """A pass calls the function that create_queue found, even if the search path has another of that name."""
     my.execute("set search_path = my, public")
     make_queue(my, value=["v int add"], delete_when=None, buckets=1)
     my.execute("create schema other; create function other.add(a int, b int) returns int language sql as 'select 0'")
@@ -220,7 +220,7 @@ def test_column_definition_recreates_the_same_queue(my: psycopg.Connection) -> N
 
 
 def test_reader_may_run_fold_functions(conn: psycopg.Connection) -> None:
-    """A role that may read wc_current may run the aggregates that pgcombine made for it."""
+    """A role that may read wc_current may run the aggregates that pgcombine made for that view."""
     if one(conn, "select count(*) from pg_roles where rolname = 'pgcombine_reader'"):
         conn.execute("drop role pgcombine_reader")
     conn.execute(OWN)

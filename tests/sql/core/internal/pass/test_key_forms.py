@@ -73,7 +73,7 @@ def update(tx: psycopg.Connection, kind: str, form: str, n: int) -> None:
 def test_changes_show_a_key_as_it_is_stored(
     tx: psycopg.Connection, kind: str, setup: str, keys: list[tuple[str, ...]], layout: dict[str, int]
 ) -> None:
-    """In the changes of random updates, for each key's text, the old value is always the previous new value."""
+    """In the changes that show a key with the same text, each old value is the new value of the change before."""
     prepare(tx, setup)
     make_queue(tx, key=[f"k {kind}"], **layout)
     audit(tx)
@@ -93,7 +93,7 @@ def test_changes_show_a_key_as_it_is_stored(
 
 
 def test_expiry_and_exports_show_the_stored_form(tx: psycopg.Connection) -> None:
-    """The changes that expire writes and the entries of export_resync show the key in its stored form, too."""
+    """The changes that expire makes and the entries that export_resync writes show the key as wc_values stores it."""
     make_queue(tx, key=["k numeric"], buckets=1, delete_when=None)
     audit(tx)
     make_export(tx)
@@ -115,7 +115,7 @@ def test_expiry_and_exports_show_the_stored_form(tx: psycopg.Connection) -> None
 
 
 def test_export_deletes_a_key_that_returns_in_another_form(tx: psycopg.Connection) -> None:
-    """A compacted export delivers the deletion of 1.0 before the new key 1: a destination may compare keys as text."""
+    """An export delivers the deletion of 1.0 before the new key 1, since a destination may compare keys as text."""
     make_queue(tx, key=["k numeric"], buckets=1)
     make_export(tx, buckets=1)
     for form, n in (("1.0", 1), ("1", 2), ("1", -3), ("1", 4), ("1.00", 5)):

@@ -1,4 +1,4 @@
-"""SQL observers: statements that read the relation ``changes`` as a part of the pass's own statement."""
+"""SQL observers: statements that read the relation ``changes`` or ``arrived`` as a part of the pass's own statement."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ TAKEN = ["quarantining", "counted", "folded", "combined", "removed", "updated", 
 
 
 def test_ctes_of_a_pass_have_a_prefix(conn: psycopg.Connection) -> None:
-    """PostgreSQL's plan of a pass names exactly the CTEs in TAKEN, with their prefix, and ``changes``."""
+    """PostgreSQL's plan of a pass has exactly the CTEs in TAKEN, with the prefix ``pgcombine_``, and ``changes``."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
@@ -141,11 +141,11 @@ def test_ctes_of_a_pass_have_a_prefix(conn: psycopg.Connection) -> None:
 @pytest.mark.parametrize(
     "form", ["insert into audit select 'x' from {}", "with f as (select from {}) select word from changes, f"]
 )
-def test_observer_reads_no_other_cte_than_changes(conn: psycopg.Connection, form: str) -> None:
+def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> None:
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "first", "insert into audit select word from changes returning word")
-    hold(conn, word="quarantined")  # with a quarantined key the pass has one more CTE
+    hold(conn, word="quarantined")  # with a quarantined key, the pass has one more CTE
     for name in (*PARTS, *(f"pgcombine_{name}" for name in TAKEN), 'U&"pgcombine\\005Ffolded"', "unnest($1)"):
         with pytest.raises(psycopg.Error, match='observer "second" of queue "wc"') as refused:
             observe(conn, "second", form.format(name))
@@ -155,7 +155,7 @@ def test_observer_reads_no_other_cte_than_changes(conn: psycopg.Connection, form
 
 
 def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
-    """Observers may read a table named like a CTE without its prefix. A table with the prefix is refused."""
+    """Observers may read a table named like a CTE without its prefix. A relation with a CTE's full name is refused."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
@@ -198,7 +198,7 @@ def test_observer_may_contain_a_control_character(conn: psycopg.Connection) -> N
 
 
 def test_an_observer_reads_the_folded_updates(conn: psycopg.Connection) -> None:
-    """An update that changes no value arrives, old values aren't part of it, and a quarantined key's updates stay."""
+    """``arrived`` has a key's folded updates, even if they change nothing, but no old value and no quarantined keys."""
     make_queue(conn, value=["n bigint sum", "top int max"], buckets=1)
     conn.execute("create table audit (word text, n bigint, top int)")
     observe(conn, "audit", "insert into audit select word, n, top from arrived")

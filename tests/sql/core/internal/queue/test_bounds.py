@@ -122,7 +122,7 @@ def test_key_with_a_value_beyond_16_megabytes_is_quarantined(tx: psycopg.Connect
 
 
 def test_a_pass_takes_about_64_megabytes(tx: psycopg.Connection) -> None:
-    """A pass over more takes only a hash range of the keys, but always all updates of a key."""
+    """If more is pending, a pass takes only the keys of a hash range, but all updates of each of these keys."""
     make_queue(tx, value=["v jsonb jsonb_merge"], delete_when=None, buckets=1)
     tx.execute(
         "insert into pgcombine.wc_updates (word, v)"
@@ -151,7 +151,7 @@ def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value:
     with pytest.raises(psycopg.errors.ProgramLimitExceeded, match=r"of a key of queue .* more than 256 megabytes"):
         combine_all(tx)
     while not one(tx, "select quarantined from pgcombine_internal.bisect('wc', 0, 5)"):
-        pass  # this call combined the hash range of another key
+        pass  # bisect combined a hash range and found no failing key
     combine_all(tx)
     held = tx.execute("select key, updates, sqlstate from pgcombine.quarantine").fetchall()
     assert held == [({"word": "a"}, 280, "54000")]

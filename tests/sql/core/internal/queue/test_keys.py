@@ -161,7 +161,7 @@ def test_invalid_collations_are_refused(auto: psycopg.Connection, column: str) -
 
 
 def test_domain_over_an_enum_is_refused_as_a_key(tx: psycopg.Connection) -> None:
-    """PostgreSQL has no operator that compares two values of such a domain, so it can't be a key, but a value."""
+    """PostgreSQL can't compare two values of a domain over an enum. The domain can be a value's type, but no key's."""
     tx.execute("create type mood as enum ('sad', 'happy'); create domain mood_here as mood")
     with pytest.raises(psycopg.Error) as caught, tx.transaction():
         make_queue(tx, key=["mood mood_here"])

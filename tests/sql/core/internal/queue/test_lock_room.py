@@ -1,6 +1,6 @@
-"""Queues with more tables than the server can lock: statements raise a clear error, and drop_large_queue works.
+"""Queues with more tables than the server can lock: calls that lock too many tables raise a clear error.
 
-The tests start servers with the smallest ``max_locks_per_transaction``, so that 100 buckets are enough to run out.
+The tests start servers with the smallest ``max_locks_per_transaction``. drop_queue then can't drop 100 buckets.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_lock_capacity_can_be_locked(conn: psycopg.Connection) -> None:
 
 
 def test_lock_capacity_depends_on_the_version(conn: psycopg.Connection) -> None:
-    """PostgreSQL 19 has half as many locks with the same setting. The test passes its version as a parameter."""
+    """PostgreSQL 19 has half as many locks with the same setting. The test calls lock_capacity with version numbers."""
     here = one(conn, "select pgcombine_internal.lock_capacity()")
     version = one(conn, "select current_setting('server_version_num')::int")
     assert one(conn, "select pgcombine_internal.lock_capacity(%s)", version) == here
@@ -96,7 +96,7 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
         with pytest.raises(
             TooManyLocksError, match=r"to drop queue \"wc\" takes about \d+ locks.*drop_large_queue"
         ) as caught:
-            WC.drop(conn)  # it raises at once, although the other session has locks on the tables
+            WC.drop(conn)  # raises at once, although another session has locks for which a drop would wait
     assert caught.value.sqlstate == "PC011"
     per_unit = one(
         conn, "select pgcombine_internal.lock_capacity() / current_setting('max_locks_per_transaction')::bigint"
@@ -139,7 +139,7 @@ def fill(session: psycopg.Connection, step: int) -> None:
 
 
 def test_drop_is_refused_while_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """A drop that the settings allow raises the same error if another session holds the locks."""
+    """A drop for which the lock table is large enough raises the same error while another session uses up the locks."""
     make_queue(conn, buckets=8)
     assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
     with psycopg.connect(dsn) as other:

@@ -27,8 +27,8 @@ TAKERS = {"rebucket": REBUCKET, "drop": DROP}
 def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, time_limit: str = "300ms") -> None:
     """While the statement ``taker`` tries to lock the tables, a transaction that has used a table uses another one.
 
-    The taker gives up an attempt after half of ``time_limit``: 150 ms by default. The transaction waits 200 ms before
-    it looks for a deadlock.
+    The taker gives up an attempt after half of its deadlock_timeout, which is ``time_limit``: after 150 ms by default.
+    The transaction waits 200 ms before it looks for a deadlock.
     """
     make_queue(conn, buckets=2)
     with (
