@@ -1,4 +1,4 @@
-"""A rollup under writers, while workers and backfills are killed: at the end it equals its query.
+"""A rollup under writers, while workers and backfills are killed: it equals its query, also in snapshots meanwhile.
 
 ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the test longer.
 """
@@ -7,86 +7,58 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import psycopg
 import pytest
 from support import eventually, start_cli
-from support.servers import embedded_only
-from support.sessions import in_background
 
-from ..sql.rollup.statements import SHAPES, Table, change
+from ..sql.rollup.statements import SHAPES, Table, change, crowd
 
 WRITERS = 8
-pytestmark = pytest.mark.slow
+# backfill_slice then takes 64 slices
+MANY_ROWS = "update pg_class set reltuples = 6e7 where oid = 'doc'::regclass"
+PROGRESS = """
+select r.boundary, r.done, r.ready_at, (select max(p.pass) from pgcombine.pass p where p.queue = r.queue)
+from pgcombine.rollup r"""
 
 
-def progresses(conn: psycopg.Connection, name: str, process: subprocess.Popen[str]) -> None:
-    """Wait until a slice is done, a pass has ended, or the process has."""
-    state = "select boundary, done, ready_at, (select max(pass) from pgcombine.pass p where p.queue = r.queue)"
-    state += " from pgcombine.rollup r where queue = %s"
-    before = conn.execute(state, (name,)).fetchall()
-    eventually(lambda: process.poll() is not None or conn.execute(state, (name,)).fetchall() != before)
+def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
+    """Kill a process at a random moment after a slice or a pass."""
+    before = conn.execute(PROGRESS).fetchall()
+    with start_cli(*command, "--dsn", dsn) as process:
+        eventually(lambda: process.poll() is not None or conn.execute(PROGRESS).fetchall() != before)
+        time.sleep(random.uniform(0, 0.2))
+        assert process.stdout
+        assert process.poll() in (None, 0), process.stdout.read()
+        process.kill()
 
 
-@embedded_only
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_view_equals_its_query_after_kill_9(conn: psycopg.Connection, dsn: str, shape: str) -> None:
     seconds = float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "20"))
     seed = random.randrange(10**6)
-    dice = random.Random(seed)
     table = Table.make(conn, random.Random(seed), shape, secured=False, cascade=False)
     conn.execute("set allow_system_table_mods = on")
-    writing = threading.Event()
-    writing.set()
-
-    def write(number: int) -> int:
-        with psycopg.connect(dsn, autocommit=True, options="-c search_path=public") as session:
-            mine = replace(table, conn=session, chance=random.Random(f"{seed} {number}"), rollup=None)
-            done = 0
-            while writing.is_set():
-                done += " " not in change(mine, alone=False)
-        return done
-
-    kills = rounds = 0
-    with ExitStack() as stack, in_background(*[partial(write, number) for number in range(WRITERS)]) as writers:
-        try:
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                with suppress(psycopg.OperationalError):  # a deadlock
-                    table.make_rollup()
-                assert table.rollup, seed
-                rounds += 1
-                # the backfill takes many slices
-                conn.execute("update pg_class set reltuples = 3e8 where oid = 'doc'::regclass")
-                name = table.rollup.name
-                while not table.rollup.ready(conn) and time.monotonic() < deadline:
-                    kind = dice.choice([["rollup", "backfill", name], ["worker", name, "--concurrency", 2]])
-                    process = stack.enter_context(start_cli(*kind, "--dsn", dsn))
-                    progresses(conn, name, process)
-                    time.sleep(dice.uniform(0, 0.2))  # kill at a random moment
-                    if process.poll():
-                        print("ENDED", kind, process.poll(), process.stdout.read())
-                    process.kill()
-                    process.wait(timeout=30)
-                    kills += 1
-                table.compare(f"kills with seed {seed}")
-        finally:
-            writing.clear()
-    assert all(writer.result() for writer in writers), seed
-    assert kills, seed
-    print(
-        "KILLS",
-        kills,
-        rounds,
-        [writer.result() for writer in writers],
-        conn.execute("select slices, done from pgcombine.rollup").fetchall(),
-        conn.execute("select count(*) from doc").fetchall(),
-    )
+    deadline = time.monotonic() + seconds
+    rounds = 0
+    with crowd(table, dsn, WRITERS) as at_work:
+        while time.monotonic() < deadline and not at_work.over.is_set():
+            rounds += 1
+            with suppress(psycopg.OperationalError):  # a deadlock
+                table.make_rollup()
+                assert table.rollup
+                conn.execute(MANY_ROWS)
+                kill(conn, dsn, "rollup", "backfill", table.rollup.name)
+                for _ in range(3):
+                    kill(conn, dsn, "worker", table.rollup.name, "--concurrency", 2)
+                    table.compare(f"a kill with seed {seed}")
+                    change(replace(table, rollup=None), "change_parts", alone=False)
+                table.rollup.call(conn, "backfill")
+    print("ROUNDS", rounds, at_work.total["compared snapshots"])
+    assert all(at_work.done), (seed, at_work.done)  # each session has done something
     table.settle()

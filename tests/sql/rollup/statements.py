@@ -6,7 +6,8 @@ name the table or one below it. Some run in transactions that roll back, or unde
 rollups of random columns are created, backfilled, combined and dropped.
 
 ``Table.differing`` compares view and query in one statement. TRUNCATE, ATTACH and DETACH aren't safe under MVCC: a
-snapshot from before sees the rows that the table has after. So such a snapshot isn't compared.
+snapshot from before sees the rows that the table has after. So such a snapshot isn't compared. ``crowd`` runs such
+statements in many sessions at once.
 """
 
 # ruff: noqa: S608
@@ -14,14 +15,17 @@ snapshot from before sees the rows that the table has after. So such a snapshot 
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import psycopg
 from support.queues import one
 from support.rollups import Rollup
+from support.sessions import in_background
 
 WORDS = ["a", "B", "c", "D", "e"]
 SHAPES = ["plain", "partitioned", "deep", "heirs"]
@@ -59,12 +63,20 @@ REFUSALS = (
     psycopg.errors.TriggeredDataChangeViolation,
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
+# and beside other sessions: a deadlock, an old snapshot, a row that moved; PostgreSQL's own errors in a MERGE that meets
+# a row that another session moves, and in a cursor over a table that another session has just made an heir
+RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
+# the source and what is below it
+TREE = "select array_agg(d order by d) from pgcombine_internal.descendants(%s) d"
 # whether a table was truncated after the snapshot
 TRUNCATED = """
-with recursive tree (relation) as (
-    select %s::regclass::oid union select i.inhrelid from tree t join pg_inherits i on i.inhparent = t.relation)
-select exists (select from tree t join pg_class c on c.oid = t.relation and c.relkind = 'r'
+select exists (select from pgcombine_internal.descendants(%s) d join pg_class c on c.oid = d and c.relkind = 'r'
                where c.relfilenode is distinct from pg_relation_filenode(c.oid))
+"""
+# the tables that came later: their names, and whether each is below the source
+LATE = """
+select 'public.' || c.relname, exists (select from pg_inherits i where i.inhrelid = c.oid)
+from pg_class c where c.relname ~ '^late_\\d+$' and c.relkind = 'r' order by c.oid
 """
 
 
@@ -88,7 +100,6 @@ class Table:
     names: list[str] = field(default_factory=list)
     number: int = 0
     moves: bool = False
-    late: int = 0
     rollup: Rollup | None = None
 
     @classmethod
@@ -119,7 +130,7 @@ class Table:
     def make_rollup(self) -> None:
         run, chance = self.conn.execute, self.chance
         self.drop_rollup()
-        name = f"r_{self.late}_{chance.randrange(10**6)}"
+        name = f"r_{chance.randrange(10**6)}"
         values = VALUES[:12] if chance.random() < 0.5 else VALUES  # without those that need the source for each key
         self.rollup = Rollup.make(
             self.conn,
@@ -141,9 +152,8 @@ class Table:
 
     def keep_up(self) -> None:
         """A step of the upkeep of the rollup."""
-        assert self.rollup
         chance = self.chance
-        if chance.random() < 0.08:
+        if self.rollup is None or chance.random() < 0.08:
             self.make_rollup()
         elif chance.random() < 0.7:
             self.rollup.call(self.conn, chance.choice(["backfill", "drain"]))
@@ -157,7 +167,10 @@ class Table:
             return None
         found = self.rollup.differing(conn)
         # the tables are locked by now
-        return None if old and one(conn, TRUNCATED, self.source) else found
+        if not old:
+            return found
+        changed = one(conn, TRUNCATED, self.source) or one(conn, TREE, self.source) != one(self.conn, TREE, self.source)
+        return None if changed else found
 
     def _create(self) -> None:
         run, chance = self.conn.execute, self.chance
@@ -259,6 +272,14 @@ class Table:
         """A table to name: mostly the uppermost."""
         return self.names[0] if self.chance.random() < 0.6 else self.chance.choice(self.names)
 
+    def late_tables(self) -> dict[str, bool]:
+        return dict(self.conn.execute(LATE).fetchall())
+
+    def learn_names(self) -> None:
+        """A rollback may have removed tables. Without event triggers, a TRUNCATE of a late partition isn't seen."""
+        late = list(self.late_tables()) if self.watched else []
+        self.names[:] = [name for name in self.names if "late_" not in name] + late
+
     def only(self) -> str:
         return "only " if self.chance.random() < 0.2 and self.shape in ("plain", "heirs") else ""
 
@@ -276,6 +297,8 @@ class Table:
         given = {"public.part_0": [0], "public.part_1": [1]}.get(name or "", [0, 1, 2, 3])
         if name and name.startswith("public.part_2"):
             given = [2, 3]
+        elif name and name.startswith("public.late_"):
+            given = [100 + int(name.removeprefix("public.late_"))]
         others = range(2) if name == "public.part_20" else range(2, 4) if name == "public.part_21" else range(4)
         if chance.random() < 0.03 and self.moves:
             return f"{chance.randrange(4)}, {chance.randrange(4)}"
@@ -466,34 +489,39 @@ class Table:
             f" where current of c; end if; close c; end $$"
         )
 
+    def several(self) -> str:
+        """Statements in one transaction, of which some are rolled back to a savepoint."""
+        kinds = [self.insert, self.update, self.delete, self.merge, self.upsert, self.truncate, self.copy]
+        with self.conn.transaction():
+            for kind in self.chance.choices(kinds, k=3):
+                with self.conn.transaction(force_rollback=self.chance.random() < 0.5):
+                    self.run(kind())
+        return self.update()
+
     def change_parts(self) -> str:
-        """A partition or an heir comes, with rows if event triggers see it; or one goes."""
+        """A partition or an heir comes, with rows if event triggers see it; or one goes, perhaps to come back."""
         chance = self.chance
         if self.shape == "plain" or not (self.watched or self.moves):
             return self.update()
-        self.late += 1
-        name, number = f"public.late_{self.late}", 100 + self.late
+        late = self.late_tables()
+        number = 101 + len(late)
+        if late and self.watched and chance.random() < 0.6:
+            number = 101 + chance.randrange(len(late))
+        name = f"public.late_{number - 100}"
+        below = late.get(name, False)
         rows = f"({number}, {number}, 1, {chance.randrange(10)}, {self.body()}, {self.amount()})"
-        if self.watched and chance.random() < 0.3 and len(self.names) > 4 and "late" in self.names[-1]:
-            gone = self.names.pop()
-            return (
-                f"alter table {gone} no inherit doc" if not self.moves else f"alter table doc detach partition {gone}"
-            )
+        bounds = f"for values in ({number})"
         if not self.watched:
-            self.conn.execute(f"create table {name} partition of public.doc for values in ({number})")
-        else:
+            self.conn.execute(f"create table {name} partition of public.doc {bounds}")
+            return f"insert into public.doc {self.COLUMNS} values {rows}"
+        if name not in late:
             self.conn.execute(f"create table {name} (like public.doc including all)")
             self.conn.execute(f"insert into {name} {self.COLUMNS} values {rows}")
-            how = f"doc attach partition {name} for values in ({number})" if self.moves else f"{name} inherit doc"
-            self.conn.execute(f"alter table {how}")
-            self.names.append(name)
-        if self.secured:
-            self.conn.execute(f"grant all on {name} to {self.limited}")
-        return (
-            f"update {name} set body = {self.body()}"
-            if self.watched
-            else (f"insert into public.doc {self.COLUMNS} values {rows}")
-        )
+            if self.secured:
+                self.conn.execute(f"grant all on {name} to {self.limited}")
+        if self.moves:
+            return f"alter table doc {'detach' if below else 'attach'} partition {name}{'' if below else ' ' + bounds}"
+        return f"alter table {name} {'no ' if below else ''}inherit doc"
 
     def copy(self) -> str:
         return "copy"
@@ -512,7 +540,8 @@ class Table:
             (self.with_parts, 12),
             (self.block, 3),
             (self.copy, 3),
-            (self.change_parts, 3),
+            (self.several, 4),
+            (self.change_parts, 4),
         ]
         if not self.moves:
             kinds.append((self.cursor, 2))
@@ -533,11 +562,19 @@ class Table:
 
     def settle(self) -> None:
         """Combine all; then nothing must differ."""
+        if self.rollup is None:
+            self.make_rollup()
         assert self.rollup
         self.rollup.call(self.conn, "backfill", "drain")
         self.compare("combining")
         if told := [problem for problem in self.rollup.verify(self.conn) if self.watched or "late_" not in problem]:
             raise Wrong(f"{self}\nverify: {told}")
+
+    def compare_snapshot(self, conn: psycopg.Connection) -> bool:
+        """Whether the snapshot of ``conn`` could tell."""
+        if found := self.differing(conn, old=True):
+            raise Wrong(f"{self}\nin a snapshot: {found}")
+        return found is not None
 
     def compare(self, after: str) -> None:
         if found := self.differing(self.conn):
@@ -574,28 +611,27 @@ def circumstances(table: Table) -> Iterator[None]:
         conn.execute("reset role")
 
 
-def change(table: Table, *, alone: bool = True) -> str:
+def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
     """Run a random statement; what it was, and whether it was refused. Not ``alone``: other sessions write, too."""
-    kinds, weights = zip(*table.statements(), strict=True)
-    kind = table.chance.choices(kinds, weights)[0]
-    name = kind.__name__
-    if kind == table.change_parts and not alone:
-        return "none refused"
+    kinds = {kind.__name__: weight for kind, weight in table.statements()}
+    if not alone:
+        del kinds["change_parts"]  # one session at a time does that
+    name = name or table.chance.choices(list(kinds), list(kinds.values()))[0]
     statement = ""
     try:
         with circumstances(table):
-            statement = kind()
+            statement = getattr(table, name)()
             table.run(statement)
     except REFUSALS:
         return f"{name} refused"
     except psycopg.Error as error:
-        if isinstance(error, psycopg.OperationalError) and not alone:
-            return f"{name} refused"  # a deadlock, an old snapshot, a row that moved
-        if "needs isolation level read committed" not in str(error):
+        rivals = not alone and isinstance(error, RIVALRY)
+        if not rivals and "needs isolation level read committed" not in str(error):
             raise Wrong(f"{table}\n{statement}\nfailed: {error}") from error
         return f"{name} refused"
-    finally:  # a part that came may be rolled back
-        table.names = [part for part in table.names if one(table.conn, "select to_regclass(%s) is not null", part)]
+    finally:
+        if name == "change_parts":
+            table.learn_names()
     return name
 
 
@@ -616,14 +652,68 @@ def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[
             table.compare("upkeep")
         if taken is None and table.chance.random() < 0.3:
             snapshot.execute("select pg_current_snapshot()")
-            taken = table.rollup, table.late
+            taken = table.rollup
         elif taken and table.chance.random() < 0.3:
-            if taken == (table.rollup, table.late):
-                found = table.differing(snapshot, old=True)
-                done["snapshots"] += found is not None
-                if found:
-                    raise Wrong(f"{table}\nin a snapshot: {found}")
+            if taken == table.rollup:
+                done["compared snapshots"] += table.compare_snapshot(snapshot)
             snapshot.rollback()
             taken = None
     table.settle()
     return done
+
+
+@dataclass
+class Crowd:
+    """Sessions at work on a table: what each has done, and whether one has failed or the block has ended."""
+
+    done: list[Counter[str]]
+    over: threading.Event
+
+    @property
+    def total(self) -> Counter[str]:
+        return sum((counter.copy() for counter in self.done), Counter())
+
+    def fewer_than(self, changes: int, snapshots: int) -> bool:
+        """Whether all sessions go on, and have made fewer changes or compared fewer snapshots."""
+        total = self.total
+        made = sum(times for name, times in total.items() if " " not in name)
+        return not self.over.is_set() and (made < changes or total["compared snapshots"] < snapshots)
+
+
+@contextmanager
+def crowd(table: Table, dsn: str, writers: int) -> Iterator[Crowd]:
+    """Sessions that change rows until the block ends, and one that compares snapshots. The latter raises Wrong."""
+    seed = table.chance.random()
+    all_of_them = Crowd([Counter() for _ in range(writers + 1)], threading.Event())
+
+    def connect() -> psycopg.Connection:
+        return psycopg.connect(dsn, autocommit=True, options="-c search_path=public -c deadlock_timeout=20")
+
+    def write(number: int) -> None:
+        with connect() as conn:
+            mine = replace(table, conn=conn, chance=random.Random(f"{seed} {number}"), rollup=None)
+            while not all_of_them.over.is_set():
+                all_of_them.done[number][change(mine, alone=False)] += 1
+
+    def look() -> None:
+        with connect() as now, connect() as then:
+            then.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            while not all_of_them.over.is_set():
+                with suppress(psycopg.errors.UndefinedTable, psycopg.OperationalError), then.transaction():
+                    then.execute("select pg_current_snapshot()")
+                    seen = replace(table, conn=now)  # another rollup may replace this one
+                    all_of_them.over.wait(random.random() / 20)  # the writers go on
+                    all_of_them.done[-1]["compared snapshots"] += seen.compare_snapshot(then)
+
+    def until_over(call: Callable[[], None]) -> None:
+        try:
+            call()
+        finally:
+            all_of_them.over.set()
+
+    calls = [look, *[partial(write, number) for number in range(writers)]]
+    with in_background(*[partial(until_over, call) for call in calls]):
+        try:
+            yield all_of_them
+        finally:
+            all_of_them.over.set()

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import psycopg
 import pytest
 from support.mutants import mutate_functions
 from support.servers import embedded_only
-from support.sessions import in_background
 from support.tiers import each_nth
 
-from .statements import SHAPES, Table, Wrong, change, run
+from .statements import SHAPES, Table, Wrong, change, crowd, run
 
 STATEMENTS = 60
 
 
-def run_tables(conn: psycopg.Connection, dsn: str, shape: str, seeds: list[object], **options: bool) -> None:
+def run_tables(conn: psycopg.Connection, dsn: str, shape: str, seeds: list[object], **options: bool) -> Counter[str]:
+    total: Counter[str] = Counter()
     with psycopg.connect(dsn) as snapshot:
         for seed in seeds:
             table = Table.make(conn, random.Random(f"{shape} {seed}"), shape, **options)
@@ -33,6 +31,8 @@ def run_tables(conn: psycopg.Connection, dsn: str, shape: str, seeds: list[objec
                 snapshot.rollback()
                 table.close()
             assert sum(times for kind, times in done.items() if " " not in kind) > STATEMENTS / 2, done
+            total += done
+    return total
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -51,47 +51,22 @@ def test_views_equal_their_queries_while_sessions_write(conn: psycopg.Connection
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_thousands_of_statements(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    run_tables(conn, dsn, shape, [random.randrange(10**6) for _ in range(8)])
+    done = run_tables(conn, dsn, shape, [random.randrange(10**6) for _ in range(8)])
+    kinds = {kind.__name__ for kind, _ in Table.make(conn, random.Random(1), shape, cascade=False).statements()}
+    assert kinds <= set(done), done
+    assert done["compared snapshots"] > 10, done
     compare_sessions(conn, dsn, shape, sessions=8, statements=5 * STATEMENTS)
 
 
 def compare_sessions(conn: psycopg.Connection, dsn: str, shape: str, sessions: int, statements: int) -> None:
     seed = random.randrange(10**6)
     table = Table.make(conn, random.Random(seed), shape, secured=False, cascade=False)
-    writing = threading.Event()
-    writing.set()
-
-    def write(number: int) -> int:
-        with psycopg.connect(dsn, autocommit=True, options="-c search_path=public") as session:
-            mine = replace(table, conn=session, chance=random.Random(f"{seed} {number}"), rollup=None)
-            return sum(" " not in change(mine, alone=False) for _ in range(statements))
-
-    def look() -> int:
-        compared = 0
-        with psycopg.connect(dsn, options="-c search_path=public") as session:
-            session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            while writing.is_set():
-                session.execute("select pg_current_snapshot()")
-                rollup = table.rollup
-                time.sleep(random.random() / 20)  # writers go on
-                try:
-                    found = replace(table, rollup=rollup).differing(session, old=True) if rollup else None
-                    assert not found, (seed, rollup, found)
-                    compared += found is not None
-                except (psycopg.errors.UndefinedTable, psycopg.OperationalError):
-                    pass  # dropped meanwhile
-                session.rollback()
-        return compared
-
-    with in_background(look, *[partial(write, number) for number in range(sessions)]) as (looking, *writers):
-        try:
-            while not all(writer.done() for writer in writers):
-                with suppress(psycopg.OperationalError):  # a deadlock
-                    table.keep_up()
-        finally:
-            writing.clear()
-    assert sum(writer.result() for writer in writers) > statements, seed
-    assert looking.result() or statements == STATEMENTS, seed
+    with crowd(table, dsn, sessions) as at_work:
+        while at_work.fewer_than(sessions * statements, snapshots=statements // 10):
+            with suppress(psycopg.OperationalError):  # a deadlock
+                table.keep_up()
+                if table.chance.random() < 0.1:
+                    change(replace(table, rollup=None), "change_parts", alone=False)
     table.settle()
 
 
