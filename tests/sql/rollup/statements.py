@@ -63,8 +63,8 @@ REFUSALS = (
     psycopg.errors.TriggeredDataChangeViolation,
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
-# and beside other sessions: a deadlock, an old snapshot, a row that moved; PostgreSQL's own errors in a MERGE that meets
-# a row that another session moves, and in a cursor over a table that another session has just made an heir
+# and beside other sessions: a deadlock, an old snapshot, a row that moved. PostgreSQL also raises errors of its own if
+# a MERGE meets a row that such a session moves, and if the table of a cursor has just got an heir
 RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
 # the source and what is below it
 TREE = "select array_agg(d order by d) from pgcombine_internal.descendants(%s) d"

@@ -1,0 +1,194 @@
+"""What sessions and definitions do to a rollup's source: all rows count, or an error or ``verify`` says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from support import eventually
+from support.queues import one
+from support.rollups import Rollup
+from support.servers import Server, names, start
+from support.tiers import each_nth
+
+VALUE = ["count(*) as n", "sum(v) as v", "max(w) as w", "count(distinct v) as d"]
+OLD_LEVELS = [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE]
+WHOLE = {
+    "a partition": ("src (k text, v int) partition by list (k)", "whole attach partition src default"),
+    "an heir": ("src (k text)", "src inherit whole"),
+}
+STATEMENTS = [
+    "insert into src values (20, 'a', 2, 2, 2)",
+    "update src set v = 5, k = 'c' where k = 'a'",
+    "delete from src where k = 'b'",
+    "truncate src",
+    "insert into src values (21, 'a', 2, 2, 2)",
+]
+
+
+def filled(src: psycopg.Connection) -> psycopg.Connection:
+    src.execute("insert into src select n, chr(97 + n % 3), n, n, n from generate_series(1, 9) n")
+    return src
+
+
+def unwatched(src: psycopg.Connection) -> None:
+    """As for an owner who may not make event triggers."""
+    src.execute("drop event trigger pgcombine_follow_ddl; drop event trigger pgcombine_follow_drop")
+
+
+@pytest.mark.parametrize("level", each_nth(2, OLD_LEVELS), ids=lambda level: level.name)
+@pytest.mark.parametrize("moment", ["before create_rollup", "before backfill", "before drain"])
+def test_writer_with_an_old_snapshot_counts_or_gets_a_clear_error(
+    src: psycopg.Connection, dsn: str, level: psycopg.IsolationLevel, moment: str
+) -> None:
+    statements = [
+        "insert into src values (2, 'a', 2, 2, 2), (3, 'new', 3, 3, 3)",
+        "update src set v = 5, k = 'c' where k = 'a'",
+        "merge into src using (values (1), (99)) s (id) on src.id = s.id when matched then delete"
+        " when not matched then insert (id, k, v) values (s.id, 'b', 3)",
+        "delete from src where k = 'b'",
+        "truncate src",
+    ]
+    for statement in statements:
+        filled(src)
+        with psycopg.connect(dsn, options="-c search_path=public") as old:
+            old.isolation_level = level
+            for step in ["before create_rollup", "before backfill", "before drain"]:
+                if step == moment:
+                    old.execute("select")
+                if step == "before create_rollup":
+                    rollup = Rollup.make(src, VALUE)
+                else:
+                    rollup.call(src, step.removeprefix("before "))
+            if statement.startswith("truncate"):
+                with pytest.raises(psycopg.Error, match="needs isolation level read committed") as refused:
+                    old.execute(statement)
+                assert refused.value.sqlstate == "PC003"
+                old.rollback()
+            else:
+                old.execute(statement)
+                old.commit()
+        assert rollup.differing(src) == [], statement
+        assert rollup.verify(src) == [], statement
+        rollup.call(src, "drain")
+        assert rollup.differing(src) == [], statement
+        src.execute("select pgcombine.drop_rollup('r'); truncate src")
+
+
+@pytest.mark.parametrize("part", WHOLE)
+@pytest.mark.parametrize("watched", [True, False])
+def test_source_does_not_silently_become_a_part(conn: psycopg.Connection, part: str, watched: bool) -> None:
+    """A statement that names the whole would fire no trigger of the source's statements."""
+    columns, becomes = WHOLE[part]
+    conn.execute("set search_path = public; create table src (k text, v int)")
+    conn.execute(f"create table {columns.replace('src', 'whole')}".encode())
+    rollup = Rollup.make(conn)
+    rollup.call(conn, "backfill")
+    if watched:
+        with pytest.raises(
+            psycopg.Error, match=r"src, the source of .*, can't become a part of public\.whole"
+        ) as refused:
+            conn.execute(f"alter table {becomes}".encode())
+        assert refused.value.sqlstate == "PC003"
+        assert "drop_rollup('r')" in str(refused.value.diag.message_hint)
+        conn.execute("insert into src values ('a', 1)")
+        assert rollup.differing(conn) == []
+        assert rollup.verify(conn) == []
+    else:
+        unwatched(conn)
+        conn.execute(f"alter table {becomes}".encode())
+        assert any("public.src has become a part of public.whole" in problem for problem in rollup.verify(conn))
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_changes_under_session_replication_role_replica_count(src: psycopg.Connection, partitioned: bool) -> None:
+    if partitioned:
+        src.execute(
+            "drop table src; create table src (id int, k text, v int, w numeric, f float8) partition by list (k)"
+        )
+        src.execute("create table rest partition of src default; create table a partition of src for values in ('a')")
+    rollup = Rollup.make(filled(src), VALUE)
+    rollup.call(src, "backfill")
+    src.execute("set session_replication_role = replica")
+    for statement in STATEMENTS:
+        src.execute(statement.encode())
+        assert rollup.differing(src) == [], statement
+    src.execute("reset session_replication_role")
+    assert rollup.verify(src) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_changes_of_logical_replication_count(tmp_path: Path, name: str) -> None:
+    if name == "given":
+        pytest.skip("a server with wal_level = logical is needed")
+    with (
+        start(name, tmp_path, wal_level="logical") as dsn,
+        Server(name, dsn).database() as there,
+        psycopg.connect(there, autocommit=True) as publisher,
+        Server(name, dsn).migrated() as here,
+        psycopg.connect(here, autocommit=True) as src,
+    ):
+        for conn in publisher, src:
+            conn.execute("create table src (id int primary key, k text, v int, w numeric, f float8)")
+        filled(publisher).execute("create publication p for table src")
+        publisher.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
+        within = make_conninfo(  # the port outside of a container differs
+            host=one(src, "show unix_socket_directories").split(",")[0].strip('"'),
+            port=one(src, "show port"),
+            **{part: getattr(publisher.info, part) for part in ("dbname", "user", "password")},
+        )
+        options = "with (create_slot = false, slot_name = 's')"
+        src.execute(f"create subscription s connection '{within}' publication p {options}".encode())
+        rollup = Rollup.make(src, VALUE)
+        rollup.call(src, "backfill")
+        for statement in STATEMENTS:
+            publisher.execute(statement.encode())
+            rows = publisher.execute("select * from src order by id").fetchall()
+            eventually(lambda rows=rows: src.execute("select * from src order by id").fetchall() == rows)
+            assert rollup.differing(src) == [], statement
+        assert rollup.verify(src) == []
+        src.execute("drop subscription s")
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_renamed_column_is_followed_or_named(src: psycopg.Connection, watched: bool) -> None:
+    rollup = Rollup.make(filled(src), VALUE, filter="id < 100")
+    rollup.call(src, "backfill", "drain")
+    if not watched:
+        unwatched(src)
+    for old, new in {"v": "amount", "k": "word", "w": "v"}.items():
+        src.execute(f"alter table src rename {old} to {new}".encode())
+    told = rollup.verify(src)
+    assert told == [] if watched else all("were renamed" in problem for problem in told), told
+    assert watched or told
+    if not watched:
+        src.execute("select pgcombine_internal.regenerate('r')")
+        assert rollup.verify(src) == []
+    src.execute("insert into src values (10, 'a', 1, 1, 1), (11, 'new', 1, 70, 1); delete from src where id = 9")
+    src.execute("update src set word = 'b' where word = 'a'")
+    query = "select word as k, count(*) as n, sum(amount) as v, max(v) as w, count(distinct amount) as d"
+    renamed = Rollup("r", rollup.view, f"select k, n, v, w, d from ({query} from src group by 1) as q")  # noqa: S608
+    assert renamed.differing(src) == []
+    rollup.call(src, "drain")
+    assert renamed.differing(src) == []
+    assert rollup.verify(src) == []
+
+
+def test_rows_of_a_partition_that_is_detached_concurrently_are_taken_back(src: psycopg.Connection) -> None:
+    src.execute("drop table src; create table src (k text, v int) partition by list (k)")
+    src.execute(
+        "create table a partition of src for values in ('a'); create table b partition of src for values in ('b')"
+    )
+    src.execute("insert into src select chr(97 + n % 2), n from generate_series(1, 9) n")
+    rollup = Rollup.make(src, ["sum(v) as v", "max(v) as m", "count(distinct v) as d"])
+    rollup.call(src, "backfill")
+    src.execute("alter table src detach partition a concurrently")
+    assert rollup.differing(src) == []
+    src.execute("insert into a values ('a', 5); update src set v = v + 1")
+    assert rollup.differing(src) == []
+    src.execute("alter table src attach partition a for values in ('a')")
+    assert rollup.differing(src) == []
+    assert rollup.verify(src) == []
