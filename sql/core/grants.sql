@@ -89,11 +89,11 @@ create policy counted on pgcombine.quarantined_key for update
 grant select on pgcombine.worker to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
 -- No role can read the tokens that all roles share. Components add policies for the tokens of single roles. PostgreSQL
--- checks policies in the order of their names, and this one is the first. It repeats has_right's condition for enqueue,
--- since a call of has_right would cost each enqueue_once 16 µs more.
+-- checks policies in the reverse order of their names, so this one is the first. It repeats has_right's condition for
+-- enqueue, since a call of has_right would cost each enqueue_once 16 µs more.
 grant insert (queue, role, token) on pgcombine.token to public;
-drop policy if exists appended on pgcombine.token;
-create policy appended on pgcombine.token for insert
+drop policy if exists shared on pgcombine.token;
+create policy shared on pgcombine.token for insert
     with check (role = ''
                 and (has_any_column_privilege(to_regclass(format('pgcombine.%I', queue || '_updates')),
                          'insert') is true
