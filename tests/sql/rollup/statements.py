@@ -505,7 +505,7 @@ class Table:
             return self.update()
         late = self.late_tables()
         number = 101 + len(late)
-        if late and self.watched and chance.random() < 0.6:
+        if late and self.watched and chance.random() < 0.7:
             number = 101 + chance.randrange(len(late))
         name = f"public.late_{number - 100}"
         below = late.get(name, False)
@@ -541,7 +541,7 @@ class Table:
             (self.block, 3),
             (self.copy, 3),
             (self.several, 4),
-            (self.change_parts, 4),
+            (self.change_parts, 8),
         ]
         if not self.moves:
             kinds.append((self.cursor, 2))
