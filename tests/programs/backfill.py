@@ -1,10 +1,12 @@
-"""``python -m tests.programs.backfill --rows 10000000``: a rollup of a full table is filled, under writers and kills.
+"""``python -m tests.programs.backfill --rows 10000000``: backfill a rollup of a full table under writers and kills.
 
-Eight client processes insert, update and delete rows of the table. A rollup of it is created, and ``pgcombine rollup
-backfill`` is killed and started again, at random times. A worker combines meanwhile. A session asks every 5 ms which
-writers wait for a lock of the backfill. At the end the rollup must equal the query.
+Eight client processes insert, update and delete rows of the table all the time. The program creates a rollup of the
+table, and starts and kills ``pgcombine rollup backfill`` several times, at random moments. The last backfill runs to
+its end, beside a worker. A session asks every 5 ms which writers wait for a lock of a backfill. When the writers have
+ended, the rollup must equal its query, before and after the worker has combined all updates.
 
-An embedded server of its own, or ``--dsn``. One JSON line; status 1 if keys differ.
+The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
+if keys differ.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ STATEMENTS = (
     "update request set tokens = {n}, customer = {customer} where id = {id}",
     "delete from request where id = {id}",
 )
-# sessions that wait for a lock of the backfill, and since when
+# the writers' sessions that wait for a lock of a backfill, and the seconds since each began its statement
 BLOCKED = """select a.pid, extract(epoch from clock_timestamp() - a.state_change)
 from pg_stat_activity a where a.application_name = 'writer' and a.wait_event_type = 'Lock'
     and exists (select from pg_stat_activity b where b.pid = any (pg_blocking_pids(a.pid))
@@ -65,10 +67,10 @@ from pg_stat_activity a where a.application_name = 'writer' and a.wait_event_typ
 class Outcome:
     rows: int
     writes: int
-    create_seconds: float  # of create_rollup, which waits for writers and then keeps them waiting
+    create_seconds: float  # the duration of create_rollup, which first waits for the writers, then makes them wait
     backfill_seconds: float
     killed: int
-    blocked_ms: float  # the longest wait of a writer for the backfill that was seen
+    blocked_ms: float  # the age of the oldest statement that was seen to wait for a backfill
     wrong: int
 
 
@@ -121,7 +123,7 @@ def backfill(dsn: str, rows: int, kills: int) -> Outcome:
         created = time.monotonic()
         killed = 0
         command = [str(Path(sys.executable).with_name("pgcombine")), "rollup", "backfill", "spend", "--dsn", dsn]
-        # each next run may last longer, so that a run comes to its end
+        # the time limit of a run grows with its number, so that later runs get further
         for number in range(kills):
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
                 try:

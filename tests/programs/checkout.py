@@ -1,6 +1,6 @@
 """Install a version of the product in a new environment. Nothing is downloaded.
 
-Raises ConfigError if there is no such commit, or if it can't be installed.
+The functions raise ConfigError if the commit doesn't exist or can't be installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAIN = "from pgcombine.cli import main; main()"
 
 @dataclass(frozen=True)
 class Environment:
-    """An installed version. ``tree`` has its sources."""
+    """An installed version. ``summary`` describes its commit, and the directory ``tree`` has its sources."""
 
     name: str
     summary: str
@@ -48,7 +48,7 @@ def names(commits: Sequence[str]) -> list[str]:
 
 
 def check_out(commit: str, tree: Path) -> str:
-    """Write the files of a commit, or of the working tree, to a new directory. Returns its description."""
+    """Write the files of a commit, or of the working tree, to a new directory. Returns a description of the commit."""
     tree.mkdir(parents=True)
     if commit == WORKING_TREE:
         for name in _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0"):
@@ -72,8 +72,8 @@ def install(commit: str, name: str, directory: Path) -> Environment:
     _run((*pip, "wheel", *quietly, "--no-build-isolation", "--wheel-dir", str(directory), str(tree)), directory)
     (wheel,) = directory.glob("*.whl")
     _run((*pip, "--python", str(python), "install", *quietly, str(wheel)), directory)
-    # A .pth file adds the directories of this environment after the new environment's own. Python ignores .pth files
-    # in them, so the editable install of this checkout stays out.
+    # The .pth file appends the package directories of the running Python to the search path of the new environment.
+    # Python ignores .pth files in appended directories, so the editable install of this checkout isn't imported.
     own = Path(_run((str(python), "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"), directory))
     shared = dict.fromkeys(sysconfig.get_path(one) for one in ("purelib", "platlib"))
     (own / "shared.pth").write_text("\n".join(shared) + "\n")

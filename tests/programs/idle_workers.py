@@ -2,8 +2,8 @@
 
 ``python -m tests.programs.idle_workers`` makes 100 queues of 16 buckets on a new embedded server and runs
 ``pgcombine worker`` with one loop, then with four, for 20 seconds each; then it reads the view ``status`` five times.
-``--queues``, ``--buckets``, ``--loops`` and ``--seconds`` change that. It prints a JSON line for each number of loops
-(shares of one processor core), and one for the view (median, in seconds).
+``--queues``, ``--buckets``, ``--loops`` and ``--seconds`` change these numbers. The program prints a JSON line for each
+number of loops, with shares of one processor core in percent, and one with the median time of the reads in seconds.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ LISTENING = "select count(*) from pg_locks where locktype = 'advisory' and mode 
 
 
 def seconds_of(pids: list[int]) -> float:
-    """Processor seconds that these processes have taken."""
+    """The processor seconds that these processes have used since they started."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return sum(each.user + each.system for each in times)
 
 
 def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> dict[str, float]:
-    """The shares of a core in percent that the worker and its sessions use once the worker sleeps."""
+    """Measure a sleeping worker for ``seconds``: the percentages of a core that its process and its sessions use."""
     with start_cli("worker", "--concurrency", loops, "--dsn", dsn) as worker:
         eventually(lambda: conn.execute(LISTENING).fetchone() != (0,), what="the worker listens")
         sessions = [pid for (pid,) in conn.execute(SESSIONS)]
@@ -54,7 +54,7 @@ def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> d
 
 
 def status_seconds(conn: psycopg.Connection) -> Iterator[float]:
-    """Yield the seconds of five reads of the view."""
+    """Read the view ``status`` five times. Yields the seconds of each read."""
     for _ in range(5):
         began = time.monotonic()
         conn.execute("select * from pgcombine.status").fetchall()

@@ -1,10 +1,11 @@
-"""Measure the server's processor time for reading all monitoring views each second.
+"""Measure the server's processor time for reading the monitoring views in ``VIEWS`` each second.
 
 ``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and
-a backlog of 10 million updates in a tenth of them. It reads all views once a second for 30 seconds: without a
-worker, and while a worker sleeps on the queues without a backlog. ``--queues``, ``--buckets``, ``--updates`` and
-``--seconds`` change that; ``--each`` measures each view alone, too. It prints a JSON line for each measurement: the
-share of one processor core in percent without the first read, and the seconds of the first read, which fills caches.
+a backlog of 10 million updates, spread over a tenth of the queues. It reads the views once a second for 30 seconds:
+first without a worker, then while a worker sleeps on the other queues. ``--queues``, ``--buckets``, ``--updates`` and
+``--seconds`` change these numbers; ``--each`` measures each view alone, too. The program prints a JSON line for each
+measurement: the share of one processor core in percent without the first read, and the processor seconds of the first
+read, which fills caches.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ VIEWS = [
 
 
 def poll(dsn: str, seconds: int, views: list[str]) -> dict[str, float]:
-    """Read the views once a second from a new session."""
+    """Read the views once a second from a new session. Returns its processor time, see above."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         server = psutil.Process(conn.info.backend_pid)
 

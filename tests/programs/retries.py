@@ -1,12 +1,13 @@
 """``python -m tests.programs.retries --calls 1000000``: retries with tokens, under kills; then everything is counted.
 
 Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
-at about the same time. They take one event or several in a transaction, roll some back, and use read committed,
-repeatable read and serializable. Meanwhile sessions are ended by ``pg_terminate_backend`` and clients by kill -9; the
-client, or its successor, sends what had no answer again. At the end the values must be the sums over the *events*.
+at about the same time. A transaction has one event or several, under read committed, repeatable read or serializable,
+and some transactions are rolled back. Meanwhile the program ends sessions by ``pg_terminate_backend`` and clients by
+kill -9. After an error the client, and after a kill its successor, sends all events again whose commit wasn't
+confirmed. At the end the values must be the sums over the *events*, each counted once.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
-if the totals are wrong.
+if values are wrong, or if the number of stored tokens isn't that of the events.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from pgcombine.embedded import EmbeddedServer
 from pgcombine.worker.drain import drain
 
 CLIENTS = 8
-SENT = 4  # how often each event is sent, at least
+SENT = 4  # the number of clients that send each event
 WORDS = 97
 LEVELS = ("read committed", "read committed", "read committed", "repeatable read", "serializable")
 NAME = "retries"
@@ -59,7 +60,7 @@ class Outcome:
     seconds: float
     terminated: int
     killed: int
-    appended: int  # calls that returned true, since they appended their updates
+    appended: int  # events for which a client learnt that its call had appended the updates
     tokens: int
     wrong: int  # keys whose value isn't the sum over the events
 
@@ -69,14 +70,15 @@ def updates_of(event: int) -> list[dict[str, Any]]:
 
 
 def order_of(client: int, events: int) -> Order:
-    """The events that a client sends: each event is sent by SENT of the clients."""
+    """The events that a client sends, in order. SENT of the clients send each event."""
     mine = [event for event in range(events) if (client - event) % CLIENTS < SENT]
-    # each event moves by a random distance, so clients send it at about the same time but in different orders
+    # Each event moves back by a random distance below 200. So clients send an event at about the same time, but in
+    # different orders.
     return sorted(mine, key=lambda event: event + random.Random(f"{client} {event}").randrange(200))
 
 
 def send(dsn: str, client: int, events: int, positions: Any, appended: Any) -> None:
-    """Send a client's events from its position on, until the server has answered all of them."""
+    """Send the events of a client from its position on, until the server has confirmed all their commits."""
     order = order_of(client, events)
     dice = random.Random()
     queue = CombineQueue("wc")
@@ -99,7 +101,7 @@ def send(dsn: str, client: int, events: int, positions: Any, appended: Any) -> N
 
 
 def retry(dsn: str, calls: int, kills: int) -> Outcome:
-    """Make the queue, and let the clients send. ``kills`` is how many sessions, and how many clients, are ended."""
+    """Make the queue, and let the clients send. ``kills`` sessions and ``kills`` clients are ended meanwhile."""
     events = calls // SENT
     context = multiprocessing.get_context("spawn")
     positions, appended = context.RawArray("q", CLIENTS), context.RawArray("q", CLIENTS)
@@ -163,7 +165,7 @@ def retry(dsn: str, calls: int, kills: int) -> Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1_000_000)
-    parser.add_argument("--kills", type=int, default=50, help="sessions, and as many clients")
+    parser.add_argument("--kills", type=int, default=50, help="number of sessions to terminate, and of clients to kill")
     parser.add_argument("--dsn", help="of an empty database")
     options = parser.parse_args()
     with ExitStack() as stack:

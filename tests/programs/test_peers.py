@@ -40,7 +40,7 @@ def copied(server: Server) -> Iterator[Base]:
 
 
 class Forgetful(SortedUpsert):
-    """Loses each update of an existing key."""
+    """A contender that loses each update of an existing key."""
 
     name = "forgetful"
 

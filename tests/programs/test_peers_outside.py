@@ -1,8 +1,8 @@
-"""The contenders from outside this project have exact totals, also with open writers and after a killed consumer.
+"""Contenders made by others have exact totals, also with open writers and after a kill of the consumer.
 
-Tests of contenders that aren't installed are skipped, in CI too. The server is Debian's PostgreSQL 15 if installed,
-since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of pgmq's SQL
-file.
+Tests of contenders that aren't installed are skipped, in CI too. The server is Debian's PostgreSQL 15 if it is
+installed, since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of
+pgmq's SQL file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def copied() -> Iterator[Base]:
 
 
 def installed(contender: Contender, copied: Base) -> Contender:
-    """Return the contender. Skips the test if it can't run here."""
+    """Return the contender, ready for use. Skips the test if the contender can't run here."""
     if isinstance(contender, Pgmq):
         file = os.environ.get("PGCOMBINE_TEST_PGMQ")
         if file is None:
@@ -79,7 +79,7 @@ def test_totals_are_exact_by_key(copied: Base, contender: Contender) -> None:
 
 @pytest.mark.parametrize("contender", SQL, ids=lambda one: one.name)
 def test_late_commits_and_single_updates_count_once(copied: Base, contender: Contender) -> None:
-    """An update that is committed long after later updates counts once."""
+    """An update whose transaction stays open while later updates are combined counts once."""
     contender = installed(contender, copied)
     with database(copied, contender) as turn:
         with turn.consumer():

@@ -1,4 +1,4 @@
-"""``polling`` reads each view that the page on monitoring allows each second, and no view that counts rows."""
+"""``polling`` reads all views except ``rights`` and those that read each row according to the page on monitoring."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def test_polling_reads_all_cheap_views() -> None:
         r"^- The views (.*) read each row", (DOCS / "monitoring.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     views = (DOCS / "reference" / "sql.md").read_text(encoding="utf-8").partition("\n## Views\n")[2]
-    dear = {*re.findall(r"`(\w+)`", named), "rights"}  # rights has no figures
+    dear = {*re.findall(r"`(\w+)`", named), "rights"}  # the view rights has no figures
     assert sorted({*VIEWS} | dear) == re.findall(r"^### (\w+)$", views, re.MULTILINE)
     assert not {*VIEWS} & dear

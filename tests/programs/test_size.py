@@ -1,4 +1,4 @@
-"""The program for the product's size counts small made-up sources and a new database right."""
+"""The program ``size`` counts small made-up sources and the functions of a new database correctly."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""``python -m tests.programs.token_cost``: what a token adds to ``enqueue``, and what it costs to delete it.
+"""``python -m tests.programs.token_cost``: the cost of a token in ``enqueue_once``, and of its deletion.
 
-One session of a role with the right to enqueue calls ``enqueue`` and ``enqueue_once`` in turn, each call a transaction
-of ten updates in a loop in PL/pgSQL. The figures are µs of the session's processor time, medians of the rounds. Then
-the program makes all tokens old, and ``trim_tokens`` deletes them. The program prints one JSON line. Its status is 1 if
-``enqueue_once`` takes more than 1.5 times as long as ``enqueue``.
+In each round one session calls ``enqueue`` in a loop in PL/pgSQL, then ``enqueue_once``. Each call is a transaction of
+ten updates. The session's role isn't a superuser, and may only enqueue. The figures are µs of the session's processor
+time for a call, medians of the rounds. Afterwards the program makes all tokens old, and ``trim_tokens`` deletes them;
+the figure ``deletion`` is in µs of processor time for a token. The program prints one JSON line. Its status is 1 if
+``enqueue_once`` takes more than 1.5 times the processor time of ``enqueue``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def used(conn: psycopg.Connection) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=3000, help="in a round")
+    parser.add_argument("--calls", type=int, default=3000, help="calls of each function in a round")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     with server.own(18) as dsn:
@@ -59,7 +60,7 @@ def main() -> int:
                     before = used(writer)
                     loop = LOOP.format(calls=options.calls, call=call.format(updates=UPDATES))
                     writer.execute(loop.encode())
-                    if number:  # the first round fills caches
+                    if number:  # the first round only fills caches
                         found[name].append(1e6 * (used(writer) - before) / options.calls)
             owner.execute("update pgcombine.token set at = at - interval '15 days'")
             owner.execute("vacuum analyze pgcombine.token")

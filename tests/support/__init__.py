@@ -1,6 +1,6 @@
-"""Helpers for the tests: servers and databases, the command line as a subprocess, waiting for a condition.
+"""Helpers for the tests, such as servers, queues and proxies.
 
-Import from here: ``from support import run_cli, start_cli, eventually``.
+The most common ones can be imported from the package: ``from support import run_cli, start_cli, eventually``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Record the changes that a queue reports to observers, and check that they form unbroken chains.
 
-``audit`` declares an SQL observer that appends every change to a table in the pass's own transaction. The queue is a
-word count (``word``, ``n``), as ``make_queue`` makes it.
+``audit`` adds an SQL observer to a queue. In the transaction of each pass, the observer appends all changes to a table.
+The queue is a word count (``word``, ``n``), as ``make_queue`` makes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def audited(conn: psycopg.Connection, queue: str = "wc") -> list[Change]:
 
 
 def follow(changes: Iterable[Change]) -> dict[str, int]:
-    """The values to which the changes lead. AssertionError if a chain breaks or a change changes nothing."""
+    """The values to which the changes lead. Raises AssertionError if a chain breaks or a change changes nothing."""
     state: dict[str, int] = {}
     for change in changes:
         assert change.old == state.get(change.word), f"{change} follows {state.get(change.word)}"
@@ -51,6 +51,6 @@ def follow(changes: Iterable[Change]) -> dict[str, int]:
 
 
 def check(conn: psycopg.Connection, expected: dict[str, int], queue: str = "wc") -> None:
-    """Check that a drained queue has the values ``expected``, and that unbroken chains of changes lead to them."""
+    """Check that a drained queue has the values ``expected``, without zeros, and that unbroken chains lead to them."""
     assert values(conn, queue) == {word: n for word, n in expected.items() if n}
     assert follow(audited(conn, queue)) == values(conn, queue)

@@ -1,4 +1,4 @@
-"""Drive Debian's Chromium without a window by its DevTools protocol over two pipes.
+"""Control Debian's headless Chromium through its DevTools protocol, over two pipes.
 
 The protocol is at https://chromedevtools.github.io/devtools-protocol. As root, Chromium runs without
 its sandbox.
@@ -36,7 +36,7 @@ _OPTIONS = (
 
 
 class Tab:
-    """One page of a browser."""
+    """A tab of a browser, with one page at a time."""
 
     def __init__(self, browser: _Browser) -> None:
         self._browser = browser
@@ -46,7 +46,7 @@ class Tab:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol; AssertionError with the browser's message if it fails."""
+        """Call a method of the protocol. Raises AssertionError with the browser's message if the call fails."""
         return self._browser.call(method, self._session, **parameters)
 
     def size(self, width: int, height: int = 900, *, dark: bool = False) -> None:
@@ -69,7 +69,10 @@ class Tab:
         eventually(lambda: self.run("document.readyState") == "complete", what="the page is complete")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in JavaScript; a promise is awaited. A change of page repeats the call."""
+        """The value of an expression in JavaScript, or of the promise that it returns.
+
+        If the page changes meanwhile, the expression is evaluated in the next page.
+        """
 
         def answered() -> dict[str, Any] | None:
             answer = self._browser.ask(
@@ -96,7 +99,10 @@ class Tab:
         file.write_bytes(base64.b64decode(data))
 
     def complaints(self) -> list[str]:
-        """Errors in scripts and violations of the content policy since the page was opened."""
+        """Errors, messages of scripts on the console, and opened dialogs since ``open`` was called.
+
+        Violations of the content policy are among the errors.
+        """
         self.run("1")  # the answer to this call comes after all earlier events
         found = []
         for event in self._browser.events:
@@ -112,7 +118,7 @@ class Tab:
         return found
 
     def requested(self) -> list[str]:
-        """The URLs that the browser requested since the page was opened."""
+        """The URLs that the browser requested since ``open`` was called."""
         self.run("1")
         sent = [event for event in self._browser.events if event["method"] == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
@@ -159,7 +165,7 @@ class _Browser:
 
 @contextmanager
 def browser(directory: Path) -> Iterator[Tab]:
-    """Run a browser during the block, with its files in ``directory``; yields its page."""
+    """Run a browser during the block, with its files in ``directory``. Yields its only tab."""
     program = require_program("chromium")
     to_read, commands = os.pipe()
     answers, to_write = os.pipe()

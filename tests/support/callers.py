@@ -1,4 +1,7 @@
-"""Each kind of connection that callers may pass, opened as its users do; uncommitted work is rolled back."""
+"""Each kind of connection that callers may pass to pgcombine, opened as the users of its library do.
+
+At the end of the block psycopg commits uncommitted work, and SQLAlchemy rolls it back.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Run the command line in another process.
 
 ``start_cli`` runs the installed console script. ``run_cli`` forks a process that has already imported the commands,
-which takes a tenth of the time.
+which takes a tenth of the time. Only for ``phrasecount``, and with environment variables for Python, ``run_cli`` also
+runs the script.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import IO, Any
 
 TESTS = Path(__file__).parents[1]
 SCRIPT = Path(sysconfig.get_path("scripts")) / "pgcombine"
-# Modules that commands import, and pydantic, which some versions of typer import; missing modules are skipped.
+# Modules that commands import, and pydantic, which some versions of typer import. The fork server imports them before
+# it forks, and skips those that aren't installed.
 PRELOADED = ["pytest", "pgcombine.cli.app", "pgcombine.schema", "pgcombine.worker.worker", "pydantic.main"]
 
 
@@ -32,9 +34,9 @@ def command(*args: object) -> list[str]:
 
 
 def environment(env: Mapping[str, object] | None = None) -> dict[str, str]:
-    """This process's environment updated by ``env``; a value of None removes the variable."""
+    """This process's environment, updated for reproducible output and by ``env``. None removes a variable."""
     merged = dict(os.environ)
-    # Lines of errors and tables must not depend on the width of the terminal in which the tests run.
+    # Printed errors and tables must not depend on the terminal in which the tests run.
     merged.update(COLUMNS="200", NO_COLOR="1", PYTHONUNBUFFERED="1")
     for name, value in (env or {}).items():
         if value is None:
@@ -53,7 +55,7 @@ def run_cli(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``pgcombine ARGS`` to its end and return ``returncode``, ``stdout`` and ``stderr``.
 
-    ``timeout`` is in seconds; subprocess.TimeoutExpired is raised after it.
+    Raises subprocess.TimeoutExpired after ``timeout`` seconds.
     """
     arguments = command(*args)
     with tempfile.TemporaryDirectory() as directory:
@@ -119,7 +121,7 @@ def start_cli(
     stderr: int | IO[Any] | None = subprocess.STDOUT,
     cwd: Path | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run ``pgcombine ARGS`` beside the test; at the end of the block kill it if it still runs."""
+    """Run ``pgcombine ARGS`` beside the test. The end of the block kills the process if it still runs."""
     process = subprocess.Popen(
         command(*args),
         env=environment(env),

@@ -32,11 +32,14 @@ SETTINGS = SMALL | {"max_connections": "60", "max_wal_size": "128MB", "wal_level
 
 
 NEW = f"create database {{}} template {TEMPLATE} strategy file_copy"
-PASSWORD = "not-secret"  # the same on all servers, since tests let another server answer at an address
+PASSWORD = "not-secret"  # the same on all servers, since in some tests a server answers at another one's address
 
 
 class Cluster:
-    """One server: ``dsn`` leads through its proxy, ``direct`` past it. ``database`` changes with each test."""
+    """One server. The URI ``dsn`` leads to it through its proxy, and the URI ``direct`` past the proxy.
+
+    Both name the database that ``fresh`` made last.
+    """
 
     def __init__(self, name: str, home: Path) -> None:
         """``home`` holds the files of a stopped server."""
@@ -66,7 +69,7 @@ class Cluster:
         return parts._replace(netloc=parts.netloc.rpartition(":")[0] + f":{self.proxy.port}").geturl()
 
     def fresh(self, database: str) -> None:
-        """Make a new database with the schema and the queue ``wc``; start the server and heal its proxy."""
+        """Start the server, heal its proxy, and make a new database with the schema and the queue ``wc``."""
         self.start()
         self.proxy.heal()
         with psycopg.connect(self.server, autocommit=True) as conn:
@@ -82,7 +85,7 @@ class Cluster:
             yield conn
 
     def start(self) -> None:
-        """Start the server, if it doesn't run."""
+        """Start the server if it doesn't run, and let it continue if it is frozen."""
         self.thaw()
         started = _with_password(self._start())
         self.direct = with_database(started, urlsplit(self.direct).path.lstrip("/"))
@@ -103,7 +106,10 @@ class Cluster:
 
     @contextmanager
     def standby(self, home: Path) -> Iterator[Cluster]:
-        """A hot standby that streams from this server, made from its files; only ``direct`` leads to the standby."""
+        """A hot standby that streams from this server and begins as a copy of its files.
+
+        Only the URI ``direct`` leads to the standby.
+        """
         self.stop()
         home.mkdir()
         subprocess.run(["cp", "-a", self.embedded.home / "postgres", home], check=True)
@@ -135,7 +141,7 @@ class Cluster:
             self._frozen = False
 
     def _signal(self, number: signal.Signals) -> None:
-        # the postmaster first, so that it starts no processes meanwhile
+        # The postmaster gets the signal first, so that it starts no processes meanwhile.
         found = PidFile.read(self._data)
         if found is not None:
             for process in sorted(left_over(self._data), key=lambda process: process.pid != found.pid):
@@ -155,7 +161,10 @@ class Cluster:
 
 @contextmanager
 def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
-    """Run servers with these names; libpq finds their passwords in a file, as replayers need."""
+    """Run a server for each letter of ``names``, during the block.
+
+    libpq finds the servers' passwords in a file, since the addresses that replayers use have no passwords.
+    """
     file = directory / "pgpass"
     with ExitStack() as stack:
         clusters: dict[str, Cluster] = {}
@@ -172,7 +181,7 @@ def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, C
 
 
 def empty(cluster: Cluster) -> None:
-    """Recreate the database with nothing but the schema, as on a new server."""
+    """Replace the server's database by one that has only the schema, as on a new server."""
     name = sql.Identifier(urlsplit(cluster.direct).path.lstrip("/"))
     with psycopg.connect(cluster.server, autocommit=True) as conn:
         conn.execute(sql.SQL("drop database {} with (force)").format(name))
@@ -204,13 +213,16 @@ def hints(clusters: Clusters) -> dict[str, int]:
 
 
 def tokens(cluster: Cluster) -> set[tuple[object, object]]:
-    """Tokens and digests on a server."""
+    """The tokens of the writes on a server, each with the digest of its updates."""
     with cluster.connect() as conn:
         return set(conn.execute("select token, digest from pgcombine.handoff_token").fetchall())
 
 
 def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
-    """Run a replayer once at each server (or at those in ``names``), and return the sums of their figures."""
+    """Run a replayer once at each server, or at the servers whose letters are in ``names``.
+
+    Returns the sums of the replayers' figures.
+    """
     totals: dict[str, int] = {}
     for name in names or clusters:
         done = Replayer(clusters[name].direct, min_age=0, timeout=5).replay(force=True)
@@ -233,7 +245,7 @@ def replay_all(clusters: Clusters) -> dict[str, int]:
 
 
 def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
-    """For each other server: the writes that a coordinator delivered, duplicates among them, quarantined updates."""
+    """For each destination of a coordinator: delivered writes, duplicates among these, and quarantined updates."""
     with coordinator.connect() as conn:
         rows = conn.execute(
             "select destination, delivered, deduplicated, quarantined from pgcombine.handoff"
@@ -242,7 +254,7 @@ def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
 
 
 def agreed(clusters: Clusters, expected: Mapping[str, int]) -> None:
-    """Check that each server has the values ``expected`` and the same tokens, and that no hints are left."""
+    """Combine all updates, and check that all servers have the values ``expected``, the same tokens, and no hints."""
     assert hints(clusters) == dict.fromkeys(clusters, 0)
     for name, cluster in clusters.items():
         with cluster.connect() as conn:

@@ -1,4 +1,7 @@
-"""A database that is emptied after each test, which costs less than a new copy. If that fails, a copy is made."""
+"""A database that is emptied after each test, which costs less than a new copy of the template.
+
+A new copy replaces a database that can't be emptied.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable
 
 import psycopg
 
-# kind, name and contents of everything that a test may make or change
+# kind, name and contents of everything that a test may make or change, except rows
 STATE = """
 with schemas as (select * from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema')
 select 'schema' as kind, quote_ident(nspname) as name, nspacl::text as contents from schemas
@@ -39,7 +42,7 @@ State = dict[tuple[str, str], str | None]
 
 
 class Emptied:
-    """``dsn`` is the database's URI; ``new`` makes another database."""
+    """``dsn`` is the database's URI. ``new`` makes another database and returns its URI."""
 
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new

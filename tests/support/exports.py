@@ -1,4 +1,4 @@
-"""Exports for the tests: a word count is exported to a table in another database."""
+"""Exports for the tests: the values of the queue ``wc`` are exported to a table in another database."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pgcombine.export.worker import ExportWorker
 
 
 def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "search", **options: object) -> None:
-    """Call ``pgcombine.create_export`` for the queue wc. ``to`` is the URI of a destination in PostgreSQL; its password
-    isn't registered."""
+    """Call ``pgcombine.create_export`` for the queue ``wc``.
+
+    ``to`` is the URI of a destination in PostgreSQL. The export gets the URI without the password.
+    """
     arguments: dict[str, object] = {"export": export, "queue": "wc"}
     if to is not None:
         parts = psycopg.conninfo.conninfo_to_dict(to)
@@ -47,7 +49,10 @@ def exported(target: str, table: str = "search") -> dict[Any, Any]:
 
 @contextmanager
 def watched(target: str, table: str = "search") -> Iterator[None]:
-    """Raise AssertionError at the end of the block if any key's sequence went back in the destination's table."""
+    """Watch the destination's table during the block. Each write to a row must increase the row's sequence.
+
+    The end of the block raises AssertionError if a write didn't.
+    """
     name = sql.Identifier(table)
     with psycopg.connect(target, autocommit=True) as conn:
         conn.execute(

@@ -17,13 +17,13 @@ from pgcombine.errors import ConfigError
 from support.needs import does_not_apply
 from support.servers import with_database
 
-# fsync may be off when only the server is killed: the kernel still writes all committed data.
+# fsync may be off, since tests kill only the server: the kernel still writes all committed data.
 SMALL = {"shared_buffers": "16MB", "fsync": "off"}
 
 TEMPLATE = "template_handoff"  # a database with the schema, owned by the superuser
 
 MEMORY = Path("/dev/shm")
-ROOM = 4 * 1024**3  # bytes that several test processes with four servers each may need
+ROOM = 4 * 1024**3  # bytes; several test processes with four servers each may need so much
 
 Filled = Callable[[Path], Path]
 
@@ -34,7 +34,7 @@ def fits(directory: Path) -> bool:
 
 
 def make(home: Path) -> None:
-    """Make a stopped server's home with the schema in two databases: the ordinary role's, and ``TEMPLATE``."""
+    """Make the home of a stopped server. The ordinary role's database and the database ``TEMPLATE`` have the schema."""
     server = EmbeddedServer(home, version=18, settings=SMALL)
     try:
         schema.upgrade(server.start())
@@ -58,7 +58,10 @@ def copy(source: Path, home: Path) -> Path:
 
 
 def stay(patch: pytest.MonkeyPatch, directory: Path) -> None:
-    """Run root's servers as root in a user namespace, so that PostgreSQL's tools can access several homes."""
+    """Let servers that root starts run in a user namespace, as root, so that PostgreSQL's tools can access all homes.
+
+    Skips the test if root can't make user namespaces.
+    """
     if os.geteuid() != 0:
         return
 

@@ -1,6 +1,6 @@
 """A proxy before PostgreSQL that loses the answer to a commit: the server has committed, the client sees an error.
 
-It can also hold back the answers to several writers' commits until the server has answered all of them.
+The proxy can also hold back the answers to several writers' commits until the server has answered all of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 class Proxy:
     """Forwards connections to the server of ``dsn``; the attribute ``dsn`` leads to the proxy.
 
-    Once a client has sent the bytes ``after``, the proxy loses the answer to its next COMMIT and ends the connection,
-    ``times`` times in all. ``lost`` is set at the first loss. With ``hang`` the connection stays open, unanswered,
-    and ``owner`` is the client's process.
+    Once a client has sent the bytes ``after``, the proxy loses the answer to the client's next COMMIT and ends the
+    connection, ``times`` times in all. ``lost`` is set at the first loss. With ``hang`` the connection stays open but
+    gets no answer, and ``owner`` is the id of the client's process.
     """
 
     def __init__(self, dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> None:
@@ -127,7 +127,7 @@ class Proxy:
 
 @contextmanager
 def losing_commit(dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> Iterator[Proxy]:
-    """Run a proxy during the block."""
+    """Run a proxy to the server of ``dsn`` during the block."""
     proxy = Proxy(dsn, after, times=times, hang=hang)
     try:
         yield proxy

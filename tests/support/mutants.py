@@ -1,7 +1,7 @@
-"""Broken variants of pgcombine in a test's own database: a test that passes on a mutant tests nothing.
+"""Mutants: broken variants of pgcombine. A test of a guarantee is worth little if it passes on a mutant.
 
-Each function changes the database of ``conn``. It raises AssertionError if the code to change is missing; then the
-mutant must be adapted.
+Each function breaks the functions in the database of ``conn``, a test's own. It raises AssertionError if the code to
+change is missing; then the mutant must be adapted to the new code.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     for (definition,) in found:
         head, body = definition.split("AS $", 1)
         conn.execute(f"{head}AS ${body.replace(old, new)}")
-    # the generated functions contain texts of the changed functions
+    # The functions that are generated for each queue contain texts of the changed functions: generate them again.
     conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
 
 def without_claim(conn: psycopg.Connection) -> None:
-    """Passes don't lock their bucket, and miss concurrent passes in the journal."""
+    """Passes don't lock their bucket, and the journal doesn't make one of two concurrent passes fail."""
     mutate_functions(conn, "for update skip locked", "")
     rivals_in_the_journal(conn)
 
 
-# The interval of a pass, and its mark
+# the interval of a pass, and its mark
 
 
 def without_mark(conn: psycopg.Connection) -> None:
@@ -81,7 +81,7 @@ def rivals_in_the_journal(conn: psycopg.Connection) -> None:
     conn.execute("alter table pgcombine.pass drop constraint pass_pkey")
 
 
-# The lock of all buckets
+# the lock of all buckets
 
 
 def claim_in_one_statement(conn: psycopg.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Requirements of tests beyond Python and pip: they skip a test, or fail it in CI."""
+"""What tests need besides Python packages: a test whose need isn't met is skipped, and fails in CI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require(what: str, *, there: object) -> None:
 
 
 def does_not_apply(why: str) -> NoReturn:
-    """Skip the test, in CI too: nothing that could be installed would make it run on this server or account."""
+    """Skip the test, in CI too, since this server or account can't run it, whatever is installed."""
     pytest.skip(why)
 
 
@@ -68,7 +68,7 @@ def docker_answers() -> bool:
     from docker.errors import DockerException
 
     with warnings.catch_warnings():
-        # Without an engine the library leaves its socket open; ignore the warning here, or it would fail a test.
+        # Without an engine the library leaves its socket open. The warning about that would fail a test.
         warnings.simplefilter("ignore", ResourceWarning)
         try:
             client = docker.from_env(timeout=10)

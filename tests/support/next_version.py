@@ -3,10 +3,12 @@
 Inside ``with next_version():`` this process is the next version, and schemas made before are an older version's. In the
 next version
 
-- a queue has a rank, from its buckets, and a table for it; passes read tables of values without parallel workers
+- the table ``queue`` has a column ``rank``, which begins as the number of buckets; the new table ``ranked`` has the
+  ranks, too; the table ``tick`` has a column ``later``
+- the partitions of tables of values have the option ``parallel_workers = 0``
 - ``regenerate`` has a second parameter with a default: beside the older function each call would be ambiguous
-- ``backlog`` returns another type, which REPLACE can't change
-- ``drop_large_queue`` is gone, and ``rank`` is new.
+- ``backlog`` returns another type, which ``create or replace`` can't change
+- the function ``drop_large_queue`` is gone, and the function ``rank`` is new.
 """
 
 from __future__ import annotations

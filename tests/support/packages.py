@@ -45,7 +45,7 @@ class Import(NamedTuple):
 
 
 def sources(directory: Path = PACKAGE) -> list[Path]:
-    """The files in Python below a directory."""
+    """The Python files below a directory."""
     return sorted(directory.rglob("*.py"))
 
 
@@ -55,7 +55,7 @@ def place(path: Path, package: Path = PACKAGE) -> str:
 
 
 def package_of(place: str) -> str:
-    """The package of a file."""
+    """The package of the file at a :func:`place`."""
     first = place.partition("/")[0]
     return FACADE if first == "facade" else first
 
@@ -94,7 +94,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The arrows without those that a path of other arrows replaces. The arrows must not form a cycle."""
+    """The arrows without each one that has the same ends as a path of other arrows. There must be no cycle."""
     all_pairs = set(pairs)
     targets: dict[str, set[str]] = {}
     for one, other in all_pairs:

@@ -33,13 +33,16 @@ max_client_conn = 200
 
 @contextmanager
 def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Iterator[str]:
-    """The URI of ``dsn``'s database through PgBouncer with at most ``servers`` server connections."""
+    """Run PgBouncer during the block, with at most ``servers`` connections to the server.
+
+    Yields the URI of the database in ``dsn`` through PgBouncer.
+    """
     program = require_program("pgbouncer")
     behind = conninfo_to_dict(dsn)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # not below pytest's directory, which the account nobody can't enter
+    # not below pytest's directory, since the account nobody can't enter that
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         configuration, log = Path(directory, "pgbouncer.ini"), Path(directory, "log")
@@ -74,7 +77,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
 
 
 def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
-    """The session state left on the pooler's server connections; checks all ``servers`` of them."""
+    """The session state that clients have left on PgBouncer's ``servers`` connections to the server."""
     found = []
     with ExitStack() as stack:
         # one open transaction for each server connection
@@ -87,13 +90,13 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
                 select 'advisory lock', objid::text from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
                 union all select 'listen', c from pg_listening_channels() c
                 union all
-                -- passes leave statements that are named by their digests: whoever meets one has the same
+                -- passes leave prepared statements on purpose: a name is the digest of the statement's text
                 select 'prepared', statement from pg_prepared_statements where name !~ '^pgcombine_[0-9a-f]{32}$'
                 union all select 'cursor', name from pg_cursors where name <> ''
                 union all select 'temporary table', relname from pg_class
                 where relnamespace = pg_my_temp_schema() and relkind = 'r'
                 union all
-                -- what PgBouncer sets itself for each client
+                -- PgBouncer itself sets these settings for each client
                 select 'set', name from pg_settings
                 where source = 'session' and name not in ('application_name', 'client_encoding', 'DateStyle',
                     'TimeZone', 'standard_conforming_strings', 'IntervalStyle')

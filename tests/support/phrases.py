@@ -1,4 +1,4 @@
-"""The counts that phrasecount must give, computed in a few lines of plain Python."""
+"""The counts that phrasecount must give, computed in a few lines of plain Python; and a corpus for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def tokens(text: str) -> list[str]:
 
 
 def expected(*directories: Path) -> Counts:
-    """(docs, total) of every phrase over the UTF-8 files of directories."""
+    """For each phrase of the UTF-8 files below the directories: the number of different documents that have it, and its
+    number of occurrences in these documents."""
     return expected_of(
         path.read_text(encoding="utf-8") for directory in directories for path in directory.rglob("*") if path.is_file()
     )
@@ -33,12 +34,12 @@ def expected_of(texts: Iterable[str]) -> Counts:
 
 
 def differences(before: Counts, after: Counts) -> int:
-    """The number of updates between two counts: one for each phrase that differs."""
+    """The number of updates that lead from one count to the other: one for each phrase that differs."""
     return sum(before.get(phrase) != after.get(phrase) for phrase in before.keys() | after.keys())
 
 
 def write_corpus(directory: Path, documents: int, seed: int, words: int = 60) -> None:
-    """Files of random words from a small vocabulary, so that phrases recur; some in folders, some files hidden."""
+    """Write files of random words from a small vocabulary, so that phrases recur. Some are hidden or in folders."""
     chance = random.Random(seed)
     for number in range(documents):
         write_document(directory / ("", "deep/", "deep/.", "_under/")[number % 4] / f"{number:03}.txt", chance, words)
@@ -51,7 +52,7 @@ def write_document(path: Path, chance: random.Random, words: int = 60) -> None:
 
 
 def edit_corpus(directory: Path, chance: random.Random) -> None:
-    """Change some files, remove one, add one, copy one."""
+    """Change up to three files, remove one, add one, and copy one."""
     files = sorted(path for path in directory.rglob("*") if path.is_file())
     for path in chance.sample(files, 3):
         write_document(path, chance)

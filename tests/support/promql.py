@@ -13,19 +13,19 @@ from support.needs import require_program
 
 
 def metrics_of(expression: str) -> set[str]:
-    """The metrics that an expression names, of pgcombine and of processes; a histogram by its series."""
+    """The metrics of pgcombine and of processes that an expression names. Each series of a histogram counts."""
     return set(re.findall(r"\b(?:pgcombine|process)_\w+", expression))
 
 
 def labels_of(expression: str) -> set[str]:
-    """The labels that an expression names: in selectors, and after by and on."""
+    """The labels that an expression names in selectors, and after ``by`` and ``on``."""
     selectors = [name for part in re.findall(r"\{([^}]*)\}", expression) for name in re.findall(r"(\w+)\s*=", part)]
     groups = [name for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for name in part.split(",")]
     return {name.strip() for name in [*selectors, *groups] if name.strip()}
 
 
 def promtool(*arguments: object) -> None:
-    """Run ``promtool``; AssertionError with its output if it fails."""
+    """Run ``promtool``. Raises AssertionError with its output if it fails."""
     done = subprocess.run(
         [require_program("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False
     )
@@ -33,7 +33,7 @@ def promtool(*arguments: object) -> None:
 
 
 def check_expressions(expressions: Iterable[str], directory: Path) -> None:
-    """AssertionError if Prometheus can't read one of these expressions of Grafana's."""
+    """Raise AssertionError if Prometheus can't read one of these expressions from a dashboard of Grafana."""
     filled = [
         one.replace("$__rate_interval", "5m").replace("$queue", ".*").replace("$job", ".*") for one in expressions
     ]

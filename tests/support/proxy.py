@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 @contextlib.contextmanager
 def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
-    """Run a proxy before the server of a URI; yields the proxy and the URI through it."""
+    """Run a proxy to the server of a URI during the block. Yields the proxy and the URI through the proxy."""
     parts = urlsplit(dsn)
     proxy = Proxy(parts.port or 5432)
     try:
@@ -24,9 +24,9 @@ def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
 class Proxy:
     """Listens on ``port`` of 127.0.0.1 and connects to ``target`` there.
 
-    ``to_server`` and ``to_client`` say whether bytes in that direction pass; other bytes are lost, so the link must be
-    cut afterwards. With ``refuse`` new connections are closed at once. When a client sends the bytes ``lose_reply_to``,
-    they pass, but from then on the client gets no answer on that connection.
+    ``to_server`` and ``to_client`` say whether bytes in that direction pass. Bytes that don't pass are lost, so the
+    connection must be cut afterwards. With ``refuse`` new connections are closed at once. When a client sends the bytes
+    ``lose_reply_to``, they pass, but from then on the client gets no answer on that connection.
     """
 
     def __init__(self, target: int) -> None:
@@ -42,14 +42,14 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True, name=f"proxy-{self.port}").start()
 
     def heal(self) -> None:
-        """Let everything pass again; connections that lost bytes are cut."""
+        """Let everything pass again. All connections are cut, since some may have lost bytes."""
         self.to_server = self.to_client = True
         self.refuse = False
         self.lose_reply_to = None
         self.cut()
 
     def black_hole(self) -> None:
-        """Nothing passes, in either direction; connections stay open."""
+        """Let nothing pass, in either direction. Connections stay open."""
         self.to_server = self.to_client = False
 
     def cut(self) -> None:
@@ -61,7 +61,7 @@ class Proxy:
                 link.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and end all connections."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

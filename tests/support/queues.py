@@ -50,7 +50,7 @@ def make_queue(
 
 
 def add(conn: psycopg.Connection, updates: Mapping[str, int] | Iterable[tuple[str, int]], queue: str = "wc") -> None:
-    """Insert (word, n) into the queue's updates by one plain INSERT."""
+    """Append updates, pairs of ``word`` and ``n``, to a queue by one plain INSERT."""
     rows = list(updates.items() if isinstance(updates, Mapping) else updates)
     insert = sql.SQL("insert into {} (word, n) select * from unnest(%s::text[], %s::bigint[])")
     words, numbers = [word for word, _ in rows], [n for _, n in rows]
@@ -82,12 +82,12 @@ def values(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
 
 
 def current(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
-    """The values including pending updates."""
+    """The values of a queue including its pending updates."""
     return dict(rows(conn, f"{queue}_current"))
 
 
 def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
-    """Run passes until nothing is pending; return their rows (bucket, updates, keys, changes, more)."""
+    """Run passes until nothing is pending. Returns a row for each pass: bucket, updates, keys, changes, more."""
     done: list[Row] = []
     while found := conn.execute("select * from pgcombine.combine(%s)", (queue,)).fetchall():
         done += found
@@ -96,7 +96,7 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
 
 
 def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> str:
-    """Prepare the statement of the next pass over a bucket, as a pass does, and return the call that executes it."""
+    """Prepare the statement of the next pass over a bucket, as a pass does. Returns the ``execute`` that runs it."""
     conn.execute("deallocate all")
     statement, *parameters = conn.execute(
         """
@@ -115,7 +115,7 @@ def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> s
 
 
 def pass_time(conn: psycopg.Connection, seconds: float) -> None:
-    """Move all recorded times into the past by so many seconds."""
+    """Move the times of ticks, passes and samples into the past by ``seconds``, and record a new tick."""
     for statement in (
         "update pgcombine.tick set at = at - {0}",
         "update pgcombine.pass set began = began - {0}, ended = ended - {0}",
@@ -128,7 +128,8 @@ def pass_time(conn: psycopg.Connection, seconds: float) -> None:
 
 
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
-    """Quarantine a key, given by column, and move its pending updates there; combine all other pending updates."""
+    """Quarantine a key, given by column. A pass then moves the key's pending updates into the quarantine, and combines
+    all other pending updates."""
     insert = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)"
         " values (%s, %s, 0, %s, %s, %s) returning id"
@@ -146,7 +147,7 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
 
 
 def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[object] | None = None) -> None:
-    """Run a statement that writes values directly; the queue only allows that in a session that loads values."""
+    """Run a statement that writes to a table of values, as in a session that loads values."""
     queue = re.search(r"pgcombine\.(\w+)_values", statement)
     assert queue, statement
     conn.execute("select set_config('pgcombine.initialize_' || %s, 'on', false)", (queue[1],))

@@ -18,15 +18,15 @@ TEXTS = [*PAGES, *(ROOT / folder / "README.md" for folder in ("sql", "migrations
 
 
 def fences(page: Path, *languages: str) -> list[str]:
-    """The contents of the fenced blocks in these languages."""
+    """The contents of a page's fenced blocks in these languages."""
     block = rf"^```(?:{'|'.join(languages)})\n(.*?)^```$"
     return re.findall(block, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
-    """Yield each SQL statement of a block and the rows that it must return, which are in lines that begin with ``-->``.
+    """Yield each SQL statement of a block, with the rows that it must return.
 
-    None instead of rows: any rows are right.
+    The rows are in lines that begin with ``-->``. Without such lines None is yielded: any rows are right.
     """
     ended = r"((?:\$\$[\s\S]*?\$\$|[^;])*);[^\n]*\n((?:--> [^\n]*\n)*)"
     for statement, rows in re.findall(ended, re.sub(r"(?m)--(?!> ).*$", "", block)):
@@ -34,7 +34,7 @@ def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
 
 
 def prose(page: Path) -> str:
-    """The page without its fences."""
+    """The page without its fenced blocks."""
     return re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
 
 
@@ -45,13 +45,13 @@ def anchors(page: Path) -> set[str]:
 
 
 def commands(page: Path = README) -> list[str]:
-    """Each line of the fenced shell blocks, without comments; lines that end in a backslash are joined."""
+    """Each command in a page's fenced shell blocks. Lines that end in a backslash are joined with the next line."""
     lines = "".join(fences(page, "bash", "sh", "console")).replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def command(ending: str) -> str:
-    """README's one-line command that makes a venv and ends with ``ending``; LookupError unless one matches."""
+    """README's one-line command that makes a venv and ends with ``ending``. Raises LookupError if not just one does."""
     found = [line for line in commands() if line.startswith("python3 -m venv") and line.endswith(ending)]
     if len(found) != 1:
         raise LookupError(f"README.md has {len(found)} commands that make .venv and end with {ending!r}, not 1")

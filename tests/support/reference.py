@@ -54,7 +54,7 @@ def sql() -> Iterator[str]:
 
 
 def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[str]:
-    """A view with its columns; a function or a procedure with its signature, its parameters and its errors."""
+    """Yield the section on a view, with its columns, or on a routine, with its signature, parameters and errors."""
     yield f"### {name}"
     if call:
         kind, signature, _, returns = call.groups()
@@ -73,7 +73,10 @@ def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[st
 
 
 def combiners(header: str) -> Iterator[str]:
-    """The table in the header, whose columns begin where the cells of its first row begin, and the text below it."""
+    """Yield the table in a header as Markdown, and the paragraphs below the table.
+
+    In the header each column begins where its heading in the table's first line begins.
+    """
     _, table, rest = header.split("--\n", 2)
     first, *lines = table.splitlines()
     places = [*map(first.index, ("combiner", "types", "result")), None]
@@ -112,7 +115,7 @@ def commands() -> Iterator[str]:
 
 
 def command(found: Any, path: str) -> Iterator[str]:
-    """A command, or all commands of a group, with its arguments and the names of its options."""
+    """Yield a line for a command, with its arguments and options; for a group, a line for each of its commands."""
     inner = getattr(found, "commands", {})
     if not inner or found.invoke_without_command:
         arguments = [one for one in found.params if one.param_type_name == "argument"]
@@ -148,7 +151,7 @@ def python() -> Iterator[str]:
 
 
 def tree(kind: type, states: dict[str, Any], depth: int = 0) -> Iterator[str]:
-    """An exception, then its subclasses, indented."""
+    """Yield a line for an exception, then indented lines for its subclasses."""
     marks = [state for state, one in states.items() if one is kind]
     marks += [f"also `{base.__name__}`" for base in kind.__bases__[1:]]
     named = f"`{kind.__name__}`" + (f" ({', '.join(marks)})" if marks else "")
@@ -195,7 +198,7 @@ def code(names: Iterable[str]) -> str:
 
 
 def told(text: str) -> str:
-    """A source text as one line of Markdown, without references to names that users don't call."""
+    """The text of a comment or docstring as one line of Markdown, without references to internal names."""
     text = " ".join(line.removeprefix("--").strip() for line in text.splitlines()).strip()
     text = re.sub(r" \(see [^()]*\)|[:;,] see \w+(?=$|\.)", "", text)
     text = re.sub(r":meth:`~?(?:[\w.]*\.)?(\w+)(?: <[^>]*>)?`", r"`\1()`", text)

@@ -26,7 +26,10 @@ def as_role(dsn: str, role: str) -> str:
 
 
 class Roles:
-    """Makes roles on a server, dropped at the end of the block; ``admin`` is a superuser's autocommit connection."""
+    """Makes roles on a server, and drops them at the end of the block.
+
+    ``admin`` is an autocommit connection of a superuser.
+    """
 
     def __init__(self, admin: psycopg.Connection, dsn: str) -> None:
         self._admin = admin
@@ -35,7 +38,7 @@ class Roles:
         self._made: list[str] = []
 
     def login(self, *grants: str, role: str | None = None) -> psycopg.Connection:
-        """An autocommit connection of a new role, or of the given role, with these grants.
+        """An autocommit connection of a new role, or of ``role``, which gets these grants first.
 
         An example of a grant is ``insert on pgcombine.wc_updates``; ``connection.info.user`` is the role's name.
         """

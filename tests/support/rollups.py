@@ -1,4 +1,4 @@
-"""Rollups for the tests, compared with the query of their source in one snapshot."""
+"""Rollups for the tests. One statement compares a rollup's view with its query, so both see the same snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 
 @dataclass
 class Rollup:
-    """``view`` and ``query`` are the selects that must be equal."""
+    """``view`` selects from the rollup, ``query`` from its source. Both must return the same rows."""
 
     name: str
     view: str
@@ -30,7 +30,7 @@ class Rollup:
         rounded: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Rollup:
-        """Create a rollup; ``rounded`` has expressions to compare, by column."""
+        """Create a rollup. ``rounded`` maps a column to the expression that is compared in its place."""
         arguments = {"filter": filter, "buckets": 2} | options
         call = "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s"
         call += "".join(f", {argument} => %s" for argument in arguments) + ")"
@@ -43,7 +43,7 @@ class Rollup:
         return cls(name, f"select {shown} from pgcombine.{name}", f"select {shown} from ({query}) as q")  # noqa: S608
 
     def ready(self, conn: psycopg.Connection) -> bool:
-        """Whether the snapshot sees the rollup backfilled."""
+        """Whether the backfill of the rollup had ended before the snapshot of ``conn``."""
         ready = "select from pgcombine.rollup where queue = %s and ready_at is not null"
         return conn.execute(ready, (self.name,)).rowcount > 0
 

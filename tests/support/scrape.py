@@ -32,7 +32,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 def samples(text: str) -> Samples:
-    """The samples of an exposition, by name and labels."""
+    """The samples in a text of metrics, by name and labels."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -41,12 +41,12 @@ def samples(text: str) -> Samples:
 
 
 def value(found: Samples, name: str, **labels: str) -> float | None:
-    """The sample of a metric with just these labels; None: there is none."""
+    """The sample of a metric with just these labels, or None if there is none."""
     return found.get((f"pgcombine_{name}", frozenset(labels.items())))
 
 
 def families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
-    """pgcombine's metrics that have samples: name → type and labels. Counters have the name that a query uses."""
+    """pgcombine's metrics that have samples: name → type and labels. The name of a counter ends in ``_total``."""
     found = {}
     for family in text_string_to_metric_families(text):
         if family.name.startswith("pgcombine_") and family.samples:
@@ -65,7 +65,7 @@ def served(dsn: str, *heartbeats: Heartbeat, metrics: ProcessMetrics | None = No
 
 @contextmanager
 def daemon(*args: object) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """Run ``pgcombine ARGS`` with ``--metrics-port 0`` as another process; yields its port and the process."""
+    """Run ``pgcombine ARGS`` as another process during the block. Yields the port of its metrics, and the process."""
     with start_cli(*args, "--metrics-port", 0) as process:
         assert process.stdout is not None
         lines: list[str] = []
@@ -76,7 +76,7 @@ def daemon(*args: object) -> Iterator[tuple[int, subprocess.Popen[str]]]:
 
 
 def scrape(port: int) -> Samples:
-    """The samples of ``/metrics``, which always answers."""
+    """The samples of ``/metrics``. Raises AssertionError if the status isn't 200."""
     status, text = get(port, "/metrics")
     assert status == 200
     return samples(text)

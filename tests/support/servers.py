@@ -1,7 +1,8 @@
 """PostgreSQL servers for the tests, and throw-away databases on them.
 
-A server is started when the first test asks for it and lives until the end of the session. All servers run
-with ``fsync=off`` to be fast. Tests that crash a server on purpose start another one.
+A server is started when the first test asks for it and runs until the end of the session, with ``fsync=off`` to be
+fast. Tests that crash a server on purpose start another one. If ``PGCOMBINE_TEST_DSN`` is set, the tests use the given
+server, as it is.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Server:
     @contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
         """The URI of a new database, dropped at the end even if sessions are still connected."""
-        # The process id keeps parallel runs on one given server apart.
+        # The process id makes the names unique when several processes use a given server.
         name = f"pgcombine_test_{os.getpid()}_{next(_numbers)}"
         # With fsync off, copying files costs less than writing the copy to the log.
         create = sql.SQL("create database {} template {} strategy file_copy")
@@ -73,7 +74,7 @@ class Server:
 
         if self._template is None:
             name = f"pgcombine_template_{os.getpid()}"
-            # A failed migration leaves an incomplete template: make it again, so that this test sees the error, too.
+            # A migration that failed in an earlier test has left an incomplete template: drop it and try again.
             self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
             self.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
             schema.upgrade(with_database(self.dsn, name))
@@ -112,13 +113,13 @@ def names() -> list[str]:
     return ["given"] if os.environ.get("PGCOMBINE_TEST_DSN") else ["embedded-18", "container-15"]
 
 
-# The mark of tests that need only one server.
+# Runs a test on one server only.
 embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
 
 
 @contextmanager
 def start(name: str, home: Path, **settings: str) -> Iterator[str]:
-    """Run a server during the block and yield its URI; ``home`` is for the files of an embedded server.
+    """Run a server during the block and yield its URI. An embedded server has its files in ``home``.
 
     ``settings`` are added to SETTINGS; the server of ``PGCOMBINE_TEST_DSN`` keeps its settings.
     """
@@ -134,7 +135,7 @@ def start(name: str, home: Path, **settings: str) -> Iterator[str]:
 
 @contextmanager
 def embedded(home: Path, settings: Mapping[str, str]) -> Iterator[str]:
-    """PostgreSQL 18 as pgcombine runs it."""
+    """pgcombine's embedded PostgreSQL 18, run during the block."""
     from pgcombine.embedded import EmbeddedServer
 
     server = EmbeddedServer(home, version=18, settings=settings)
@@ -147,7 +148,7 @@ def embedded(home: Path, settings: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def container(settings: Mapping[str, str]) -> Iterator[str]:
-    """PostgreSQL 15 in a container, by testcontainers."""
+    """PostgreSQL 15 in a container of testcontainers, run during the block."""
     from testcontainers.community.postgres import PostgresContainer
 
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]

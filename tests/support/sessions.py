@@ -32,7 +32,7 @@ def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]
 
 
 def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
-    """Return when the session ``pid`` waits for a lock; ``conn`` is in autocommit."""
+    """Return as soon as the session ``pid`` waits for a lock. ``conn`` is in autocommit."""
 
     def waiting() -> bool:
         row = conn.execute("select cardinality(pg_blocking_pids(%s)) > 0", (pid,)).fetchone()
@@ -42,7 +42,10 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
 
 
 def worker_listens(conn: psycopg.Connection, queue: str = "wc", *, table: str | None = None) -> bool:
-    """Whether an idle worker holds its lock on the queue's updates, or on ``table``; ``conn`` is in autocommit."""
+    """Whether an idle worker holds its advisory lock for the queue's updates, or for ``table``.
+
+    ``conn`` is in autocommit.
+    """
     row = conn.execute(
         "select not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), %s::regclass::oid::integer)",
         (table or f"pgcombine.{queue}_updates",),

@@ -1,4 +1,4 @@
-"""Serve the web page in this process, request it over HTTP, and extract the text that a reader sees."""
+"""Serve pgcombine's web pages in this process, request them over HTTP, and extract the text that a reader sees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx2
 from pgcombine.web.serve import listening, serve
 from support.sessions import in_background
 
-# Keys that a page must show as text: markup, template syntax, bidirectional marks, control characters, a long text.
+# Keys that a page must show as text: markup, template syntax, right-to-left marks, control characters, a long text.
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>'",
@@ -32,7 +32,7 @@ HOSTILE = [
 
 @contextmanager
 def served(dsn: str, **options: Any) -> Iterator[httpx2.Client]:
-    """Serve the page during the block and yield an HTTP client for it. ``options`` are those of ``serve``."""
+    """Serve the pages during the block, and yield an HTTP client for them. ``options`` are those of ``serve``."""
     stop = threading.Event()
     sock = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -45,12 +45,12 @@ def served(dsn: str, **options: Any) -> Iterator[httpx2.Client]:
 
 
 def address(client: httpx2.Client) -> str:
-    """The origin of the page."""
+    """The origin of the pages: scheme, host and port."""
     return str(client.base_url).rstrip("/")
 
 
 def form_key(client: httpx2.Client, page: str) -> str:
-    """The key in the forms of a page."""
+    """The secret key that each form of a page sends."""
     found = re.search(r'name="form_key" value="([^"]+)"', client.get(page).text)
     assert found, f"{page} has no form"
     return found[1]
@@ -62,7 +62,7 @@ def post(client: httpx2.Client, path: str, key: str, **fields: str) -> httpx2.Re
     return client.post(path, data={"form_key": key, **fields}, headers=headers)
 
 
-# Elements that a browser separates by a gap.
+# elements whose text a browser separates from other text
 _BLOCKS = {"p", "li", "tr", "th", "td", "dt", "dd", "h1", "h2", "div", "button", "summary", "figcaption", "caption"}
 
 
@@ -86,12 +86,12 @@ class Reader(HTMLParser):
         return " ".join("".join(self._parts).split())
 
     def all(self, tag: str) -> list[dict[str, str]]:
-        """The attributes of all elements of a kind."""
+        """The attributes of each element with this tag."""
         return [attrs for name, attrs in self.tags if name == tag]
 
 
 def read(answer: httpx2.Response) -> Reader:
-    """Read a page."""
+    """Parse the page in an answer."""
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     reader = Reader()
     reader.feed(answer.text)

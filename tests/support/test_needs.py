@@ -1,4 +1,4 @@
-"""Tests with a missing requirement are skipped, with one line for each reason; in CI they fail."""
+"""Tests whose needs aren't met are skipped, with one line for each reason, or fail in CI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tests/README.md`` lists the files without a fast test."""
+"""``tests/README.md`` lists all test files without a fast test."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 
 def each_nth(n: int, cases: Iterable[Any]) -> list[Any]:
-    """The cases for ``parametrize``: the first and each n-th after it are fast, the others are marked slow."""
+    """The cases for ``parametrize``. All are marked slow except the first and each n-th after the first."""
     return [
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.slow] if number % n else [])
         for number, case in enumerate(cases)

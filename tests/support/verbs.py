@@ -6,7 +6,7 @@ from typing import Any
 
 
 def verbs() -> list[tuple[str, ...]]:
-    """Every command and group of commands, such as ``("db",)`` and ``("db", "upgrade")``, hidden ones too."""
+    """All commands and groups of commands, also hidden ones, such as ``("db",)`` and ``("db", "upgrade")``."""
     import typer
 
     from pgcombine.cli.app import app

@@ -14,9 +14,8 @@ PAUSE = 0.02  # seconds between two polls
 def eventually(look: Callable[[], T], *, timeout: float = 30.0, what: str = "") -> T:
     """Call ``look`` until it returns something true, and return that.
 
-    ``timeout`` in seconds is long on purpose: it only bounds the time of a failing test.
-    Raises AssertionError with ``what`` and the last value seen when the time is up. Exceptions of ``look``
-    are not caught.
+    Raises AssertionError with ``what`` and the last value seen after ``timeout`` seconds. The default is long on
+    purpose: only a failing test takes so long. Exceptions of ``look`` are not caught.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -1,10 +1,10 @@
 """``python -m tests.programs.peers``: measure all contenders, print the table, store JSON and a plot.
 
-``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15``
-start a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser.
-``--figure`` and ``--contender`` choose (sorted upserts are always measured). ``--show FILE`` prints and plots a stored
-run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures so far are
-printed and stored. The status is 1 if a contender's totals were wrong.
+``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15`` start
+a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser. ``--figure`` and
+``--contender`` choose figures and contenders; sorted upserts are always measured. ``--show FILE`` prints and plots a
+stored run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures so
+far are printed and stored. The status is 1 if a contender's totals were wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
     parser.add_argument("--show", type=Path, metavar="FILE")
-    parser.add_argument("--compare", type=Path, metavar="FILE", help="a stored run; says where the two don't agree")
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="a stored run; lists the ratios whose spreads don't meet"
+    )
     options = parser.parse_args(arguments)
     PGMQ.file = options.pgmq
     if threading.current_thread() is threading.main_thread():

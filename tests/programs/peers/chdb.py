@@ -1,9 +1,9 @@
 """chDB (PyPI ``chdb``), ClickHouse inside a process: an upper bound for appending and merging outside PostgreSQL.
 
-chDB has no transactions with other data, only one process can use it, and an update is durable only with its batch of
-10,000 updates. Batches are written with fsync, on the disk of the server's data if both are in the temporary directory.
-The process reads the sample of words once and takes the same runs as other contenders, without clients and protocol.
-Its processor time counts as the consumer's.
+A transaction can't cover chDB and other data, only one process can use chDB's tables, and an update is durable only
+with its batch of 10,000 updates. Batches are written with fsync into the system's temporary directory, where a server
+that the program starts has its data, too. The process reads the sample of words once, and adds up the same runs of
+words as other contenders, without clients and protocol. Its processor time counts as the consumer's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ChDB(Contender):
     def __init__(self) -> None:
         self._process: Consumer | None = None
         self._merged = True
-        self._last: dict[str, int] = {}  # the totals at the end of the process
+        self._last: dict[str, int] = {}  # the last totals that the process reported
 
     def missing(self, connection: Connection) -> str | None:
         return None if importlib.util.find_spec("chdb") else "pip install 'pgcombine[peers]'"

@@ -1,11 +1,13 @@
 """The process that runs chDB: ``python -m tests.programs.peers.chdb_process DSN DIRECTORY``.
 
-It reads the sample of words from the database ``DSN`` and keeps its totals in ``DIRECTORY``. Each line of its input is
-a request in JSON, and each line of its output is an answer. The process ends with its input.
+The process reads the sample of words from the database ``DSN``, keeps its totals in ``DIRECTORY``, and reports
+``"ready"``. Each line of its standard input is a request in JSON, and each line of its standard output is an answer.
+The process ends when its standard input ends.
 
-- ``{"load": {…}}`` has the fields of a load and of its work. It writes the runs of words that the clients of pgbench
-  would write, one client after the other. The answer has the number of transactions of each client, and the seconds.
-- ``"settle"`` merges all parts of the table into one part, and is answered afterwards.
+- ``{"load": {…}}`` has the fields of a load and of its work. The process writes the runs of words that the clients of
+  pgbench would write, one transaction of each client in turn. The answer has the number of transactions of each client,
+  and the seconds.
+- ``"settle"`` merges all parts of the table into one part; the answer comes afterwards.
 - ``"totals"`` is answered by the exact totals.
 """
 
@@ -25,7 +27,7 @@ from pgcombine.database.connect import connect
 
 from .load import Work, words
 
-BATCH = 10_000  # updates; the least that ClickHouse's manual advises
+BATCH = 10_000  # updates; ClickHouse's manual advises batches of 10,000 to 100,000 rows
 _SQL = Path(__file__).with_name("sql") / "chdb.sql"
 
 

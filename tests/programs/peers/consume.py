@@ -1,8 +1,9 @@
 """The consumer of a contender in SQL: ``python -m tests.programs.peers.consume DSN STATEMENT``.
 
-The statement does a part of the work and returns the number of updates that it took. The consumer repeats the
-statement ``--pause`` seconds after its end, or after 10 ms if it took nothing. ``--vacuum`` names a table that is
-vacuumed after every 200,000 updates, as a frequent autovacuum does. SIGTERM ends the consumer.
+The statement does a part of the work and returns a count of what it took, such as updates; 0 means nothing. The
+consumer repeats the statement ``--pause`` seconds after its end, and after at least 10 ms if the count was 0.
+``--vacuum`` names a table to vacuum whenever the counts have added up to 200,000, as a frequent autovacuum does.
+SIGTERM ends the consumer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from pgcombine.database.connect import connect
 
 IDLE = 0.01  # seconds
-VACUUM_EVERY = 200_000  # updates
+VACUUM_EVERY = 200_000  # the sum of the statement's counts between two vacuums
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """The interface of a contender: its tables, how it writes and reads, and its consumer, if any.
 
-All contenders count words: key ``word text``, value ``n bigint``. A contender outside SQL also overrides ``load``,
-``totals``, ``read``, ``add`` and ``size``. An error of a contender makes its turn fail.
+All contenders count words: key ``word text``, value ``n bigint``. A contender outside SQL overrides ``load`` and
+``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also ``size``. An
+error of a contender makes its turn fail.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .load import Done, Load, differences, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
-# Of further variants of a contender only these figures are measured.
+# The only figures for the second variant of a contender, such as a queue with one bucket.
 WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})
 _SQL = Path(__file__).with_name("sql")
 
@@ -40,27 +41,27 @@ class Contender:
         return None
 
     def make(self, connection: Connection) -> None:
-        """Make its tables in a new database that has the schemas ``pgcombine`` and ``bench``."""
+        """Make the contender's tables in a new database that has the schemas ``pgcombine`` and ``bench``."""
         raise NotImplementedError
 
     def write(self, source: str) -> str:
-        """Return the statements of a pgbench script that add 1 to each word of ``select word {source}``.
+        """Return the part of a pgbench script whose single statement adds 1 to each word of ``select word {source}``.
 
-        Words may be repeated. There are ``:k`` of them. The statements are part of one transaction.
+        The select returns ``:k`` words, and a word may be repeated.
         """
         raise NotImplementedError
 
     def one(self, word: str) -> str:
-        """Return the statement that adds 1 to one key, for which ``word`` is an SQL expression."""
+        """Return the statement that adds 1 to one key. ``word`` is the key as an SQL expression."""
         raise NotImplementedError
 
     def change(self) -> str:
-        """Return the statements of a pgbench script that change rows of earlier transactions now and then."""
+        """Return the part of a pgbench script that changes rows of the client's earlier transactions now and then."""
         return ""
 
     @contextmanager
     def consumer(self, dsn: str) -> Iterator[Consumer | None]:
-        """Run the consumer as another process during the block; it is connected when the block begins."""
+        """Run the consumer, if any, as another process during the block, which begins when the process is connected."""
         yield None
 
     def settled(self, connection: Connection) -> bool:
@@ -76,11 +77,11 @@ class Contender:
         return {str(word): int(n) for word, n in connection.execute(self.totals_query.encode()).fetchall()}
 
     def difference(self, connection: Connection, expected: dict[str, int]) -> str | None:
-        """Return the differences of the totals to the expected ones in one line, or None."""
+        """Return one line about the differences between the totals and the expected ones, or None."""
         return differences(expected, self.totals(connection))
 
     def add(self, connection: Connection, word: str) -> None:
-        """Add 1 to one key and commit, for the measurement of freshness."""
+        """Add 1 to one key, for the measurement of freshness, which passes a connection in autocommit."""
         connection.execute(self.one("%s").encode(), (word,))
 
     def read(self, connection: Connection, word: str) -> int:

@@ -1,4 +1,7 @@
-"""All contenders, by name. The order is that of the table and the plot."""
+"""All contenders by name, in the order of the table and the plot.
+
+In the figures of a table's sums, a contender of the same name from ``OF_SOURCE`` stands in for a contender.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pg_ivm (https://github.com/sraoss/pg_ivm): a materialized view of sums that each statement on its table updates.
+"""pg_ivm (https://github.com/sraoss/pg_ivm): each statement on a table updates a view of its sums.
 
 A statement locks the view until its transaction ends, so writers wait for each other even with different keys. The
 table keeps all rows.
@@ -12,10 +12,10 @@ from .contender import Contender, extension_missing, sql_file
 
 
 class Ivm(Contender):
-    """Inserts rows into a table with an incrementally maintained view; needs no consumer."""
+    """Inserts rows into a table, above which pg_ivm keeps a view of sums current. There is no consumer."""
 
     name = "pg_ivm"
-    summary = "rows into a table; pg_ivm keeps a view of its sums up in the writer's transaction"
+    summary = "rows are inserted into a table; pg_ivm updates a view of their sums in the writer's transaction"
     tables = ("bench.event", "bench.ivm")
     totals_query = "select word, n from bench.ivm"
     read_query = "select n from bench.ivm where word = %s"

@@ -1,4 +1,4 @@
-"""A load: the words that clients write and for how long; and the expected totals, computed without the server.
+"""A load (what clients write, and for how long), and the expected totals, computed without the server.
 
 Transaction j of client c writes the same words for each contender. pgbench's log lists the committed transactions. A
 failed pgbench raises PgCombineError.
@@ -18,8 +18,8 @@ from pathlib import Path
 from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
-STRIDE, APART = 7919, 62_501  # coprime to the number of places, so that runs spread over the sample
-_NEW = 1_000_000_000  # more transactions than a client makes: the new keys of two clients differ
+STRIDE, APART = 7919, 62_501  # coprime to the number of start places of runs, so that the runs spread over the sample
+_NEW = 1_000_000_000  # above all numbers of transactions, so that the new keys of two clients differ
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
 _NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"
@@ -32,7 +32,7 @@ _TIMEOUT = 120.0  # seconds that a load may exceed its time
 
 @dataclass(frozen=True)
 class Work:
-    """The writes of a transaction: ``updates`` words of the sample, or new words, or the hot key once.
+    """The writes of a transaction: ``updates`` words of the sample, ``updates`` new words, or the hot key once.
 
     ``open_seconds`` is the time of other work after the write in the same transaction.
     """
@@ -59,8 +59,8 @@ class Work:
 class Load:
     """``clients`` clients repeat a work for ``seconds`` seconds, or each client repeats it ``transactions`` times.
 
-    ``first`` is the number of the first client, ``begin`` that of the first transaction. ``rate`` bounds the
-    transactions a second.
+    The numbers of the clients begin with ``first``, and the numbers of each client's transactions with ``begin`` + 1.
+    ``rate`` bounds the transactions a second of all clients together.
     """
 
     dsn: str
@@ -75,16 +75,18 @@ class Load:
 
 @dataclass(frozen=True)
 class Done:
-    """Committed transactions as pairs of client and number, the number of failed ones, seconds, processor seconds."""
+    """The result of a load."""
 
-    committed: list[tuple[int, int]]
-    failed: int
+    committed: list[
+        tuple[int, int]
+    ]  # committed transactions: pairs of the client's number and the transaction's number
+    failed: int  # the number of failed transactions
     seconds: float
-    processor: float
+    processor: float  # processor seconds of the clients
 
     @property
     def rate(self) -> float:
-        """Committed transactions a second."""
+        """The number of committed transactions a second."""
         return len(self.committed) / self.seconds
 
 
@@ -129,10 +131,10 @@ def _place(work: Work, client: int, j: int) -> int:
 
 @dataclass
 class Ledger:
-    """The writes of a turn, from which totals follow. ``words`` is the sample in order."""
+    """The writes of a turn, and the totals that follow from them. ``words`` is the sample in order."""
 
     words: list[str]
-    # for each place of the sample: the number of runs of words that begin there minus those that end there
+    # for each place of the sample: how many runs of words begin there, minus how many ended just before
     _places: list[int] = field(default_factory=lambda: [0] * (SAMPLE + 1))
     _others: Counter[str] = field(default_factory=Counter)
 
@@ -160,7 +162,7 @@ class Ledger:
 
 
 def differences(expected: dict[str, int], found: dict[str, int]) -> str | None:
-    """Return the differences of the totals ``found`` to the expected ones in one line, or None."""
+    """Return one line about the differences between the totals ``found`` and the expected ones, or None."""
     if found == expected:
         return None
     wrong = sorted(word for word in expected.keys() | found.keys() if expected.get(word) != found.get(word))

@@ -1,6 +1,6 @@
 """Contenders in plain SQL, as users write them: upserts, slots, squashed rows, a trigger, a window over a sequence.
 
-Their tables are defined in ``sql/`` or by ``bench_tables``.
+Files beside this module, in ``sql/``, or the product's ``sql/queries/bench_tables.sql`` make their tables.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class SortedUpsert(Total):
 
 
 class RandomUpsert(SortedUpsert):
-    """The baseline without the sorted order. Its transactions deadlock."""
+    """The baseline without the sorted order, so that transactions can deadlock."""
 
     name = "unsorted upsert"
-    summary = "the same, keys in no order: deadlocks"
+    summary = "insert … on conflict do update, keys in no order: deadlocks"
     only = frozenset({"end-to-end-10", "end-to-end-100"})
 
     def write(self, source: str) -> str:
@@ -106,7 +106,7 @@ class StatementTrigger(Total):
     """A table of events, and a statement trigger that upserts the totals."""
 
     name = "statement trigger"
-    summary = "rows into a table whose statement trigger upserts their sums, keys in order"
+    summary = "rows are inserted into a table, whose statement trigger upserts their sums, keys in order"
     tables = ("bench.event", "bench.total")
 
     def make(self, connection: Connection) -> None:
@@ -124,8 +124,8 @@ class SequenceWindow(StatementTrigger):
 
     name = "sequence window"
     summary = (
-        "rows with a sequence; one transaction upserts the sums of a window of it, after a lock that waits for open "
-        "writers"
+        "rows have numbers of a sequence; a transaction waits for open writers by a lock, and upserts the sums of the "
+        "rows since the last one"
     )
 
     def make(self, connection: Connection) -> None:

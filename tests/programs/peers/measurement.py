@@ -23,11 +23,11 @@ class Measurement:
     round: int
     values: dict[str, float] = field(default_factory=dict)
     failed: int = 0  # transactions that pgbench counts as failed
-    deadlocks: int = 0  # deadlocks that the server ended, also after the last counted transaction
+    deadlocks: int = 0  # deadlocks that the server resolved, also in transactions that pgbench doesn't count
     wrong: str | None = None
     error: str | None = None
     note: str = ""  # a remark about the turn
-    checkpoint: bool = False  # whether a checkpoint came in a measured window, which makes the values doubtful
+    checkpoint: bool = False  # whether a checkpoint in a measured window makes the values doubtful
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name."""
@@ -45,6 +45,6 @@ def kept(found: Measurement) -> Iterator[None]:
 
 
 def rotated(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """Return the contenders in the order of a round."""
+    """Return the contenders in their order in the round ``number``, which begins with another one in each round."""
     first = number % max(1, len(contenders))
     return [*contenders[first:], *contenders[:first]]

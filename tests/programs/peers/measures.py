@@ -1,4 +1,4 @@
-"""The figures: the metrics of a turn, with their units and how to measure them."""
+"""The figures: each has metrics with units, and a function that measures them in a turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ OVERHEAD = 2.0  # about how many seconds a turn takes for copying the database, 
 class Lengths:
     """How long to measure, in whole seconds, and in how many rounds.
 
-    ``rounds`` is for the end-to-end figures, ``other_rounds`` for the other figures.
+    ``rounds`` is for the end-to-end figures, ``other_rounds`` for the other figures. ``window``, ``hot``,
+    ``open_writer`` and ``aging_window`` are the seconds of a measured window, of the hot key, of an open transaction,
+    and of an uncounted window of a held snapshot.
     """
 
     rounds: int = 5
@@ -29,7 +31,7 @@ class Lengths:
     hot: int = 2
     open_writer: int = 5
     new_transactions: int = 125  # transactions of each client, each with 1,000 new keys
-    aging: int = 2  # uncounted windows of a held snapshot before the counted ones
+    aging: int = 2  # the number of uncounted windows of a held snapshot, before the counted ones
     aging_window: int = 12
 
     def rounds_of(self, figure: str) -> int:
@@ -60,9 +62,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class Figure:
-    """``measure`` returns the values of a turn by metric; a figure without ``measure`` is the held snapshot.
+    """``measure`` returns the values of a turn by metric; None: :mod:`.snapshot` measures the figure.
 
-    A turn measures for about ``seconds``; in addition a contender takes ``once`` seconds, in all its turns together.
+    A turn measures for about ``seconds``. Besides, the figure takes about ``once`` seconds for each contender.
     """
 
     name: str
@@ -72,11 +74,11 @@ class Figure:
     measure: Measure | None
     seconds: Callable[[Lengths], float]
     once: Callable[[Lengths], float] = lambda lengths: 0.0
-    source: bool = False  # whether the contenders keep the sums of a table, see :mod:`.source`
+    source: bool = False  # whether contenders keep the sums of a table whose rows change, see :mod:`.source`
 
 
 def end_to_end(updates: int, *, source: bool = False) -> Figure:
-    """Return the figure for transactions of ``updates`` updates, or of as many rows of a source."""
+    """Return the figure for transactions of ``updates`` updates; with ``source``, of rows of ``bench.source``."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:

@@ -1,8 +1,8 @@
 """pgmq (https://github.com/pgmq/pgmq), installed from its SQL file, without an extension.
 
-The file is ``pgmq-extension/sql/pgmq.sql`` in its repository. A transaction sends one JSON message with its words and
-their numbers. In one transaction the consumer reads up to 1,000 messages, adds them up, upserts the totals and deletes
-the messages. If it is killed, the messages are visible again at once.
+The file is ``pgmq-extension/sql/pgmq.sql`` in pgmq's repository. A transaction sends one JSON message with its words
+and their numbers. In one transaction the consumer reads up to 1,000 messages, adds them up, upserts the totals and
+deletes the messages. If the consumer is killed, the messages are visible again at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """PgQ, the queue of Skytools (https://github.com/pgq/pgq), from Debian's package ``postgresql-15-pgq3``.
 
-The consumer itself makes a tick every 50 ms, so the daemon ``pgqd`` isn't needed. In one transaction it
-ticks, reads the batch that ends there, adds it up, upserts the totals and finishes the batch. If it is killed, the
-transaction is rolled back. PgQ keeps its events until its tables rotate, here every 10 s.
+The consumer itself makes ticks, 50 ms after the end of each batch, so the daemon ``pgqd`` isn't needed. In one
+transaction the consumer makes a tick, reads the batch that ends at the tick, upserts the totals and finishes the batch.
+If the consumer is killed, the transaction is rolled back. PgQ keeps events until its tables rotate, here every 10 s.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgcombine.database.connect import Connection, one
 from .contender import WRITES, Consumer, extension_missing, repeated, sql_file
 from .manual import Total
 
-_PERIOD = 0.05  # seconds from a batch to the next tick
+_PERIOD = 0.05  # seconds from the end of a batch to the next tick
 
 
 class PgQ(Total):
@@ -28,7 +28,7 @@ class PgQ(Total):
         self.name = "PgQ, an event a transaction" if packed else "PgQ, an event an update"
         self.summary = (
             f"{'a transaction is one event with arrays' if packed else 'each update is an event'}; "
-            "its consumer ticks and upserts the sums of a batch, every 50 ms"
+            "its consumer makes a tick and upserts the sums of a batch, 50 ms after the batch before"
         )
         self.only = frozenset() if packed else WRITES
         self._packed = packed

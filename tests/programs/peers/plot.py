@@ -2,8 +2,9 @@
 
 Better is to the right in every panel: more a second, or fewer bytes, microseconds and milliseconds. The axes are
 logarithmic. A line in a bar shows the least and the greatest ratio of a round. A contender has the same colour
-everywhere. A contender with wrong totals is hatched and marked; without a measurement it has no bar. Below the plot are
-the names of contenders that couldn't run, and of those too slow for a visible bar.
+everywhere. The bars of a contender with wrong totals are hatched and marked. A contender without a measurement has no
+bar in that panel. Below the plot are the names of the contenders that couldn't run, of those too slow for a visible
+bar, and of those with wrong totals.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .measures import FIGURES, Metric
 from .report import Line, Stored
 
 _COLUMNS = 4
-_SLOWEST = 0.02  # a contender with a lower ratio has no bar and is named below
+_SLOWEST = 0.02  # a contender whose rate in any figure has a lower ratio has no bars, and is named below the plot
 _OURS = ("#08519c", "#3182bd", "#6baed6", "#9ecae1")  # shades of one colour
 _OTHERS = ("#e6550d", "#31a354", "#756bb1", "#d6a400", "#c51b8a", "#8c6d31", "#17a2a2", "#7f7f7f", "#a63603", "#54278f")
 _BASELINE = "#444444"
@@ -72,7 +73,7 @@ def draw(run: Stored, file: Path) -> None:
 
 
 def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
-    """Yield title and lines of each metric that is shown; ratios are turned so that more is better."""
+    """Yield the title and the contenders' lines of each panel. Ratios are inverted where less is better."""
     for figure in FIGURES.values():
         for metric in figure.metrics:
             found = {line.contender: turned(line, metric) for line in report.lines(run, figure.name, metric)}
@@ -81,7 +82,7 @@ def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
 
 
 def _off_scale(run: Stored) -> dict[str, str]:
-    """Return the contenders that are too slow for a bar, each with its ratios."""
+    """Return the contenders that are too slow for a bar, each with a text about such a rate."""
     found = {}
     for figure in FIGURES.values():
         for metric in figure.metrics:
@@ -105,7 +106,7 @@ def _panel(
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
     there = [found[name] for name in contenders if name in found]
-    # a value below the clock's resolution can be 0 or negative, and a logarithmic axis can't show that
+    # A value below the clock's resolution can be 0 or negative. A logarithmic axis shows only positive ratios.
     ratios = [one for line in there for one in (line.least, line.greatest) if one is not None and one > 0]
     greatest, least = max(2.0, *ratios), min(0.5, *ratios)
     axis.set_xlim(least / 1.5, greatest * (greatest / least) ** 0.18)

@@ -1,6 +1,6 @@
 """Freshness beside a load: threads add to new keys at random times, and read until the value is visible.
 
-A value that isn't visible after a minute raises PgCombineError.
+A probe raises PgCombineError if its value isn't visible after a minute.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .load import Done
 from .turn import Turn
 
 _PROBES = 4  # threads
-_PROBE_EVERY = 0.03  # average seconds between two probes of a thread
-_PROBE_TIMEOUT = 60.0  # seconds
+_PROBE_EVERY = 0.03  # the average pause between two probes of a thread, in seconds
+_PROBE_TIMEOUT = 60.0  # seconds until the value of a probe must be visible
 
 
 def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
@@ -56,7 +56,7 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
                 gap = min(2 * gap, 0.004)
             delay = time.monotonic() - began
             seen.append((word, 1000 * delay))
-            # a random pause; with a fixed one probes could fall in step with a consumer's period
+            # With a fixed pause, probes could fall in step with a consumer's period.
             stop.wait(random.uniform(0, 2 * _PROBE_EVERY))
     return seen
 

@@ -13,7 +13,7 @@ from .contender import WRITES, Consumer, Contender
 
 
 class Queue(Contender):
-    """A queue with ``buckets``."""
+    """pgcombine's queue with ``buckets`` buckets."""
 
     tables: tuple[str, ...] = (f"pgcombine.{QUEUE}_updates", f"pgcombine.{QUEUE}_values", "pgcombine.pass")
     totals_query = f"select word, n from pgcombine.{QUEUE}_values"  # noqa: S608

@@ -16,7 +16,11 @@ Stored = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Line:
-    """A contender's medians of a metric, with the least and the greatest ratio to the baseline in one round."""
+    """A contender's figures for a metric, over ``rounds`` rounds.
+
+    ``value`` is the median. ``ratio``, ``least`` and ``greatest`` are the median, the least and the greatest of the
+    rounds' ratios to the baseline.
+    """
 
     contender: str
     value: float
@@ -52,7 +56,7 @@ def stored(
 
 
 def lines(run: Stored, figure: str, metric: Metric) -> Iterator[Line]:
-    """Yield the contenders' medians of a metric in the order of the run."""
+    """Yield the line of each contender for a metric, in the order of the run."""
     base = _values(run, figure, metric, run["baseline"])
     for contender in run["contenders"]:
         values = _values(run, figure, metric, contender)
@@ -83,7 +87,7 @@ def turns(run: Stored, figure: str, contender: str) -> list[dict[str, Any]]:
 
 
 def wrong(run: Stored, contender: str, figure: str | None = None) -> bool:
-    """Whether the contender's totals were wrong in a turn, of one figure or of any."""
+    """Whether the contender's totals were wrong in any turn of the figure, or of any figure if ``figure`` is None."""
     return any(
         one["wrong"] for one in run["measurements"] if one["contender"] == contender and figure in (None, one["figure"])
     )
@@ -154,12 +158,12 @@ def apart(run: Stored, other: Stored) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Return a value with about three significant digits."""
+    """Return a value with three significant digits; from 100 on as a whole number."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with its significant digits."""
+    """Return a ratio with two or three significant digits; from 100 on as a whole number."""
     return (
         f"{value:,.0f}"
         if value >= 100

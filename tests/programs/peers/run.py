@@ -1,6 +1,6 @@
 """The rounds of a run: each contender has one turn in each round, in a rotated order.
 
-An error is stored with its turn, and the run goes on.
+The result of a turn has its error, if any, and the run goes on with the next turn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
 
 
 def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
-    """Return the contenders that take part in a figure. Those of a source have the names of the contenders."""
+    """Return the contenders that take part in a figure.
+
+    In a figure of a table's sums these are the contenders of ``OF_SOURCE`` that have the names of the given contenders.
+    """
     if FIGURES[figure].source:
         names = {contender.name for contender in contenders}
         return [contender for contender in OF_SOURCE if contender.name in names]
@@ -42,7 +45,7 @@ def planned(contenders: Sequence[Contender], figure: Figure, lengths: Lengths) -
 
 
 def run(base: Base, contenders: Sequence[Contender], figures: Sequence[str], lengths: Lengths) -> Iterator[Measurement]:
-    """Measure the figures. Yields each turn when it is over."""
+    """Measure the figures. Yields the measurement of each turn."""
     peaks: dict[str, float] = {}
     for name in figures:
         taking_part = in_figure(contenders, name)

@@ -1,7 +1,7 @@
 """The server of a run: PostgreSQL 18 or 15 in a temporary directory, with fixed settings.
 
 Version 18 comes from the extra ``embedded``, version 15 from Debian's package ``postgresql-15``. Both have the same
-settings. Raises ConfigError if there are no such programs, or if they don't start.
+settings. The functions raise ConfigError if these programs aren't installed or don't start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.errors import ConfigError
 
 DEBIAN = Path("/usr/lib/postgresql")
 VERSIONS = (18, 15)
-# The embedded server's settings, without automatic checkpoints.
+# The embedded server's settings, but with full durability, and with an automatic checkpoint only every 30 minutes.
 OWN = {
     **SETTINGS,
     "synchronous_commit": "on",

@@ -1,8 +1,8 @@
 """The figure of a held snapshot: the cost of writes while PostgreSQL can't remove dead rows.
 
-A snapshot is held in each contender's database, from before the first window to after the last. The windows of the
-contenders are interleaved, and all have the same rate of transactions. The first windows don't count, since dead
-rows are still few in them. In a whole run each contender gets 1.2 million updates.
+A snapshot is held in each contender's database. While it is held, the contenders have measured windows in turn, and
+all are offered the same rate of transactions. The first windows don't count, since there are still few dead rows. In a
+whole run each contender gets about 1.2 million updates. One window before the snapshot is measured for comparison.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OFFERED = 1500.0  # transactions a second: about half of what sorted upserts re
 
 
 def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths) -> Iterator[Measurement]:
-    """Measure the figure. Yields each turn; a contender that fails has no further turn."""
+    """Measure the figure. Yields each measurement; a contender that fails has no further turn."""
     with ExitStack() as stack:
         turns: dict[Contender, Turn] = {}
         before: dict[Contender, dict[str, float]] = {}

@@ -1,7 +1,7 @@
 """Contenders that keep the sums of a table by word, while clients insert, update and delete its rows.
 
-A rollup does so with this queue. The others have triggers as users write them, which upsert, or append rows for a job.
-Each has the name of the contender whose tables it uses.
+A rollup does so with this queue, pg_ivm with a view. The others have triggers as users write them, which upsert sums,
+or append rows for a job. Except for rollups, each has the name of the contender whose tables it uses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UPSERT_END = "order by word on conflict (word) do update set n = t.n + excluded
 
 
 class OfSource(Contender):
-    """Keeps the sums of ``bench.source`` in the tables of another contender."""
+    """Keeps the sums of ``bench.source`` in the tables of ``other``, a contender that counts words."""
 
     def __init__(self, other: Contender) -> None:
         self.other = other
@@ -45,7 +45,7 @@ class OfSource(Contender):
         self.follow(connection)
 
     def follow(self, connection: Connection) -> None:
-        """Make the tables of the sums, and whatever keeps them."""
+        """Make the tables of the sums, and the triggers or the view that keep them current."""
         raise NotImplementedError
 
     def write(self, source: str) -> str:
@@ -78,13 +78,16 @@ class OfSource(Contender):
         return {word: n for word, n in self.other.totals(connection).items() if n}
 
     def difference(self, connection: Connection, expected: dict[str, int]) -> str | None:
-        """Compare with the table's own sums: they also know which rows a failed transaction left unchanged."""
+        """Compare with the sums of ``bench.source`` instead of ``expected``, in which each word counts 1."""
         found = connection.execute("select word, sum(n) from bench.source group by word").fetchall()
         return differences({str(word): int(n) for word, n in found}, self.totals(connection))
 
 
 class Triggers(OfSource):
-    """Keeps the sums by statement triggers. They run ``append``, the sums of the changed rows by word, and ``end``."""
+    """Keeps the sums by statement triggers.
+
+    A trigger runs one statement: ``append``, a query of the sums of the changed rows by word, and ``end``.
+    """
 
     def __init__(self, other: Contender, append: str, end: str = "") -> None:
         super().__init__(other)
@@ -112,13 +115,13 @@ class View(OfSource):
 
 
 class Rollup(OfSource):
-    """Keeps the sums by a rollup, and the greatest value if ``greatest``. Readers read the rollup's view."""
+    """Keeps the sums by a rollup, with ``greatest`` also the maximum. Readers read the rollup's view."""
 
     def __init__(self, name: str, summary: str, *, greatest: bool = False) -> None:
         super().__init__(Queue(4))
         self.name, self.summary = name, summary
         self.read_query = f"select n from pgcombine.{QUEUE} where word = %s"  # noqa: S608
-        self.only = frozenset({"source"})  # none of the other figures
+        self.only = frozenset({"source"})  # takes part in no figure but those of a table's sums
         self._value = ["sum(n) as n", *(["max(n) as most"] if greatest else [])]
 
     def follow(self, connection: Connection) -> None:

@@ -1,6 +1,6 @@
-"""A turn: one contender runs in a new, filled database with its consumer; at the end its totals are compared.
+"""A turn: one contender runs in a new, filled database with its consumer; at the end its totals are checked.
 
-Raises PgCombineError if a load fails, or if the consumer ends or doesn't settle in time.
+The methods of a turn raise PgCombineError if a load fails, or if the consumer ends or doesn't settle in time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from .measurement import Measurement
 
 KEYS, SKEW = 300_000, 1.2
 _FILL = Work(1000)
-_TIMEOUT = 60.0  # seconds in which a consumer must settle
+_TIMEOUT = 60.0  # seconds within which a consumer must settle
 
 
 @dataclass(frozen=True)
 class Base:
-    """The database that each turn copies, and its sample of words. ``admin`` makes and drops the copies."""
+    """The database that each turn copies, and its sample of words.
+
+    ``admin`` is the URI of a role that may make and drop the copies.
+    """
 
     dsn: str
     words: list[str]
@@ -120,7 +123,7 @@ class Turn:
         self._begin += 10_000_000
 
     def settle(self) -> float:
-        """Wait until the contender has settled. Returns the seconds."""
+        """Wait until the contender has settled. Returns the seconds that this took."""
         began = time.monotonic()
         while not self.contender.settled(self.connection):
             if self._consumer is not None and self._consumer.poll() is not None:
@@ -155,11 +158,14 @@ class Turn:
         return float(position), str(checkpoint)
 
     def difference(self) -> str | None:
-        """Return the differences of the totals, or None. The contender must have settled."""
+        """Return a line about wrong totals, or None. The contender must have settled."""
         return self.contender.difference(self.connection, self.ledger.totals())
 
     def judge(self, found: Measurement) -> None:
-        """Record wrong totals, and faults since the last call. The contender must have settled."""
+        """Record wrong totals, and the failures, deadlocks and checkpoints since the last call, in ``found``.
+
+        The contender must have settled.
+        """
         found.wrong = self.difference()
         deadlocks = one(self.connection, "select deadlocks from pg_stat_database where datname = current_database()")[0]
         found.failed, found.deadlocks, found.checkpoint = self.failed, deadlocks - self._deadlocks, self.checkpoint

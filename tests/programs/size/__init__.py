@@ -5,14 +5,16 @@
 
 - **Functions**: those of the schemas ``pgcombine`` and ``pgcombine_internal`` after ``db upgrade``, with procedures,
   aggregates and triggers.
-- **SQL lines of core**: the files in ``sql/core``. In versions without that folder: the folders in ``CORE``, and the
-  shared folders (``public``, ``triggers``, ``views``) without the names in ``COMPONENTS``. Comments count.
+- **SQL lines of core**: the lines of the files in ``sql/core``, with comments.
 - **On the way of an update**: the functions in ``ROOTS`` (the triggers of an insert, ``enqueue``, a pass, the functions
   that reclaim) and all functions that they call by name, directly or indirectly. The modules of the worker's loop
-  count, too: ``wakeup`` and the worker's folder without ``BESIDE``. Names in hints of errors aren't calls.
-- **Placeholders**: the different ``{names}`` in those of these functions that are in the folder ``pass``. Each such
-  function is a stage.
-- **Python**: the package without ``bench``. **SQL literals**: its strings that begin like a statement on data or
-  objects and are more than a call of one function. Statements about the session or the transaction don't count.
+  count, too: ``wakeup`` and the worker's folder without ``BESIDE``; in versions without such a folder, the modules in
+  ``FLAT``. Names in hints of errors aren't calls.
+- **Placeholders**: the different ``{names}`` in those functions on the way that are in the folder ``pass``. Each
+  function with a placeholder is a **stage**.
+- **Longest line of SQL**: its number of characters, in all SQL files.
+- **Python**: the lines of the package without ``bench``. **SQL literals**: the strings in these lines that begin like a
+  statement on data or objects and are more than a call of one function. Statements about the session or the
+  transaction don't count.
 - **Tests**: lines of Python in ``tests``. **Words**: the words of ``README.md`` and of the pages in ``pgcombine/docs``.
 """

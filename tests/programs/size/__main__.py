@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commits", nargs="*", metavar="COMMIT", default=[WORKING_TREE])
     parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--dsn", help="a superuser's, of a server for a new database; default: one is started")
+    parser.add_argument("--dsn", help="a superuser's, of a server on which databases can be made; default: start one")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="pgcombine-size-") as home:
         found = [
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def counts(environment: Environment, dsn: str) -> dict[str, Count]:
-    """Return all counts of a version by name. Makes a database on the server, and drops it."""
+    """Return all counts of a version by name. Installs the version in a new database, and drops the database."""
     name = f"size_{uuid4().hex[:12]}"
     with closing(connect(dsn)) as connection:
         connection.execute(f"create database {name} template template0 encoding 'UTF8'".encode())
@@ -62,7 +62,7 @@ def counts(environment: Environment, dsn: str) -> dict[str, Count]:
 
 
 def functions(dsn: str) -> list[str]:
-    """Return the functions in the product's schemas."""
+    """Return the signatures of the functions in the product's schemas."""
     with closing(connect(dsn)) as connection:
         found = connection.execute(
             "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace "

@@ -15,7 +15,15 @@ ROOTS = (
 )
 # Modules in the worker's folder that aren't part of its loop.
 BESIDE = {"__init__", "drain", "quarantine", "rights", "python_pass"}
-FLAT = {"worker", "passes", "janitor", "tidying", "snapshots", "wakeup", "model"}  # modules of versions without folders
+FLAT = {
+    "worker",
+    "passes",
+    "janitor",
+    "tidying",
+    "snapshots",
+    "wakeup",
+    "model",
+}  # the loop in versions without a worker's folder
 _SQL = re.compile(
     r"\s*(select|insert into|delete from|merge into|call|copy|do|truncate|vacuum|analyze|lock table|comment on"
     r"|grant \w+ on|with \w+( \(| as)|update [\w.{}]+( \w+)? set"
@@ -40,7 +48,7 @@ class Tree:
         self.root = root
 
     def counts(self) -> dict[str, Count]:
-        """Return all counts by name."""
+        """Return the counts of the sources by name."""
         way, stages = [*self.way(), *self.loop()], self.stages()
         placeholders = sorted({name for path in stages for name in _placeholders(path)})
         literals = [*self.literals()]
@@ -71,7 +79,7 @@ class Tree:
         return [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).parts[0] != "bench"]
 
     def way(self) -> list[Path]:
-        """Return the SQL files whose functions run for an update."""
+        """Return the SQL files of the functions in ROOTS, and of all functions that these call."""
         functions = {path.stem: path for path in self.sql if path.parent.name not in ("queries", "views")}
         found: dict[str, Path] = {}
         todo = [name for name in ROOTS if name in functions]
@@ -91,11 +99,11 @@ class Tree:
         return [path for path in self.python if path.parent == package / "worker" and path.stem not in BESIDE] + wakeup
 
     def stages(self) -> list[Path]:
-        """Return the functions that write a part of a pass's statement as a text with placeholders."""
+        """Return the SQL files of functions that make a part of a pass's statement from a text with placeholders."""
         return [path for path in self.way() if path.parent.name == "pass" and any(_placeholders(path))]
 
     def literals(self) -> Iterator[str]:
-        """Yield the SQL in the package's Python that is more than a call of one function."""
+        """Yield the place and the text of each SQL string in the package that is more than a call of one function."""
         for path in self.python:
             for line, text in _strings(ast.parse(path.read_text())):
                 if _SQL.match(text) and not _ONE_CALL.fullmatch(text):
@@ -124,7 +132,10 @@ def _placeholders(path: Path) -> Iterator[str]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the strings of a module, without docstrings, and their lines; ``{}`` stands for a value in an f-string."""
+    """Yield the line and the text of each string in a module except docstrings.
+
+    ``{}`` stands for a value in an f-string.
+    """
     parts: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):

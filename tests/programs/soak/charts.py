@@ -1,4 +1,4 @@
-"""The charts of a run, one PNG file: backlog, delay, memory and sizes over time."""
+"""The charts of a run in one PNG file: backlog, delays, hints, old snapshot, memory and table sizes over time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def draw(report: Mapping[str, Any], file: Path) -> None:
-    """Draw a report of ``python -m tests.programs.soak``. A grey area marks the time of the held snapshot."""
+    """Draw a report of ``python -m tests.programs.soak``. A grey area marks the time in which a snapshot is held."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,7 +1,7 @@
 """Two servers, their queues, and the daemons that an operator runs, each as a process.
 
 Server ``a`` has the queue ``plain``, whose changes are exported to a table on server ``b``. The queue ``wc`` is on both
-servers. A daemon that ends is started again after a second, as by systemd.
+servers. A daemon that ends is started again within a second, as by systemd.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Daemon:
             return -9
 
     def memory(self) -> float | None:
-        """The resident megabytes of the daemon; None while it doesn't run."""
+        """The resident memory of the daemon in MB; None while it doesn't run."""
         if self._process is None or self._process.poll() is not None:
             return None
         with suppress(psutil.Error):
@@ -75,14 +75,14 @@ class Daemon:
 
 @dataclass
 class Installation:
-    """The servers by name, and the daemons by name."""
+    """The running servers and daemons, each by name."""
 
     servers: Mapping[str, Cluster]
     daemons: dict[str, Daemon]
-    page: str  # URL of the page of server a
+    page: str  # the URL of the web page about server a
 
     def memory(self) -> dict[str, float]:
-        """Megabytes by process; for a server the sum of its processes' private memory."""
+        """The MB of memory by name: resident for a daemon; for a server the sum of its processes' private memory."""
         found = {name: daemon.memory() for name, daemon in self.daemons.items()}
         found |= {f"server {name}": _private(server) for name, server in self.servers.items()}
         return {name: megabytes for name, megabytes in found.items() if megabytes is not None}
@@ -105,7 +105,7 @@ def _private(server: Cluster) -> float | None:
 
 @contextmanager
 def installed(servers: Mapping[str, Cluster], directory: Path) -> Iterator[Installation]:
-    """Make the other queues and the exports on servers that have ``wc``, and run the daemons during the block."""
+    """Make the queue ``plain`` and its export, and run the daemons during the block. Both servers must have ``wc``."""
     a, b = servers["a"], servers["b"]
     target = urlsplit(b.dsn)
     with a.connect() as connection:
@@ -116,7 +116,7 @@ def installed(servers: Mapping[str, Cluster], directory: Path) -> Iterator[Insta
             (f"host=127.0.0.1 port={target.port} dbname={target.path.lstrip('/')} user={target.username}",),
         )
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]  # the page has this port after each of its starts
+        port = free.getsockname()[1]  # the page keeps this port when it is started again
     daemons = {
         "page": ("web", "--port", port, "--dsn", a.dsn),
         "worker 1": ("worker", "--metrics-port", 0, "--dsn", a.dsn),
@@ -159,7 +159,10 @@ def _stop(installation: Installation) -> None:
 
 @contextmanager
 def connected(server: Cluster, over: threading.Event, timeout: float = 120.0) -> Iterator[psycopg.Connection]:
-    """A connection to a server that may be unreachable at first. Raises the last error after the timeout."""
+    """A connection to a server that may be unreachable at first.
+
+    Raises the last error after ``timeout`` seconds, or as soon as ``over`` is set.
+    """
     until = time.monotonic() + timeout
     while True:
         try:

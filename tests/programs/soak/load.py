@@ -1,8 +1,8 @@
 """The writers, and the totals that follow from their writes.
 
-A transaction on the queue ``plain`` derives its words from a seed and also inserts the seed into a table. So the table
-tells which commits happened, even without an answer. A writer repeats a write to ``wc`` with the same token until a
-server acknowledges it.
+A transaction on the queue ``plain`` derives its words from a seed, and also inserts the seed into a table. So the table
+has the seeds of all committed transactions, even of those whose commit got no answer. A writer repeats a write to
+``wc`` with the same token until the write is acknowledged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REPLICATED_WORDS, _REPLICATED_GAP = 5, 0.1
 
 
 def words(seed: int) -> list[str]:
-    """The words of a transaction; a negative seed belongs to a probe, which has a unique key."""
+    """The words of the transaction with this seed. A negative seed belongs to a probe, whose only word is unique."""
     if seed < 0:
         return [f"probe{-seed}"]
     chance = random.Random(seed)
@@ -51,11 +51,11 @@ class Load:
     servers: Mapping[str, Cluster]
     transactions: int = 0
     errors: Counter[str] = field(default_factory=Counter)
-    replicated: Counter[str] = field(default_factory=Counter)  # totals of wc
+    replicated: Counter[str] = field(default_factory=Counter)  # the expected totals of wc
     writes: int = 0
 
     def produce(self, over: threading.Event) -> None:
-        """Write to ``plain`` until ``over`` is set; an error ends a transaction, not the writer."""
+        """Write to ``plain`` until ``over`` is set. After an error the writer connects again and goes on."""
         chance = random.Random()
         while not over.is_set():
             try:
@@ -67,7 +67,7 @@ class Load:
                 self.errors[type(error).__name__] += 1
 
     def replicate(self, over: threading.Event) -> None:
-        """Write to ``wc`` on both servers until ``over``."""
+        """Write to ``wc`` on both servers until ``over`` is set."""
         chance = random.Random()
         with ReplicatedQueue(dsns(self.servers), "wc", timeout=2.0) as queue:
             while not over.wait(_REPLICATED_GAP):

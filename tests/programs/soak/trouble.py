@@ -1,7 +1,7 @@
 """Trouble on purpose: daemons, sessions and servers are killed, and a snapshot is held.
 
 Daemons are killed with SIGKILL. Server ``b`` stays stopped for some seconds, so that hints and entries wait. Server
-``a`` is started again at once. It isn't killed while the snapshot is held, since that would end the snapshot.
+``a`` is started again at once. Server ``a`` isn't killed while it has the held snapshot, which a kill would end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HOLDER = "soak: old snapshot"
 
 @dataclass
 class Trouble:
-    """Kills every ``gap`` seconds on average, and a snapshot that is held in the middle third of ``seconds``."""
+    """One kill every ``gap`` seconds on average, and a snapshot that is held in the middle third of ``seconds``."""
 
     installation: Installation
     seconds: float
@@ -40,7 +40,7 @@ class Trouble:
     held_until: float | None = None
 
     def kill(self, over: threading.Event) -> None:
-        """Kill a random victim at random times."""
+        """Kill random victims at random times until ``over`` is set."""
         chance = random.Random(self.seed)
         while not over.wait(chance.uniform(0.5, 1.5) * self.gap):
             victim = chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
@@ -68,7 +68,7 @@ class Trouble:
         server.start()
 
     def hold(self, over: threading.Event) -> None:
-        """Hold a snapshot for the middle third."""
+        """Hold a snapshot on server ``a`` in the middle third of the run."""
         if over.wait(self.seconds / 3):
             return
         self.held_from = time.monotonic()

@@ -1,4 +1,8 @@
-"""Measurements during the run: samples, polls of the views and the page each second, and freshness of values."""
+"""Measurements during a soak run, each in a loop of its own.
+
+``sample`` records memory, backlogs, lags and table sizes every five seconds. ``poll`` reads the views, and ``browse``
+one web page, every second. ``probe`` measures how long a committed update takes to be visible in its value.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from . import load
 from .installation import Installation, connected
 
 PROBE_GAP = 0.5  # seconds
-_TIMEOUT = 60.0  # seconds that a probe waits for its value
+_TIMEOUT = 60.0  # seconds that a probe waits for its value, and a request for its page
 _SAMPLE_SECONDS = 5.0
 _STAT = (Path(__file__).parents[3] / "sql").rglob("*_stat.sql")
 VIEWS = ["destination", "oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
@@ -41,7 +45,11 @@ _SIZES = """
 
 @dataclass
 class Watch:
-    """``samples`` are in order of time; ``fresh`` has pairs of time and seconds from a probe's commit to its value."""
+    """The measurements so far, in order of time.
+
+    ``fresh`` has a pair for each probe: the seconds from the start of the run to the probe's commit, and from the
+    commit to the visible value. ``polls`` and ``pages`` have the seconds that each read took.
+    """
 
     installation: Installation
     began: float = field(default_factory=time.monotonic)
@@ -66,7 +74,7 @@ class Watch:
         found["sizes"] = {name: float(size) for name, size in connection.execute(_SIZES.encode())}
 
     def poll(self, over: threading.Event) -> None:
-        """Read all views each second."""
+        """Read the views in VIEWS each second."""
         while not over.wait(1.0):
             self._with_server(over, self._poll)
 
@@ -77,7 +85,7 @@ class Watch:
         self.polls.append(time.monotonic() - began)
 
     def browse(self, over: threading.Event) -> None:
-        """Read a page each second, in turn: all queues, one queue, exports, servers."""
+        """Request a page each second, in turn: all queues, one queue, exports, servers."""
         with httpx2.Client(base_url=self.installation.page, trust_env=False, timeout=_TIMEOUT) as reader:
             for path in cycle(PAGES):
                 if over.wait(1.0):
@@ -91,7 +99,7 @@ class Watch:
                     self.pages.append(time.monotonic() - began)
 
     def probe(self, over: threading.Event) -> None:
-        """Write new keys, and measure when their values are visible."""
+        """Write new keys, and measure how long it takes until their values are visible."""
         numbers = count(1)
         while not over.is_set():
             self._with_server(over, lambda connection: self._probe(connection, next(numbers), over))

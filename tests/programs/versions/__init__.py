@@ -4,31 +4,40 @@
 the first one. ``.`` is the working tree with its uncommitted changes. How to read the table:
 
 - **A cell** is the median of the rounds. In brackets is the median of the rounds' ratios to the first version, with the
-  least and the greatest ratio. If these enclose 1, the versions don't differ. More is better only for rates.
+  least and the greatest ratio. If 1 is between the least and the greatest ratio, the versions can't be told apart. More
+  is better only for rates.
 - **Rates and times depend on what else the machine does.** Processor time depends on that less, bytes of log hardly at
   all. A version beside itself (``. .``) shows how far the ratios can be trusted.
-- **Totals are exact.** They are compared key by key with what was committed, after each turn. ✗ marks wrong ones.
+- **Totals are checked.** After each turn the total of each key is compared with the committed updates. ✗ marks a
+  version with wrong totals.
 - **How the log was reclaimed** is reported for each version from the traces in its tables: deleted rows or truncations.
-  The queues' owner is an ordinary role, a member of ``pg_read_all_stats``. ``--deleting`` revokes the membership and
-  keeps a session of another role open, whose snapshots are then hidden from the owner. "Nothing yet": the turns were
-  too short.
+  The queues' owner is an ordinary role, a member of ``pg_read_all_stats``. With ``--deleting`` the owner isn't a
+  member, and a session of another role stays open, whose snapshots are hidden from the owner. "Nothing yet" means that
+  the turns were too short.
 
-All have the same server and settings (``synchronous_commit``, ``fsync`` and ``full_page_writes`` are on), keys,
-transactions, pgbench, a new database a turn, and a rotated order. Each version has an environment with its own package,
-whose ``db upgrade`` makes the schema and whose ``worker`` combines. The measurements also use what every version
-has: ``create_queue``, inserts and COPY into ``<queue>_updates``, ``combine``, ``backlog``, ``<queue>_values``.
+All versions have the same server and settings (``synchronous_commit``, ``fsync`` and ``full_page_writes`` are on), the
+same keys, transactions and pgbench. Each turn has a new database, and the order of the versions is rotated. Each
+version has an environment with its own package, whose ``db upgrade`` makes the schema and whose ``worker`` combines.
+The measurements also use what every version has: ``create_queue``, inserts and COPY into ``<queue>_updates``,
+``combine``, ``backlog``, ``<queue>_values``.
 
-- ``end-to-end-1``, ``-10``, ``-100``: 8 clients write transactions of so many rows; the time ends when the values have
-  all. Before, 100,000 updates fill the tables, as in ``freshness``, ``share`` and ``idle-after``.
+The figures. ``-1``, ``-10`` and ``-100`` are numbers of rows in a transaction, except in ``idle-100``:
+
+- ``end-to-end-1``, ``-10``, ``-100``: 8 clients write until their time is over; the measured time ends when the values
+  include all updates. Before the measurement 100,000 updates fill the tables, as in ``freshness``, ``share`` and
+  ``idle-after``.
 - ``statement-1``, ``-10``, ``-100``: one session without a worker. A loop in PL/pgSQL commits each statement with
-  ``synchronous_commit`` off and generic plans. The figure is the best of four slices, less that of a bare table.
-- ``pass``: ``combine`` by one session, over 1 to 10,000 updates of 120,000 keys in one bucket, the log empty. Medians.
-  ``pass-beside``: the same beside 200,000 combined rows in the log.
-- ``idle``: one update every 20 ms on average in a new queue, until it is in the values. ``idle-100``: the same beside a
-  hundred other queues. ``idle-after``: the same after the filling and a rest of 3 s.
-- ``freshness``: an update at random times, beside a load of half of the version's own highest rate.
-- ``share-1``, ``-10``: the server's processor time for an update: with 8 clients alone, then with the worker to the
-  end.
-- ``session-log``: write-ahead log that a writer's session itself writes, at 100 rows a transaction; needs PostgreSQL
-  18.
+  ``synchronous_commit`` off and generic plans. The figure is the time of a statement in the best of four slices, less
+  that time for a table without a queue.
+- ``pass``: ``combine`` by one session, over 1 to 10,000 updates of 120,000 keys in one bucket, with an empty log.
+  ``pass-beside``: the same with 200,000 combined rows in the log.
+- ``idle``: the time from an update to its value, in a new queue with a pause of 20 ms on average between updates.
+  ``idle-100``: the same, with 100 other queues without updates. ``idle-after``: the same after 100,000 updates and a
+  rest of 3 s.
+- ``freshness``: the time from an update to its value at random times, while clients write at half of the version's own
+  highest rate.
+- ``share-1``, ``-10``: the server's processor time for an update: first while 8 clients write and no worker runs, then
+  with the worker until the values include all updates.
+- ``session-log``: the write-ahead log that a writer's session itself writes, at 100 rows a transaction; needs
+  PostgreSQL 18.
 """

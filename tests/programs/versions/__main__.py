@@ -87,7 +87,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 def turns(
     bases: Sequence[tuple[Environment, Base]], figures: Sequence[Figure], lengths: Lengths, options: argparse.Namespace
 ) -> Iterator[Measurement]:
-    """Measure the figures. In a round each version has its turn. Yields each turn when it is over."""
+    """Measure the figures. In a round each version has its turn. Yields the measurement of each turn."""
     peaks: dict[str, float] = {}
     for figure in figures:
         assert figure.measure is not None
@@ -109,7 +109,10 @@ def turns(
 
 
 def reclaiming(run: report.Stored) -> Iterator[str]:
-    """Yield a line for each version: its description, and how its log was reclaimed, with figures and turns."""
+    """Yield for each version its description, and a line for each way in which its log was reclaimed.
+
+    Such a line names the figures, each with the number of its turns.
+    """
     for name, summary in run["contenders"].items():
         yield f"\n{name}: {summary}"
         figures: dict[str, Counter[str]] = defaultdict(Counter)

@@ -1,4 +1,4 @@
-"""The figures: the measurements of a turn. Each figure runs a worker only while it needs one."""
+"""The figures that the comparison of versions measures. Each figure runs a worker only while it needs one."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .version import create
 OTHERS = 100  # queues
 _REST = 3.0  # seconds
 _GAP = 0.02  # seconds between updates of an idle queue, on average
-_TIMEOUT = 60.0
+_TIMEOUT = 60.0  # seconds until the value of an update must be visible
 Values = dict[str, float]
 Measure = Callable[[Turn, Lengths, Values], Values]
 
 
 def _figure(name: str, title: str, units: dict[str, str], measure: Measure) -> Figure:
-    """Return a figure whose metrics have these units. Less is better."""
+    """Return a figure with a metric for each of ``units`` (metric → unit), of which less is better."""
     metrics = tuple(Metric(metric, unit, False, compared="of" not in metric) for metric, unit in units.items())
     return Figure(name, title, "", metrics, measure, lambda lengths: lengths.window)
 
 
 def _warm(measure: Measure) -> Measure:
-    """Fill the tables and run a worker during the measurement."""
+    """Return a measurement that first fills the tables, and during which a worker runs."""
 
     def measured(turn: Turn, lengths: Lengths, peaks: Values) -> Values:
         with turn.consumer():
@@ -54,7 +54,7 @@ def _of_peers(name: str) -> Figure:
 
 
 def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
-    """Measure the time from the begin of an update to its visible value, one update at a time."""
+    """Rest, then measure the time from the begin of an update to its visible value, one update at a time."""
     delays: list[float] = []
     source = random.Random(20)
     time.sleep(rest)
@@ -72,7 +72,7 @@ def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
                     raise PgCombineError(f"{turn.contender.name} doesn't show an update after {_TIMEOUT:.0f} s")
                 time.sleep(0.0005)
             delays.append(1000 * (time.monotonic() - began))
-    return percentiles(delays[3:])  # without the first delays, in which the worker starts
+    return percentiles(delays[3:])  # without the first three delays, during which the worker may still start
 
 
 def _idle(others: int) -> Measure:

@@ -1,4 +1,7 @@
-"""Figures of a single session: a writer's statements, passes, its write-ahead log. Each returns a figure's values."""
+"""Figures of a single session: a writer's statements, passes, its write-ahead log.
+
+``statement``, ``passes`` and ``session_log`` each return the values of a figure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from .version import UPDATES, log_size
 
 SLICES = 4
 PASSES = {1: 60, 100: 30, 1_000: 10, 10_000: 5}  # updates in a pass → the number of such passes
-KEYS, COMBINED = 120_000, 200_000
+KEYS, COMBINED = 120_000, 200_000  # keys in the table of values; combined rows in the log for ``pass-beside``
 EMPTY = 1.0  # MB of all tables of the log; a smaller log counts as empty
 _COPY = f"copy {UPDATES} (word, n) from stdin".encode()
 _INSERT = f"insert into {UPDATES} (word, n) select unnest(%s::text[]), 1".encode()
@@ -41,7 +44,7 @@ $$"""  # noqa: S608
 
 
 def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
-    """Measure a writer's statement minus an insert into a bare table, in µs of time and of processor time."""
+    """Measure a writer's statement minus the same insert into a bare table, in µs and in µs of processor time."""
     found: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
     done = dict.fromkeys(found, 0)
     with closing(connect(turn.dsn, name="versions writer")) as writer:
@@ -67,7 +70,10 @@ def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
 
 
 def passes(turn: Turn, combined: int) -> dict[str, float]:
-    """Measure passes while the log has ``combined`` combined rows, in ms and in µs a key."""
+    """Measure passes while the log has ``combined`` combined rows.
+
+    Times and processor times are in ms a pass. ``key`` is in µs a key, for the passes with the most updates.
+    """
     session = turn.connection
     keys = [f"key{number:06d}" for number in range(KEYS)]
     _write(turn, session, keys)
@@ -130,7 +136,7 @@ def _combine(session: Connection, updates: int) -> int:
 
 
 def _empty(turn: Turn) -> None:
-    """Wait some seconds for the worker to reclaim the log.
+    """Wait up to 8 seconds for the worker to reclaim the log.
 
     Version 2da02cb reclaims a segment only while new transaction ids belong to another segment, so this function
     uses up ids. Deleted rows also need a vacuum.

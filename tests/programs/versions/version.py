@@ -24,7 +24,10 @@ _LEAVES = f"pg_partition_tree('{UPDATES}') t join pg_class c on c.oid = t.relid 
 
 
 class Version(Queue):
-    """A version with a queue of ``buckets`` and one worker. ``max_delay`` is for versions with that option."""
+    """A version with a queue of ``buckets`` buckets and one worker.
+
+    ``max_delay`` is the value of ``--max-delay`` in seconds; a version without this option ignores it.
+    """
 
     tables: tuple[str, ...] = (UPDATES, f"pgcombine.{QUEUE}_values")
 
@@ -61,7 +64,10 @@ def may_rest(environment: Environment) -> bool:
 
 
 def create(connection: Connection, queue: str, buckets: int) -> None:
-    """Create a queue with the parameters that this version's function has."""
+    """Create a queue with this version's ``create_queue``, without ``delete_when`` if the function lacks it.
+
+    Raises PgCombineError if the function lacks another parameter.
+    """
     given = {
         "queue": queue,
         "key": ["word text"],
@@ -115,7 +121,7 @@ def owner(admin: str, *, reads_statistics: bool) -> Iterator[str]:
 
 
 def stranger(turn: Turn, base: Base) -> Connection:
-    """Open a session whose snapshots the worker can't see unless it may read statistics."""
+    """Open a superuser's session, whose snapshots the worker's role sees only if it may read all statistics."""
     return connect(make_conninfo(base.admin, dbname=turn.connection.info.dbname), name="versions stranger")
 
 
@@ -123,7 +129,7 @@ def stranger(turn: Turn, base: Base) -> Connection:
 def base(admin: str, own: str, environment: Environment, words: list[str]) -> Iterator[Base]:
     """Make the database that a version's turns copy, with the version's own ``db upgrade``, and drop it at the end.
 
-    The schemas in it belong to the role in ``own``.
+    The schemas in the database belong to the role in the URI ``own``.
     """
     name = f"versions_{uuid4().hex[:12]}"
     role = sql.Identifier(str(conninfo_to_dict(own)["user"]))

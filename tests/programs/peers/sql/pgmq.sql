@@ -1,7 +1,7 @@
 select pgmq.create('bench');
 
 -- Reads up to 1,000 messages, adds them up and deletes them. Returns their number.
--- If it is rolled back, they are visible again at once.
+-- After a rollback the messages are visible again at once.
 create function bench.take() returns bigint language plpgsql as $$
 declare
     taken bigint[];

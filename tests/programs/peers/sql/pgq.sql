@@ -7,7 +7,7 @@ select pgq.set_queue_config('bench', 'ticker_max_count', '1'),
     pgq.set_queue_config('bench', 'ticker_idle_period', '0.1 s'),
     pgq.set_queue_config('bench', 'rotation_period', '10 s');
 
--- Rotates the tables if it is time, ticks, and adds up one batch. Returns the number of its keys.
+-- Rotates the tables if that is due, makes a tick, and adds up one batch. Returns the number of the batch's keys.
 -- A packed event has the words of a transaction and their numbers as arrays; any other event has one word and number.
 create function bench.take(packed boolean) returns bigint language plpgsql as $$
 declare

@@ -1,5 +1,5 @@
--- Statement triggers that keep the sums of bench.source. {append} is the part of a statement before the sums of a
--- change, {end} the part after them.
+-- Statement triggers that keep the sums of bench.source. For a change a trigger runs one statement: {append}, a query
+-- of the change's sums by word, and {end}.
 create function bench.follow() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then

@@ -1,4 +1,4 @@
--- Like squashable models in Django: additions and sums are rows of one table, and a reader adds up the rows of a key.
+-- Additions and sums are rows of one table, and a reader adds up all rows of a key.
 create table bench.squashed (
     id bigint generated always as identity primary key,
     word text not null,
@@ -8,7 +8,8 @@ create table bench.squashed (
 create index on bench.squashed (word);
 create index on bench.squashed (word) where not is_sum;
 
--- Replaces the rows of up to 5,000 keys that have additions by their sums. Returns the number of rows replaced.
+-- Replaces all rows of a key by one row with their sum, for up to 5,000 keys with additions. Returns the number of
+-- replaced rows.
 create function bench.squash() returns bigint language sql as $$
     with only_one as materialized (select pg_try_advisory_xact_lock(1) as mine),
     keys as materialized (

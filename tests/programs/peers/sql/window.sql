@@ -1,13 +1,13 @@
--- The well-known incremental roll-up: one number says up to which id the rows are added up.
+-- The well-known incremental roll-up: rolled_up.last_id is the id up to which the rows have been added up.
 create table bench.event (id bigserial primary key, word text not null, n bigint not null);
 create table bench.rolled_up (last_id bigint not null, sequence regclass not null);
 insert into bench.rolled_up values (0, pg_get_serial_sequence('bench.event', 'id'));
 
 -- Adds up the rows since the last call. Returns the number of their ids, including ids that were never committed.
 --
--- A writer draws its ids after it has locked the table for writing. So the lock below is granted when every writer with
--- an id up to the last one has ended, and the statement after the lock sees all their rows. The lock is released at
--- once, by leaving the block with an error.
+-- A writer draws its ids after it has locked the table for writing. So when the lock below is granted, every writer
+-- with an id up to end_id has ended, and the statement after the lock sees all their rows. The exception releases
+-- the lock at once.
 create function bench.roll_up() returns bigint language plpgsql as $$
 declare
     first_id bigint;
