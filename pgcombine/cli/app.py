@@ -1,4 +1,4 @@
-"""The commands of ``pgcombine``, put together.
+"""Puts the commands of ``pgcombine`` together.
 
 A command's module is imported only when the command is used, so ``--help`` and shell completion are quick.
 """
@@ -13,7 +13,8 @@ import typer
 
 from pgcombine.cli.options import Group, Watching, group
 
-# The sections of the help. Each command has its place (module:name, in the package pgcombine.cli) and its summary.
+# The sections of the help: for each command the function or group that runs it (module:name, in the package
+# pgcombine.cli) and its summary.
 PARTS = {
     "Daily": {
         "status": ("status:status", "Backlog, lag, rates, workers; --watch repeats"),

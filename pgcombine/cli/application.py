@@ -1,4 +1,4 @@
-"""Imports the user's application, named by ``module:attribute``: its queues with their observers.
+"""Imports the user's application, which ``module:attribute`` names, and finds its queues with their observers.
 
 The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one of these.
 Any other application raises :class:`ConfigError`.
@@ -43,7 +43,7 @@ def attribute(name: str) -> Any:
 
 
 def queues(app: Any, name: str = "app") -> list[CombineQueue]:
-    """Return the queues of an application. Raises ConfigError for no queues, other objects, or two of the same name."""
+    """Return the queues of an application. Raises ConfigError for no queue, another object, or equal names."""
     app = getattr(app, "queues", app)
     found = [app] if isinstance(app, CombineQueue) else list(app) if isinstance(app, Iterable) else []
     if not found or not all(isinstance(queue, CombineQueue) for queue in found):

@@ -77,7 +77,8 @@ def queue(
     finally:
         with connect(resolve_dsn(dsn)) as connection:
             log = reclaiming(connection)
-        _print(vars(settings) | {"log": log}, results, as_json)  # after an error, too: the results before the error
+        # after an error, this prints the results from before the error
+        _print(vars(settings) | {"log": log}, results, as_json)
 
 
 def _print(settings: dict[str, object], results: list[Result], as_json: bool) -> None:
@@ -115,7 +116,7 @@ def phrasecount(
 
     Example: pgcombine bench phrasecount documents
     """
-    corpus = corpus_of(directory)  # raises ConfigError without PySpark, which the import below needs
+    corpus = corpus_of(directory)  # raises ConfigError if PySpark, which the import below needs, is missing
     from pgcombine.bench.phrasecount import measure
 
     figures = measure(resolve_dsn(dsn), corpus, sink.value if sink else None)

@@ -43,7 +43,7 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header 
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
-COUNTED = 10_000  # if at most so many updates are pending by the estimate, they are counted exactly
+COUNTED = 10_000  # pending updates; if the estimate is at most this number, the updates are counted exactly
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 
@@ -52,7 +52,8 @@ def enqueue(
     file: File,
     form: Form = None,
     token: Annotated[
-        str | None, typer.Option("--token", help="Name of the input: enqueued before under it, it counts no more.")
+        str | None,
+        typer.Option("--token", help="Name of the input. If the queue knows this name, nothing is enqueued."),
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -82,7 +83,7 @@ def initialize(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Load the values of a file into a queue in one transaction, without calling its observers.
+    """Load the values of a file into a queue in one transaction, without calling the queue's observers.
 
     Example: pgcombine initialize wc values.jsonl
     """
@@ -112,7 +113,7 @@ def get(
             for key, value in found.items()
         ]
         _print([column.name for column in columns], rows, as_json)
-        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may be able to read nothing but values
+        with suppress(psycopg.errors.InsufficientPrivilege):  # a role with only the right to read values
             note_quarantined(name, *run(connection, content.quarantined(name, wanted)))
 
 
@@ -152,7 +153,7 @@ def values(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print or save all combined values of one snapshot, unsorted; pgcombine initialize can load the file.
+    """Print or save all combined values of one snapshot, unsorted; pgcombine initialize loads a csv or jsonl file.
 
     Example: pgcombine values wc -o wc.jsonl
     """
@@ -179,7 +180,7 @@ def values(
 def _load(name: str, file: str, form: str | None, dsn: str | None, what: str, load: Load) -> int:
     """Load the rows of a file in one transaction. Returns their number.
 
-    Errors name the line. After Ctrl-C the command says whether the rows were loaded.
+    An error about a row names its line. After Ctrl-C the command says whether the rows were loaded.
     """
     form = form_of(file, form)
     with open_database(dsn) as connection:
@@ -212,7 +213,7 @@ def _called(file: str) -> str:
 
 def _note_what_lacks(connection: Connection, name: str) -> None:
     """Print on stderr how many updates the combined values lack: pending and quarantined ones."""
-    with suppress(psycopg.errors.InsufficientPrivilege):  # the role may be able to read nothing but values
+    with suppress(psycopg.errors.InsufficientPrivilege):  # a role with only the right to read values
         for stat in dicts(connection, query("queue_stat"), (name,)):
             count = stat["pending"]
             if count <= COUNTED:

@@ -87,7 +87,7 @@ def roles(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print the SQL that creates a role for each right on all queues. A user gets a right as a member of its role.
+    """Print the SQL that creates a role for each right on all queues. Members of a role have its right.
 
     Example: pgcombine db roles | psql app
     """

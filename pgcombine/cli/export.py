@@ -154,7 +154,7 @@ def run(
 
 @export.command("ls")
 def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the exports: pending entries, and the state of the destination with its reason.
+    """List the exports, each with its pending entries, and the state of its destination with the reason.
 
     Example: pgcombine export ls --json
     """
@@ -255,9 +255,9 @@ def resync(
 def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """Make this server the only one that delivers the export, if several servers have it.
 
-    The command begins an epoch: every key's value is delivered again, and the destination ignores deliveries of other
-    servers and of earlier epochs. On a single server, run the command after a restore from an older backup, when the
-    destination has newer data than the server.
+    The command begins an epoch: every key's value is delivered again, with higher sequence numbers than in earlier
+    epochs. A destination of the exporter postgres then refuses deliveries of other servers. On a single server, run
+    the command after a restore from an older backup, when the destination has newer data than the server.
 
     Example: pgcombine export own words
     """

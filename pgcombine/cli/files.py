@@ -1,4 +1,4 @@
-"""Reads rows from csv and jsonl files, and writes them in portions.
+"""Reads rows from csv and jsonl files. Writes the rows of a query as a table, csv, jsonl or json.
 
 For a line that can't be read, InvalidUpdateError names the line's number.
 """
@@ -52,7 +52,8 @@ def form_of(file: str, form: str | None = None) -> str:
 class Lines:
     """Finds the line of a file on which a row begins.
 
-    Most rows begin on the line after the previous row's line. Only the other rows are stored with their lines.
+    Most rows begin on the line after the line of the previous row. The object stores the line of the first row, and
+    of each row that begins on another line.
     """
 
     def __init__(self) -> None:
@@ -175,11 +176,11 @@ def write_rows(
 ) -> int:
     """Write a query's rows to a file or stdout: as table, csv, jsonl, or json (one array). Returns their number.
 
-    The rows are read in portions. The file appears when it is complete. If writing fails, an existing file stays as it
-    was. Raises OSError.
+    The rows are read in portions. A regular file is created or replaced only when the new file is complete. Raises
+    OSError.
     """
     with _written(file) as out, connection.transaction():
-        if form == "csv":  # PostgreSQL's csv distinguishes null from an empty text; Python's doesn't
+        if form == "csv":  # PostgreSQL's csv distinguishes null from an empty string, Python's csv doesn't
             with connection.cursor().copy(
                 sql.SQL("copy ({}) to stdout with (format csv, header)").format(query)
             ) as copy:
@@ -213,7 +214,7 @@ def _written(file: Path | None) -> Iterator[IO[str]]:
     if file is None:
         yield sys.stdout
         sys.stdout.flush()
-    elif file.exists() and not file.is_file():  # a pipe or a device can't be replaced
+    elif file.exists() and not file.is_file():  # a pipe or a device can't be replaced, so it is written directly
         with file.open("w", encoding="utf-8", newline="") as out:
             yield out
     else:

@@ -1,4 +1,4 @@
-"""What commands that run until they are stopped share: the log on stderr, and how a signal or an upgrade ends them."""
+"""For commands that run until they are stopped: the log on stderr, and how a signal or an upgrade ends a command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
 from pgcombine.runtime.systemd import reported
 
-OTHER_SCHEMA = 3  # exit status if the schema has another version; then a supervisor starts the program again
+OTHER_SCHEMA = 3  # exit status if the schema has another version; a supervisor can then start the program again
 
 
 class LogFormat(StrEnum):

@@ -1,4 +1,4 @@
-"""What commands share: options, the choice of the database, output, and errors as one line."""
+"""Parts of all commands: common options, the choice of the database, output, and errors in one line."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 
 class Group(TyperGroup):
-    """Prints the errors that a user can do something about as one line on stderr, and ends with exit status 1."""
+    """A group of commands. For an error that the user can remedy, prints one line on stderr; the exit status is 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -81,7 +81,7 @@ class Group(TyperGroup):
 
 
 def _explained(error: Exception) -> str | None:
-    """Return the message of an error that a user can do something about, else None."""
+    """Return the message of an error that the user can remedy, else None."""
     try:
         from pgcombine.errors import PgCombineError, translate
     except ImportError as missing:  # psycopg doesn't find libpq
@@ -280,7 +280,7 @@ def report_table(
 
 
 def report_state(kind: str, name: str, state: str, as_json: bool) -> None:
-    """Print the new state of a queue, an export or a server."""
+    """Print the new state of an object. ``kind`` is its kind: ``queue``, ``rollup``, ``export`` or ``server``."""
     report({kind: name, "state": state}, f"{state}: {name}", as_json)
 
 
@@ -298,7 +298,7 @@ def _finite(data: Any) -> Any:
 
 
 def _text(cell: Any) -> str:
-    """Return a cell as PostgreSQL writes it."""
+    """Return a cell as text: bytes in PostgreSQL's form, other values in Python's form."""
     return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
 
 

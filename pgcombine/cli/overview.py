@@ -86,7 +86,7 @@ def parts(found: Found, history: History | None = None) -> list[RenderableType]:
 
 
 def _queues(found: list[dict[str, Any]], history: History | None) -> list[RenderableType]:
-    """Return a row for each queue, and a line for each reason why values lack updates."""
+    """Return the table of the queues, and a line for each queue with quarantined keys and for each failing bucket."""
     if not found:
         return ["no queues yet: pgcombine queue create wc --key 'word text' --value 'n bigint sum' makes one"]
     result = [_fitting(found, history)]
@@ -97,7 +97,8 @@ def _queues(found: list[dict[str, Any]], history: History | None) -> list[Render
             result.append(_line(f"{q['queue']}: {updates}, in no value and in no backlog ({listed})"))
         for bucket in q["failing_buckets"]:
             times = counted(bucket["attempts"], "time")
-            last = bucket["error"] or bucket["sqlstate"]  # a role that only monitors can't read error messages
+            # a role that only monitors can't read error messages, so it gets the SQLSTATE
+            last = bucket["error"] or bucket["sqlstate"]
             result.append(_line(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {last}"))
     return result
 

@@ -133,7 +133,7 @@ def _release(
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:
-    """Return each key as a dict of its columns, with the text that the user gave for each."""
+    """Return each key as a dict that maps the columns to the texts that the user gave."""
     columns = [column.name for column in figures.columns(connection, name) if column.role == "key"]
     if len(columns) == 1:
         return [{columns[0]: key} for key in keys]

@@ -211,7 +211,7 @@ def drop(
     """
     with open_database(dsn) as connection:
         lost = [] if yes else figures.contents(connection, name)
-        if lost:  # empty if the queue doesn't exist, or if an interrupted drop left only a part
+        if lost:  # empty with --yes, or if the queue doesn't exist or an interrupted drop left only a part of it
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_large_queue(%s, %s)", (name, force))
     report_state("queue", name, "dropped", as_json)

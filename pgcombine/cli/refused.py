@@ -39,7 +39,7 @@ def list_entries(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the entries whose data a destination refused, with its reason.
+    """List the entries whose data a destination refused, each with the reason for the refusal.
 
     Example: pgcombine export quarantine ls words
     """

@@ -42,7 +42,7 @@ def list_updates(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the first updates that a server refused, each with its reason.
+    """List the first updates that other servers refused, each with the reason for the refusal.
 
     Example: pgcombine replicas quarantine ls b -n 100
     """

@@ -78,7 +78,7 @@ def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
     Example: pgcombine replicas replay b
     """
     database = resolve_dsn(dsn)
-    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # the command itself reports failures, at its end
     told_json = []
     left = []
     with open_database(database) as connection:
@@ -121,11 +121,11 @@ def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
 
 
 def repair(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare all servers, and give each server the writes that it lacks and another one has.
+    """Compare all servers, and give each server the writes that it lacks and another server has.
 
-    Run the command after a server was lost and replicas rm removed it from each of the others. Writers can go on. Exit
-    status 1 means that a server didn't answer, or still lacks writes, since no server keeps their updates any more.
-    Rebuild such a server from one that has these writes.
+    Run the command after a server was lost and replicas rm removed it from each of the others. Writers can go on. The
+    exit status is also 1 if a server didn't answer, if a server still lacks writes since no server can give it their
+    updates, or if a server needs repair for another reason. Rebuild a server that lacks writes from one that has them.
 
     Example: pgcombine replicas repair
     """
@@ -171,18 +171,18 @@ def rebuild(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Replace the contents of a server by those of the other servers, while writers go on.
+    """Replace the contents of a server by those of other servers, while writers go on.
 
     Use the command for a server that is empty, was away for too long, lost commits, or needs repair for another reason.
     The server's observers aren't called. Exports that the server owns deliver every value again. If the command is
-    killed, run it again. Exit status 1 means that the server must be rebuilt again: another server couldn't be
+    killed, run it again. The exit status is also 1 if the server must be rebuilt again: another server couldn't be
     reached, or the server needs repair for a new reason.
 
     Example: pgcombine replicas rebuild b --from c --yes
     """
     database = resolve_dsn(dsn)
     confirm(f'the contents of all queues on server "{name}" will be replaced', yes=yes)
-    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # the command itself reports failures, at its end
     with open_database(database) as connection:
         done = rebuilding.rebuild(connection, database, name, sources or (), force=force, timeout=timeout)
     line = (

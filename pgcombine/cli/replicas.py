@@ -1,7 +1,7 @@
 """``pgcombine replicas``: the other servers that hold the same queues, and the writes that wait for them.
 
-The commands that deliver and compare writes are in :mod:`pgcombine.cli.replaying`, those for writes that a server
-refused in :mod:`pgcombine.cli.refused_writes`.
+The commands that deliver and compare writes are in :mod:`pgcombine.cli.replaying`. The commands for updates that a
+server refused are in :mod:`pgcombine.cli.refused_writes`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
     with open_database(dsn) as connection:
         found = operations.ls(connection)
         own = []
-        with suppress(InsufficientPrivilege):  # a role may be allowed to deliver, but not to read own_state
+        with suppress(InsufficientPrivilege):  # the role may be unable to read this server's own state
             own = operations.own_state(connection)
     if as_json:
         print_json(found)
@@ -130,7 +130,7 @@ def show(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show the first hints for a server with their updates, and the updates that it refused.
+    """Show the first hints for a server with their updates, and the first updates that the server refused.
 
     Example: pgcombine replicas show b -n 20
     """

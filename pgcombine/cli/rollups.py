@@ -25,7 +25,7 @@ from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidDefinitionError
 from pgcombine.rollup.rollup import Rollup, rollups
 
-rollup = group("Aggregates of tables that are right in every snapshot.")
+rollup = group("Aggregates of tables, right in every snapshot.")
 
 Name = Annotated[str, typer.Argument(metavar="ROLLUP", help="Name of the rollup.")]
 
@@ -41,11 +41,13 @@ def create(
     slice_by: Annotated[
         str | None, typer.Option("--slice-by", help="Indexed column: its greatest values are backfilled first.")
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Accept the same one that exists.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Accept a rollup that exists with the same definition.")
+    ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make a rollup; workers bring the existing rows in.
+    """Make a rollup; workers then add the rows that the table has already.
 
     Example: pgcombine rollup create spend --source requests --key customer --value 'sum(tokens) as tokens'
     """
@@ -89,7 +91,7 @@ def show(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @rollup.command()
 def backfill(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Bring in the rows that the table had before; if this is interrupted, run it again.
+    """Add the rows that the table had before the rollup; if the command is interrupted, run it again.
 
     Example: pgcombine rollup backfill spend
     """
@@ -109,7 +111,7 @@ def backfill(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 @rollup.command()
 def verify(
     name: Name,
-    repair: Annotated[bool, typer.Option("--repair", help="Enqueue what keys lack.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Also enqueue what the keys of the rollup lack.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -133,7 +135,9 @@ def verify(
 @rollup.command()
 def drop(
     name: Name,
-    force: Annotated[bool, typer.Option("--force", help="Drop it even if its changes are exported.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Drop the rollup even if its changes are exported; drop the exports, too.")
+    ] = False,
     yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,

@@ -46,7 +46,8 @@ def status(
     with open_database(dsn) as connection:
         found = read(connection, exact=exact, fresh=max_lag is not None)
         if max_lag is not None and figures.late(found["queues"], max_lag):
-            time.sleep(AGAIN)  # the first lag may be too high; pgcombine.doctor.findings.Context.stats says why
+            # the first lag may be too high: if no worker has recorded the time recently, a new update seems old
+            time.sleep(AGAIN)
             found = read(connection, exact=exact, fresh=True)
     if as_json:
         print_json(found)

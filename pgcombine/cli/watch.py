@@ -1,8 +1,9 @@
-"""``--watch``: poll the database, until Ctrl-C.
+"""Polls the database until Ctrl-C, for the option ``--watch``.
 
-On a terminal each result replaces the previous one, and sparklines show the last results. Elsewhere each result is
-printed as lines of text, or as one line of JSON. A lost connection is reported and opened again. Ctrl-C and SIGTERM end
-the watch with exit status 0. If the first connection fails, the command fails as without ``--watch``.
+On a terminal each result replaces the previous one, and sparklines show the last results. Otherwise, and with
+``--json``, each result is printed as lines of text or as one line of JSON. A lost connection is reported and opened
+again. Ctrl-C and SIGTERM end the watch with exit status 0. If the first connection fails, the command fails as without
+``--watch``.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class History:
         self._bars = _BARS if _can_show(_BARS) else _PLAIN_BARS
 
     def line(self, *name: str, figure: float) -> str:
-        """Add a figure, and return the sparkline of the latest ones: from 0 to the greatest, oldest first."""
+        """Add a figure, and return the sparkline of the latest figures of this name. The oldest is on the left."""
         figures = self._figures[name]
         figures.append(figure if math.isfinite(figure) else 0.0)
         top = max(figures)
@@ -58,10 +59,11 @@ class History:
 
 
 def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *, as_json: bool) -> None:
-    """Call ``poll`` each ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
+    """Call ``poll`` every ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # as after Ctrl-C, the terminal is restored
+            # SIGTERM ends the watch as Ctrl-C does, so the terminal is restored
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         connection = open_database(dsn)
         try:
             with _screen(every, as_json) as screen:

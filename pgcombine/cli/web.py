@@ -24,7 +24,8 @@ def web(
     allow_actions: Annotated[
         bool,
         typer.Option(
-            "--allow-actions", help="Let readers pause and resume queues, and retry and drop quarantined keys."
+            "--allow-actions",
+            help="Let readers pause and resume queues and exports, and retry and drop quarantined keys.",
         ),
     ] = False,
     token_file: Annotated[
@@ -74,7 +75,7 @@ def web(
 
 
 def _token(file: Path | None) -> str | None:
-    """Return the token from the file if one is given, else from the variable, else None."""
+    """Return the token from the file if one is given, else from the variable PGCOMBINE_WEB_TOKEN, else None."""
     if file is None:
         return os.environ.get(TOKEN) or None
     lines = file.read_text(encoding="utf-8").splitlines()

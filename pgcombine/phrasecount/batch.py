@@ -1,7 +1,7 @@
 """A plain Spark batch job that makes the same counts as phrasecount, from scratch, into Parquet files.
 
-``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` prints its figures as JSON. The benchmark compares
-phrasecount with it. Spark's errors are raised unchanged.
+``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` runs the job, and prints its duration and the number of
+phrases as JSON. The benchmark compares phrasecount with this job. Spark's errors are raised unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgcombine.phrasecount.tokens import Document
 
 
 def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:
-    """Yield (document hash, sequence, 1, chunk) of the files that can be counted."""
+    """Yield (document hash, number of the chunk, sign 1, chunk) for each chunk of the files that can be counted."""
     for path in batch:
         try:
             document = Document(files.decode(files.read_file(path, MAX_BYTES)))
@@ -32,7 +32,7 @@ def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:
 
 
 def main(root: str, output: str, exclude: frozenset[str]) -> dict[str, float]:
-    """Count the files below ``root`` into ``output``. Returns the figures, with times in seconds."""
+    """Write the phrase counts of the files below ``root`` to the Parquet directory ``output``. Returns the figures."""
     from pgcombine.phrasecount.counting import differences, frame_of, slices
 
     started = time.monotonic()

@@ -13,7 +13,8 @@ from pgcombine.errors import ConfigError
 from pgcombine.phrasecount import files
 
 MAX_BYTES = 64 * 1024 * 1024
-# nanoseconds; some file systems store times in steps of two seconds, so an earlier change may have the same time
+# nanoseconds; some file systems store times in steps of two seconds, so two changes within two seconds may have the
+# same time
 _SETTLED_NS = 2_000_000_000
 
 
@@ -34,10 +35,10 @@ class Corpus:
         return files.list_files(self.root, self.exclude)
 
     def signatures(self, paths: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield for each file a digest of size, times and inode, which changes when the file does.
+        """Yield for each file a digest of size, times and inode. The digest changes when the file does.
 
-        Yields None for a file that was changed just now: it may change again within the same tick of the clock, and
-        then look the same. Also yields None for a file that can't be read.
+        Yields None for a file that was changed in the last two seconds: if the file changes again, its times may stay
+        the same. Also yields None for a file that can't be read.
         """
         recent = time.time_ns() - _SETTLED_NS
         for path in paths:
@@ -55,7 +56,8 @@ class Corpus:
     def fingerprint(self) -> str:
         """Return a digest that changes when a file is added, removed or edited.
 
-        It changes once more about two seconds later, when the new times can be relied on.
+        The digest changes once more about two seconds after an edit, when :meth:`signatures` begins to yield a digest
+        of the file instead of None.
         """
         paths, problems = self.list()
         whole = hashlib.blake2b(digest_size=16)
@@ -67,9 +69,9 @@ class Corpus:
 
 
 def real_directory(directory: Path) -> Path:
-    """Return the real path of a directory, under which its state is stored.
+    """Return the real path of a directory. The database stores the state of the directory under this path.
 
-    Raises ConfigError if it isn't a directory.
+    Raises ConfigError if ``directory`` isn't a directory, or if its name isn't UTF-8.
     """
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist"

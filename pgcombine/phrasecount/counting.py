@@ -20,7 +20,7 @@ _PER_SLICE = 2000  # approximate limit of items in a slice
 
 
 def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
-    """Distribute ``items`` over slices of about equal size: 4 for each core, or more if there are many items."""
+    """Distribute ``items`` over slices of about equal size: 4 slices for each core, or more if there are many items."""
     count = _slices(spark, len(items))
     return [list(items[start::count]) for start in range(count)]
 
@@ -40,6 +40,7 @@ def frame_of(spark: SparkSession, work: Sequence[T], read: Callable[[T], Iterabl
 def differences(chunks: DataFrame) -> DataFrame:
     """Return updates (phrase, docs, total) from chunks (document, sign int, tokens string).
 
+    The sign is 1 for a document that is added to the counts, and -1 for one that is removed.
     Phrases that are too long for a key are left out.
     """
     words = F.split("tokens", " ")

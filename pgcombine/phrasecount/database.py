@@ -1,7 +1,7 @@
-"""phrasecount's connections, queries and schema. The files are in ``sql/phrasecount``.
+"""phrasecount's connections, queries and schema. The SQL files are in ``sql/phrasecount``.
 
 The schema ``phrasecount`` is made when phrasecount is first used in a database. The comment on the schema has a digest
-of the files, so that a program whose files have another digest applies its files.
+of the SQL files. A program whose SQL files have another digest applies its files to the schema.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
 
 
 def resolved(dsn: str) -> str:
-    """Return ``dsn`` with all parameters that libpq finds here. Spark's tasks may run in another environment."""
+    """Return ``dsn`` with all parameters that libpq finds here, since Spark's tasks may run in another environment."""
     with closing(connect(dsn)) as connection:
         info = connection.info
         found = info.get_parameters()
@@ -41,7 +41,8 @@ def resolved(dsn: str) -> str:
             found["password"] = info.password
     given = conninfo_to_dict(dsn)
     files = ("service", "servicefile", "passfile")
-    automatic = {"sslcertmode", "application_name"} - given.keys()  # an older libpq doesn't know sslcertmode
+    # added by libpq and by connect(); an older libpq doesn't know sslcertmode
+    automatic = {"sslcertmode", "application_name"} - given.keys()
     return make_conninfo("", **{name: value for name, value in found.items() if name not in (*files, *automatic)})
 
 
@@ -54,15 +55,16 @@ def query(name: str) -> str:
 def ensure_schema(connection: Connection) -> None:
     """Make the schema ``phrasecount``, or bring it up to date, in a separate transaction.
 
-    Raises SchemaError if the schema belongs to a role whose code the current role shouldn't run, or if the current role
-    lacks the right to make it.
+    Raises SchemaError if the schema or an object in it belongs to a role that isn't trusted, or if the current role
+    lacks the right to make the schema. The current role, the owner of the schema ``pgcombine`` and superusers are
+    trusted.
     """
     statements, comment = _definition()
     try:
         with connection.transaction():
             if _comment(connection) != comment:
                 connection.execute(statements)
-                _comment(connection)  # raises if another role has made the schema meanwhile
+                _comment(connection)  # raises if a role that isn't trusted has made the schema meanwhile
     except psycopg.errors.InsufficientPrivilege as error:
         raise SchemaError(
             f"phrasecount's tables can't be made: {error.diag.message_primary} (run it once as the role that owns the "
@@ -71,7 +73,7 @@ def ensure_schema(connection: Connection) -> None:
 
 
 def _comment(connection: Connection) -> str | None:
-    """Return the schema's comment. Raises SchemaError if the schema belongs to another role."""
+    """Return the schema's comment. Raises SchemaError if a role that isn't trusted owns a part of the schema."""
     comment, stranger = connection.execute(query("state")).fetchone() or (None, None)
     if stranger is not None:
         raise SchemaError(
@@ -83,7 +85,7 @@ def _comment(connection: Connection) -> str | None:
 
 @cache
 def _definition() -> tuple[str, str]:
-    """Return the statements that make the schema, and its comment, which they set at the end."""
+    """Return the statements that make the schema, and the comment that the last statement sets on it."""
     functions = sorted(file.name for file in _FILES.iterdir() if file.name.endswith(".sql"))
     functions.remove("schema.sql")
     text = "\n".join((_FILES / name).read_text(encoding="utf-8") for name in ("schema.sql", *functions))

@@ -1,8 +1,8 @@
 """Lists and reads the files of a directory. A bad file is reported in one line, and doesn't end the run.
 
 Every regular file counts, also a hidden one and a link to one. Hidden directories, such as ``.git``, and linked
-directories aren't entered, so there are no loops. A file that can't be counted has a :class:`Problem`, and counts as
-absent.
+directories aren't entered, so there are no loops. A file that can't be counted has a :class:`Problem`, and is
+treated as absent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_PATH_BYTES = 2600  # a path is an index key
+MAX_PATH_BYTES = 2600  # a path is a key of an index, whose size is limited
 
 NOT_A_FILE = "broken link, or a loop of links"
 NAME = "name is not UTF-8"
@@ -111,7 +111,7 @@ def _check(entry: os.DirEntry[str], path: str) -> Problem | None:
         os.stat(entry.path)
     except FileNotFoundError:
         return Problem(NOT_A_FILE) if entry.is_symlink() else Problem(VANISHED)
-    except OSError as error:  # ELOOP, or EACCES behind a link
+    except OSError as error:  # for example a loop of links, or a link into a closed directory
         return Problem(NOT_A_FILE if entry.is_symlink() else UNREADABLE, error.strerror or "")
     return None
 

@@ -5,9 +5,10 @@ times. Each new fingerprint makes a micro-batch: a whole run, which reads only f
 Spark's own file source reports only new names, and never notices an edit or a deletion.
 
 A run commits its updates together with the documents' state, and compares the files with that state. So the query needs
-no checkpoint: after a kill at any moment the next start compares all files once. A failed run changes nothing, and is
-repeated with back-off. :data:`ATTEMPTS` failures in a row, or an error in the configuration, end the stream with the
-error. If the search table's database is down, the stream goes on, and the entries for the table wait.
+no checkpoint: after a kill at any moment the next start compares all files once. A run that fails before its commit
+changes nothing. A failed run is repeated with back-off. :data:`ATTEMPTS` failures in a row, or an error in the
+configuration, end the stream with the error. If the search table's database is down, the stream goes on, and the
+entries for the table wait.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class DirectorySource(DataSource):  # type: ignore[misc]
 
 @dataclass
 class Fingerprint(InputPartition):  # type: ignore[misc]
-    """The only row of a batch."""
+    """The only partition of a micro-batch. Its only row is the directory's fingerprint."""
 
     value: str
 
@@ -96,11 +97,11 @@ def follow(
     search: Search | None = None,
     poll: float = POLL_SECONDS,
 ) -> int:
-    """Keep the counts up to date with the files until ``stop`` is set. Returns the number of runs.
+    """Keep the counts up to date with the files until ``stop`` is set. Returns the number of successful runs.
 
-    The run in progress is finished first. ``on_run`` is called after the first run and after each run that changed a
-    count. ``poll`` is the time between two polls of the directory, in seconds. The other parameters and the errors are
-    as for :func:`~pgcombine.phrasecount.run.count`.
+    A run in progress is finished first. ``on_run`` is called after the first run and after each run that found a new,
+    edited or deleted file. ``poll`` is the time between two polls of the directory, in seconds. The other parameters
+    and the errors are as for :func:`~pgcombine.phrasecount.run.count`, but DestinationDownError isn't raised.
     """
     with borrowed_session("pgcombine phrasecount") as spark:
         chosen = (sink or "", "as asked for" if sink else "")

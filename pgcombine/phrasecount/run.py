@@ -1,7 +1,7 @@
 """One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
-A run commits its updates together with the documents' state. If it ends earlier, for any reason, it has changed
-nothing. The next run continues from the committed state. Of two concurrent runs, one waits for the other.
+A run commits its updates together with the documents' state. A run that ends before this commit, for any reason,
+changes nothing. The next run continues from the committed state. Of two concurrent runs, one waits for the other.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def count(
     recount: bool = False,
     search: Search | None = None,
 ) -> Figures:
-    """Count the phrases of a corpus in the database ``dsn``. Returns when the updates are combined.
+    """Count the phrases of a corpus in the database ``dsn``. Returns when the updates are combined and delivered.
 
     ``sink`` is ``jdbc``, ``copy`` or None for the first that works. ``top`` is the number of phrases in
     ``Figures.top``. ``recount`` verifies all values afterwards. ``search`` is the search table to keep up to date. None
-    means that the run doesn't deliver to it. Files that weren't counted are recorded in ``report``. Raises ConfigError
+    means that nothing is delivered. Files that weren't counted are recorded in ``report``. Raises ConfigError
     for an unusable directory, sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is counted
     but the search table's database is down.
     """
@@ -117,7 +117,7 @@ class Run:
 
     @cached_property
     def tasks_dsn(self) -> str:
-        """The database as Spark's tasks reach it."""
+        """The connection string with which Spark's tasks reach the database."""
         return resolved(self.dsn)
 
     @property
@@ -143,11 +143,16 @@ class Run:
             self.figures.delivered = self.search.deliver(self.report)
 
     def _work(self, lock: Connection, work: Connection) -> None:
-        """Run all steps up to the commit, which ``lock`` makes. ``work`` commits the changes of the work tables."""
+        """Run all steps up to the commit, and the commit.
+
+        ``lock`` is the connection whose transaction holds the run's lock. Its commit makes the changes of the run.
+        ``work`` is a connection in autocommit for the work tables.
+        """
         state.ensure_queue(work)
         state.clean(work)
         paths = self._find(work)
-        signatures = list(self.corpus.signatures(paths))  # before any file is read
+        # computed before any file is read, so that a file that changes later is read again by the next run
+        signatures = list(self.corpus.signatures(paths))
         unread = self._unread(paths, signatures, work)
         if unread:
             with self.step("reading files", self.spark):
@@ -188,7 +193,7 @@ class Run:
         return paths[: self.corpus.limit]
 
     def _unread(self, paths: list[str], signatures: list[bytes | None], work: Connection) -> list[tuple[int, str]]:
-        """Return the files to read, with their numbers: all but those that are stored and haven't changed since."""
+        """Return the files to read, with their numbers: all but stored files whose signature is that in ``seen``."""
         if not self.seen:
             return list(enumerate(paths))
         stored = state.stored(work, self.load, self.directory)
@@ -245,7 +250,7 @@ class Run:
 
     def _combine(self) -> None:
         with self.step("combining") as step, ThreadPoolExecutor() as loops:
-            # each thread drains until nothing is pending, and they share the buckets
+            # each thread drains until nothing is pending; the threads share the buckets
             drains = [
                 loops.submit(
                     drain, self.dsn, state.QUEUE, on_pass=lambda one: step.advance(one.updates, self.figures.updates)
@@ -256,7 +261,7 @@ class Run:
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
-        """Run a step. Its time goes into the figures, and Spark's errors become one line."""
+        """Run the block as a step. Its time goes into the figures. Spark's errors become one line."""
         started = time.monotonic()
         with explained(), self.report.step(name, spark) as step:
             yield step

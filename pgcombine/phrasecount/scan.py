@@ -1,8 +1,7 @@
-"""The functions that Spark's Python tasks call: they read files into the database, and read chunks from it.
+"""The functions that Spark's Python tasks call to read files into the database, and to read chunks from it.
 
 Each function takes one slice of the work and yields rows. A task holds one file's text and tokens in memory at a time,
-and about a megabyte to write. A file that can't be counted is recorded as a problem. Errors of the database are
-psycopg's, and fail the task.
+and about a million characters to write. Errors of the database are psycopg's, and fail the task.
 """
 
 from __future__ import annotations
@@ -27,9 +26,10 @@ _BATCH_CHARACTERS = 1024 * 1024  # approximate number of characters of tokens th
 
 @dataclass(frozen=True)
 class Scan:
-    """The reader of files. ``directory`` is a real path, ``conninfo`` the database with its stored files.
+    """The reader of the files of ``directory``, a real path.
 
-    ``load`` is the id of the run to which the recorded results belong.
+    ``conninfo`` is the connection string of the database. ``load`` is the id of the run to which the recorded results
+    belong.
     """
 
     conninfo: str
@@ -40,8 +40,9 @@ class Scan:
     def files(self, batch: list[tuple[int, str]]) -> Iterator[int]:
         """Read new and edited files, and store their documents. Yields the number of files recorded.
 
-        A file whose content is stored already isn't recorded. A task may run twice without harm: a document is stored
-        under its content, and two records of the same file are equally valid.
+        A file that can't be counted is recorded with its problem. A file whose content is the stored one isn't
+        recorded. A task may run twice without harm: a document is stored under the hash of its tokens, and two records
+        of the same file are equally valid.
         """
         with closing(connect(self.conninfo)) as connection:
             # safe, since a crash of the server that loses a commit also ends the run
@@ -69,7 +70,7 @@ class Scan:
         yield found.count
 
     def documents(self, batch: list[str]) -> Iterator[tuple[str, str]]:
-        """Yield (path, document hash) of the files that can be counted. It is the first step of a recount."""
+        """Yield (path, document hash) of the files that can be counted. This is the first step of a recount."""
         for path in batch:
             document = self._document(path)
             if document is not None:
@@ -79,9 +80,9 @@ class Scan:
                     yield path, document.hash()
 
     def phrases(self, batch: list[tuple[int, str, str]]) -> Iterator[tuple[int, str]]:
-        """Yield (document number, phrases with one a line) of files (number, path, document hash) on disk.
+        """Yield (document number, phrases) for each chunk of the files in ``batch`` (number, path, document hash).
 
-        Raises OSError if a file no longer contains that document.
+        Each phrase is on a line of its own. Raises OSError if a file no longer contains the document of this hash.
         """
         for number, path, expected in batch:
             document = self._document(path)
@@ -105,9 +106,10 @@ class Stored:
     conninfo: str
 
     def changed(self, part: tuple[UUID, int, int]) -> Iterator[tuple[int, int, str]]:
-        """Yield (document number, sign, chunk) of documents that a run adds to the counts (1) or removes (-1).
+        """Yield (document number, sign, chunk) of the documents that a run adds to the counts or removes from them.
 
-        ``part`` is the run's load, and the first and the last document number.
+        The sign is 1 for an added document, and -1 for a removed one. ``part`` has the id of the run, and the first
+        and the last document number.
         """
         load, low, high = part
         with (
@@ -119,7 +121,10 @@ class Stored:
             yield from cursor
 
     def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Yield (document number, phrases with one a line) of stored documents (number, hash)."""
+        """Yield (document number, phrases) for each chunk of the documents in ``batch`` (number, hash).
+
+        Each phrase is on a line of its own.
+        """
         numbers = {document: number for number, document in batch}
         with (
             closing(connect(self.conninfo, autocommit=False)) as connection,
@@ -160,7 +165,7 @@ class Found:
         self._note(n, content_hash, name, document.left_out, None, None)
 
     def write(self) -> None:
-        """Write the remaining results, in one transaction."""
+        """Write the results that aren't written yet, in one transaction."""
         if not self._notes:
             return
         chunks = sorted(self._chunks.items())

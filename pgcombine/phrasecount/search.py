@@ -1,9 +1,10 @@
 """The search table: ``phrasecount.search`` (phrase, docs, total). An export keeps it equal to the values.
 
 The table is in the queue's database, or in another one. The export ``phrases_search`` is created when the first run's
-updates are combined. From then on each pass writes its changes as entries, in its own transaction, and the end of a run
-delivers them. If a run dies, its entries wait for the next run, or for ``pgcombine export run phrases_search``. Entries
-that are delivered twice change nothing. The row of a deleted phrase stays, with ``pgcombine_deleted``.
+updates are combined. From then on each pass writes its changes as entries, in its own transaction. A run delivers the
+entries at its end. If a run dies, its entries wait for the next run, or for ``pgcombine export run phrases_search``.
+An entry that is delivered twice changes nothing the second time. The row of a deleted phrase stays in the table, marked
+as ``pgcombine_deleted``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Search:
     there: str | None = None
 
     def keep(self) -> None:
-        """Create the export if it doesn't exist. If ``there`` is another destination than before, create it again.
+        """Create the export if it doesn't exist. If ``there`` isn't its destination, create it again with ``there``.
 
         Raises QueueError if another export has that name, or if the destination has another queue's search table.
         Raises psycopg.OperationalError if the destination doesn't answer.
@@ -60,7 +61,8 @@ class Search:
                 exporter="postgres",
                 target=target,
                 target_table="phrasecount.search",
-                existing=target != here,  # in the queue's database, fill_search copies the present values
+                # to another database the present values are delivered; in the queue's database fill_search copies them
+                existing=target != here,
             )
             with suppress(QueueExistsError), connection.transaction():  # QueueExistsError: another run was faster
                 export.create(connection)
@@ -70,7 +72,7 @@ class Search:
     def deliver(self, report: Report) -> int:
         """Deliver the waiting entries. Returns their number.
 
-        Raises DestinationDownError, whose message names the remedy.
+        Raises DestinationDownError if the table's database is down. The message names the remedy.
         """
         with closing(connect(self.dsn)) as connection:
             export = ExportQueue(EXPORT)
@@ -102,9 +104,9 @@ class Search:
         return [(phrase, docs, total) for phrase, docs, total in rows]
 
     def _wanted(self, connection: Connection) -> str | None:
-        """Return the destination for ``there``, in the form that exports store, without a password.
+        """Return ``there`` in the form in which exports store a destination: with all parameters, without a password.
 
-        Returns None if ``there`` isn't given.
+        Returns None if ``there`` is None.
         """
         if self.there is None:
             return None
@@ -117,7 +119,7 @@ class Search:
         return make_conninfo("", **given)
 
     def _export(self, connection: Connection) -> tuple[str | None, str]:
-        """Return the export's destination, or None if there is no export, and the destination's state.
+        """Return the export's destination and the destination's state; without an export, None and an empty string.
 
         Raises QueueError if the export isn't phrasecount's.
         """
@@ -142,7 +144,7 @@ class Search:
 
 
 def _prepare(there: Connection) -> None:
-    """Prepare another database for the search table: make the schema, and drop an earlier table."""
+    """Prepare another database for the search table: make the schema, and drop the table of an earlier export."""
     if there.execute("select to_regclass('pgcombine.phrases_search_exports')").fetchone() != (None,):
         raise QueueError(
             f'database "{there.info.dbname}" has a search table of its own (give --search-dsn another database, '

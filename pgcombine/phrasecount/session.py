@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def borrowed_session(app_name: str) -> Iterator[SparkSession]:
-    """Yield the existing session, which stays as it is, or a new one, which is stopped at the end.
+    """Yield the existing session, which isn't stopped at the end, or a new one, which is.
 
     During the block of a new session, Ctrl-C raises KeyboardInterrupt as in any Python program, without PySpark's log
     lines.
@@ -27,7 +27,7 @@ def borrowed_session(app_name: str) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     try:
-        active = SparkSession.active()  # also a session that another thread made, unlike getActiveSession
+        active = SparkSession.active()  # finds a session of another thread, too; getActiveSession doesn't
     except PySparkRuntimeError:
         pass
     else:
@@ -36,13 +36,14 @@ def borrowed_session(app_name: str) -> Iterator[SparkSession]:
     interrupt = signal.getsignal(signal.SIGINT)
     spark = session(app_name)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, interrupt)  # PySpark's handler calls Java in the middle of another call
+        signal.signal(signal.SIGINT, interrupt)  # PySpark's handler may call Java in the middle of another call
     silent = logging.NullHandler()
     logging.getLogger().addHandler(silent)  # py4j logs an interrupted call through the root logger
     try:
         yield spark
     finally:
         logging.getLogger().removeHandler(silent)
-        with warnings.catch_warnings():  # an interrupted call may have left Java unreachable: it ends with this process
+        # after an interrupted call, stop() may be unable to reach Java; the Java process then ends with this process
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             spark.stop()

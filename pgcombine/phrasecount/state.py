@@ -1,9 +1,9 @@
 """The state in the database: the lock that lets one run at a time work, the work tables, and the commit.
 
-The lock belongs to a transaction that stays open during the run, without a snapshot or a transaction id. At its end,
-this transaction makes the only change of the run that lasts. If a run dies, the server frees the lock. The dead run
-leaves rows in the work tables, and documents that no file refers to, which the next run removes. Errors of the database
-are psycopg's.
+The lock belongs to a transaction that stays open during the run. While the run reads and counts, this transaction has
+no snapshot and no transaction id. Its commit makes the only lasting changes of the run. If a run dies, the server frees
+the lock. The dead run leaves rows in the work tables, and documents that no file refers to. The next run removes both.
+Errors of the database are psycopg's.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _LOCK = "lock table phrasecount.directory in share update exclusive mode"
 class Comparison:
     """The changes that a scan found, as numbers.
 
-    ``documents`` files are counted. ``added``, ``edited`` and ``removed`` files differ from the last run. ``live``
-    documents are to be added to the counts, and ``dead`` documents to be removed. ``left_out`` phrases of the live
-    documents are too long to be counted.
+    ``documents`` is the number of files that are counted. ``added``, ``edited`` and ``removed`` are the numbers of
+    files that differ from the last run. ``live`` and ``dead`` are the numbers of documents that are added to the counts
+    and removed from them. ``left_out`` is the number of phrases of the added documents that are too
+    long.
     """
 
     documents: int
@@ -49,8 +50,8 @@ class Comparison:
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
     """Yield the connection whose open transaction holds the lock. ``waiting`` is called if another run has the lock.
 
-    Leaving the block without a commit rolls back. A lost connection raises psycopg's error. Makes the schema if it
-    is missing. Raises SchemaError if that fails.
+    Leaving the block without a commit rolls back. A lost connection raises psycopg's error. Makes the schema
+    ``phrasecount``, or brings it up to date. Raises SchemaError if that fails.
     """
     with closing(connect(dsn, autocommit=False)) as connection:
         ensure_schema(connection)
@@ -64,7 +65,7 @@ def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
 def clean_after(lock: Connection, work: Connection) -> None:
     """Empty the work tables after the run's commit, which freed the lock.
 
-    If another run has the lock already, that run has emptied them.
+    If another run has the lock already, that run empties the tables.
     """
     if _try_lock(lock):
         clean(work)
@@ -139,13 +140,13 @@ def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
 
 
 def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:
-    """Return the number of stored files that exist but are beyond the limit, and the first of them."""
+    """Return the number of stored files that exist but are beyond the limit, and the path of the first one."""
     count, first = _one(connection, query("beyond_limit"), {"load": load, "directory": directory})
     return int(count), first
 
 
 def problems(connection: Connection, load: UUID) -> Iterator[tuple[str, str, str]]:
-    """Return (kind, detail, path) of the files that the scan couldn't count, by kind and path."""
+    """Return (kind, detail, path) of the files that the scan couldn't count, ordered by kind and path."""
     return iter(connection.execute(query("problems"), {"load": load}))
 
 

@@ -2,11 +2,11 @@ r"""Tokens and phrases of a text.
 
 Tokens are the non-empty parts of ``re.split(r"[\W_]+", text.lower())``. A phrase is :data:`WIDTH` tokens in a row,
 joined by one space. A text is split into *chunks*, which are bounded strings of tokens. Each chunk starts with the last
-``WIDTH - 1`` tokens of the chunk before. So every phrase is in exactly one chunk, and no table row holds a whole
-document.
+``WIDTH - 1`` tokens of the chunk before. So every occurrence of a phrase is in exactly one chunk. Each
+chunk is stored in a table row, so a long document makes no large row.
 
-A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A token that is
-longer than this is cut in its chunk; it is still too long for any phrase. The document's hash covers the whole token.
+A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. In a chunk, a token is cut to
+``MAX_PHRASE_BYTES + 1`` characters, and is still too long for any phrase. The document's hash covers the whole token.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 @dataclass
 class Document:
-    """A text, and the iterator of its chunks. The other members are final when all chunks were read.
+    """A text, and the iterator of its chunks. The other figures and the hash are final when all chunks were read.
 
     ``tokens`` is the number of tokens, ``left_out`` the number of phrases that are too long for a key.
     """

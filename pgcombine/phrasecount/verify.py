@@ -2,7 +2,7 @@
 
 The recount reads the files again, forms the phrases in Python (a run does it in Spark's SQL), and uses no data that a
 run stored about this directory. Spark joins the recount with the values. Documents that only other directories have are
-read from the database. A file that changes meanwhile raises PgCombineError.
+read from the database. If a file changes meanwhile, PgCombineError is raised.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
 def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> tuple[DataFrame, int]:
     """Return the phrases of all documents, each document once, and the number of documents.
 
-    The frame has rows (document number, phrases with one a line).
+    A row of the frame has a document number and phrases, one phrase on each line.
     """
     from pgcombine.phrasecount.counting import frame_of, slices
 

@@ -21,8 +21,9 @@ class Rollup:
     """A rollup by name. Its combined state is the queue of the same name, :attr:`queue`.
 
     ``source`` is a table. ``key`` has expressions over a row of it (``["customer", "lower(page) as page"]``), and
-    ``value`` has aggregates (``["count(*) as requests", "sum(tokens) as tokens"]``). A single one may be a string. The
-    other arguments are those of ``pgcombine.create_rollup``. All but the name are needed for :meth:`create` only.
+    ``value`` has aggregates (``["count(*) as requests", "sum(tokens) as tokens"]``). A single expression or aggregate
+    may be a string. The other arguments are those of ``pgcombine.create_rollup``. Only :meth:`create` uses the
+    arguments after the name.
     """
 
     def __init__(
@@ -54,16 +55,16 @@ class Rollup:
 
     @property
     def view(self) -> sql.Identifier:
-        """The view that shows the rollup: key and value columns, pending changes included."""
+        """The view that shows the rollup: its key and value columns. The values contain pending changes."""
         return sql.Identifier("pgcombine", self.name)
 
     @_in_transaction(latest=True)
     def create(self, *, if_not_exists: bool = False) -> Steps[None]:
         """Create the rollup. Writers of the source wait until the caller's transaction ends.
 
-        Rows that the source has already come in by :meth:`backfill`, or by workers. With ``if_not_exists`` a rollup
-        with the same definition may exist already. Raises QueueExistsError, or InvalidDefinitionError (its message
-        names the fault).
+        :meth:`backfill` or workers add the rows that the source has already. With ``if_not_exists`` a rollup with the
+        same definition may exist already. Raises QueueExistsError if the name is taken, and InvalidDefinitionError,
+        whose message names the fault.
         """
         yield Statement(
             "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s, filter => %s, buckets => %s, "
@@ -72,11 +73,12 @@ class Rollup:
         )
 
     def backfill(self, connection: psycopg.Connection[Any]) -> Iterator[tuple[int, int]]:
-        """Bring in the rows that the source had before the rollup. Each slice is a transaction.
+        """Add the rows that the source had before the rollup, in slices. Each slice is a transaction.
 
-        Yields the number of slices that are done, and that of all slices: 0 while they aren't known. If the iteration
-        stops, the next call goes on after the last slice. The connection must be in no transaction. Raises
-        InvalidDefinitionError if it is in one or if there is no such rollup.
+        Yields after each slice the number of finished slices and the number of all slices. Both are 0 while the number
+        of slices isn't known. If the iteration stops, the next call goes on after the last finished slice. Raises
+        InvalidDefinitionError if the connection is in a transaction or the queue isn't a rollup, and
+        QueueNotFoundError.
         """
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raise InvalidDefinitionError(f'can\'t backfill rollup "{self.name}" in a transaction', queue=self.name)
@@ -95,25 +97,26 @@ class Rollup:
     def verify(self, *, repair: bool = False) -> Steps[list[str]]:
         """Compare the rollup with its source, and return the problems found, one sentence each.
 
-        ``repair`` also enqueues what keys lack. Raises InvalidDefinitionError if the rollup isn't backfilled yet.
+        ``repair`` also enqueues what the keys of the rollup lack. Raises InvalidDefinitionError if the rollup isn't
+        backfilled yet or the isolation level isn't read committed, and QueueNotFoundError.
         """
         found = yield Statement("select problem from pgcombine.verify_rollup(%s, repair => %s)", (self.name, repair))
         return [str(problem) for (problem,) in found]
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:
-        """Drop the rollup; the source stays. ``force`` also drops exports of its queue.
+        """Drop the rollup; the source stays. ``force`` also drops exports of the rollup's queue.
 
-        Raises QueueNotEmptyError if something uses its queue, without ``force``.
+        Without ``force``, raises QueueNotEmptyError if another component, such as an export, uses the rollup's queue.
         """
         yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
 
 
 def rollups(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """Return a dict for each rollup, or only for the one of a name.
+    """Return a dict for each rollup, or only for the rollup ``name``.
 
-    It has the definition, ``state`` (``"ready"``, or how far the backfill is), ``ready_at``, and ``problems``:
-    sentences that say why the rollup may miss changes.
+    A dict has the definition, ``state`` (``"ready"``, or how far the backfill is), ``ready_at``, and ``problems``,
+    which are sentences that say why the rollup may miss changes.
     """
     return dicts(connection, query("rollups"), [name, name])
 

@@ -1,7 +1,7 @@
-"""The actions of readers: signing in and out, and with ``--allow-actions`` changes of queues and exports.
+"""The actions of readers: they sign in and out, run the doctor, and with ``--allow-actions`` change queues and exports.
 
-A reader sends an action as a form on one of this process's pages. The guard has checked that the request comes from the
-same site. The database checks the rights of the role with which ``pgcombine web`` connects.
+An action is a request to which a form on a page leads. The guard (:mod:`pgcombine.web.guard`) has checked that the
+request comes from the same site. The database checks the rights of the role with which ``pgcombine web`` connects.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 async def own_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Also raises HTTPException if the form isn't from a page of this process."""
+    """Return the fields of a form on a page of this process. Raises HTTPException for any other request."""
     fields = await form_of(request)
     if not site_of(request).keys.is_form(fields.get("form_key", "")):
         raise HTTPException(
@@ -135,7 +135,8 @@ async def sign_in(request: Request) -> Response:
         return page(request, "login.html", 403, names={}, next=wanted, wrong=True)
     own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
     answer = RedirectResponse(wanted if own else "/", 303)
-    secure = urlsplit(request.headers.get("origin", "")).scheme == "https"  # true behind a proxy that ends TLS
+    # Origin has the scheme that the browser uses, also behind a proxy that ends TLS
+    secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
     answer.set_cookie(
         keys.cookie, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure
     )

@@ -21,7 +21,7 @@ MOST_TIMES = 6
 
 
 class Format(NamedTuple):
-    """The size and the margins of a drawing. ``parts`` intervals of time have one point each at most."""
+    """The size and the margins of a drawing. Its time has ``parts`` intervals, each with one point at most."""
 
     width: int
     height: int
@@ -81,7 +81,7 @@ def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format 
     return Chart(
         form,
         datetime.fromtimestamp(begin, UTC),
-        # h0 draws a single point as a dot, since lines have round ends
+        # h0, a line without length, draws a single point as a dot, since lines have round ends
         "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
         "".join(
             f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"

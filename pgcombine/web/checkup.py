@@ -1,4 +1,4 @@
-"""The doctor's findings for the pages. A background thread runs the doctor at intervals and on request."""
+"""The doctor's findings for the pages. If a page needs new findings, a background thread runs the doctor."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
-GOOD_FOR = 300.0  # seconds until the doctor runs again while pages are open
-YOUNGEST = 5.0  # seconds after a run in which requests for new findings are ignored
+GOOD_FOR = 300.0  # seconds after a run of the doctor until a request for findings starts another run
+YOUNGEST = 5.0  # for so many seconds after a run, no request starts another one
 
 log = logging.getLogger("pgcombine.web")
 
@@ -46,7 +46,7 @@ class Checkup:
         self._tried_at = float("-inf")
 
     def result(self, states: frozenset[str] | None = None, *, again: bool = False) -> tuple[Result | None, bool]:
-        """Return the last result, or None before the first, and whether a new one is being made.
+        """Return the last result, or None before the first one, and whether a new one is being made.
 
         A new result is made if the last run ended more than GOOD_FOR seconds ago. If ``again`` is True, or ``states``
         differs from the states of the last run, YOUNGEST seconds are enough. ``states`` names the alarms and the paused

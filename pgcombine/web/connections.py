@@ -2,8 +2,8 @@
 
 uvicorn itself waits without limit for the rest of a request. With this protocol, a request must arrive within
 :data:`REQUEST_SECONDS`, and the client must read the answer within :data:`ANSWER_SECONDS`. At most :data:`MOST`
-connections can wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. A further connection
-closes the one that has waited longest.
+connections can wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. For a further connection,
+the server closes the connection that has waited longest (of the same client, if the limit of this client is reached).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A small pool of connections, opened on demand. Each is used for one short transaction at a time.
+"""A small pool of connections, opened on demand. Each connection is used for one short transaction at a time.
 
 A connection that was lost while idle is replaced. If the database can't be reached,
-:class:`~pgcombine.errors.PgCombineError` is raised at once. After ``seconds``, a statement raises
+:class:`~pgcombine.errors.PgCombineError` is raised, without a second attempt. After ``seconds``, a statement raises
 psycopg.errors.QueryCanceled. A second later, if the server doesn't answer at all, psycopg.OperationalError is raised.
 """
 

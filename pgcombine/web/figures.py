@@ -24,7 +24,7 @@ from pgcombine.worker.maintenance import old_snapshots
 QUARANTINED_KEYS = 100  # quarantined keys on a queue's page
 QUARANTINED_UPDATES = 50  # updates on the page of a quarantined key
 GREATEST = 20  # keys on the page of the greatest values
-LONGEST = 4000  # characters of a cell that the database sends
+LONGEST = 4000  # characters; the database cuts longer cells
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -
 
 
 def snapshots(connection: Connection, older_than: float) -> Part:
-    """Return the holders of snapshots that are older than ``older_than`` seconds, as the doctor finds them."""
+    """Return the holders of snapshots that are older than ``older_than`` seconds, oldest first."""
     return _guarded(connection, lambda: old_snapshots(connection, older_than))
 
 
@@ -103,7 +103,7 @@ def quarantined_updates(connection: Connection, queue: str, number: int, found: 
 
 
 def _texts(found: Sequence[Column]) -> sql.Composed:
-    """Return the columns as text, since Python can't represent all values, such as infinite dates."""
+    """Return the columns as text, cut to LONGEST. Python can't represent all values, such as infinite dates."""
     return sql.SQL(", ").join(
         sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column.name), sql.Literal(LONGEST))
         for column in found

@@ -3,11 +3,11 @@
 - The request's Host header must have an IP address, ``localhost`` or a name of ``--allow-host``. This refuses DNS
   rebinding, in which another site's name resolves to this machine.
 - Other sites can link to the pages, but can't embed them, load parts of them, or post to them.
-- With a token, only the sign-in page, its style and ``/healthz`` are open. A browser signs in with a form and stores a
-  cookie. A program sends ``Authorization: Bearer …``, and can only read.
+- With a token, only the sign-in page with its style, script and icon, and ``/healthz`` are open. A browser signs in
+  with a form and stores a cookie. A program sends ``Authorization: Bearer …``, and can only read.
 - The number of requests that are answered at once is limited, except for ``/healthz``.
 
-A request that fails a check is answered with one sentence.
+A request that fails a check is answered with one sentence. A browser that isn't signed in is sent to the sign-in page.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Keys:
         return self._token is not None and hmac.compare_digest(self._token.encode(), token.encode())
 
     def session(self) -> str:
-        """Return the cookie for a browser that has signed in. It is valid until this process ends."""
+        """Return the cookie's value for a browser that has signed in. The value is valid until this process ends."""
         return hmac.new(self._secret, (self._token or "").encode(), hashlib.sha256).hexdigest()
 
     def knows(self, headers: Headers, method: str) -> bool:
@@ -174,7 +174,10 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def foreign(method: str, headers: Headers) -> bool:
-    """Whether another site made a browser send the request, unless the reader only followed a link."""
+    """Whether another site may have made a browser send the request, unless the reader only followed a link.
+
+    For a POST, a browser sends Origin or Sec-Fetch-Site, so a POST with neither header counts as foreign.
+    """
     site = headers.get("sec-fetch-site")
     if method == "POST":
         origin = headers.get("origin")

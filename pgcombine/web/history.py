@@ -2,7 +2,8 @@
 
 One poll serves all readers: :meth:`History.poll` reads ``pgcombine.queue_stat`` at most once a second, no matter how
 many pages are open. A thread polls every few seconds, so that charts have no gaps after a time without readers. The
-lag and the backlog are known only since the process started. ``pgcombine.minute_stat`` also has the throughput before.
+lag and the backlog are known only since the process started. ``pgcombine.minute_stat`` also has the throughput
+from before this start.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class History:
         self._points: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=KEPT))
 
     def poll(self) -> tuple[list[dict[str, Any]], datetime]:
-        """Return the rows of ``pgcombine.queue_stat`` by name, about a second old at most, and the time of the poll."""
+        """Return the rows of ``pgcombine.queue_stat``, about a second old at most, and the time of the poll."""
         with self._turn():
             if self._clock() - self._at > YOUNGEST:
                 self._poll()
@@ -95,7 +96,7 @@ class History:
             return [*self._points[queue]] if queue in self._points else []
 
     def minutes(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue, half a minute old at most."""
+        """Return for each queue its rows of ``pgcombine.minute_stat`` of the last hour, half a minute old at most."""
         with self._turn():
             if self._clock() - self._minutes_at > MINUTES_EVERY:
                 found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -105,7 +106,7 @@ class History:
             return self._minutes
 
     def run(self, stop: threading.Event) -> None:
-        """Poll every few seconds until ``stop`` is set. Logs when the database becomes unreachable and reachable.
+        """Poll every few seconds until ``stop`` is set. Logs when the database is lost, and when it is back.
 
         Raises SchemaError if the schema had this program's version before, and now has another one.
         """

@@ -1,7 +1,8 @@
 """The charts of queues, from the points in :mod:`pgcombine.web.history`.
 
-Charts of the lag and the backlog begin when the process started, at most an hour ago. Charts of the throughput have a
-point for each minute, from the sums that workers write, and a last point for the minute in progress.
+Charts of the lag and the backlog cover the time since the process started, but at least five minutes and at most an
+hour. Charts of the throughput have a point for each minute, from the sums that workers write, and a last point for the
+minute in progress.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pgcombine.web.history import EVERY, History
 HOUR = 3600.0
 SHORTEST = 300.0  # seconds: the least time that a chart covers
 GAP = 3 * EVERY  # if a chart has no point for so many seconds, its line is interrupted
-LATE = 150.0  # seconds until workers have summed up a minute
+LATE = 150.0  # so many seconds after a minute began, workers have written its sums
 MINUTE_GAP = LATE + 90
-LONGEST = 3 * HOUR  # the greatest time that a chart of throughput covers
+LONGEST = 3 * HOUR  # seconds: the greatest time that a chart of throughput covers
 
 
 class Sparks(NamedTuple):
@@ -90,7 +91,10 @@ class Lines:
 
 
 def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> float:
-    """Return when a chart of throughput begins: with the first minute, but at most ``longest`` seconds ago."""
+    """Return when a chart of throughput begins: with the first minute of ``minutes``.
+
+    The chart covers at least SHORTEST and at most ``longest`` seconds.
+    """
     first = min((minute["minute"].timestamp() for minute in minutes), default=now)
     return now - max(SHORTEST, min(longest, now - first))
 
@@ -98,10 +102,10 @@ def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> f
 def per_second(
     minutes: Sequence[Mapping[str, Any]], name: str, row: Mapping[str, Any], now: float
 ) -> list[tuple[float, float]]:
-    """Return the column ``name``, ``updates`` or ``changes``, per second, with a point for each minute.
+    """Return points (time, rate per second) for the column ``name``, ``updates`` or ``changes``: one for each minute.
 
     ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``. A
-    minute without a row had no passes, so its point is 0.
+    minute without a row had no passes, so its point is 0. The last point, for ``now``, is from ``row``.
     """
     points: list[tuple[float, float]] = []
     for minute in minutes:

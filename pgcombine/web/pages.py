@@ -1,4 +1,4 @@
-"""The functions for the pages. Each reads the database in one short transaction, and fills in a template."""
+"""The functions that answer requests for pages. They read the database in short transactions, and fill in templates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFRESH = 5  # seconds between two polls of an open page
 BEHIND = 60.0  # seconds of lag from which a queue counts as behind
 WAITING = 10.0  # seconds of lag from which a queue counts as waiting
 OLD_SNAPSHOT = 60.0  # seconds
-MOST_BUCKETS = 512  # cells of a heat map
+MOST_BUCKETS = 512  # greatest number of cells of a heat map
 REFUSED = 50  # rows of the table of entries that destinations have refused
 LONGEST_NAME = 40
 STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
@@ -95,7 +95,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def _done(request: Request) -> str:
-    """Return the message about the action before this page. The page's address decides only its kind and a number."""
+    """Return the message about the action before this page. The address has only the message's kind and a number."""
     text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
     known = count.isascii() and count.isdigit() and len(count) < 19
@@ -109,7 +109,7 @@ def identified(site: Site, connection: Connection) -> None:
 
 
 def state_of(row: Mapping[str, Any]) -> str:
-    """Return the state of a queue by its row of ``pgcombine.queue_stat``: one of STATES."""
+    """Return the state of a queue, one of STATES, from its row of ``pgcombine.queue_stat``."""
     if row["failing_buckets"]:
         return "failing"
     if row["quarantined_keys"]:
@@ -267,7 +267,7 @@ def loads(request: Request) -> Response:
 
 
 def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]]) -> Response:
-    """Return a page. ``parts`` maps the names of its tables, which are queries, to the queries' parameters."""
+    """Return a page of tables. ``parts`` maps a table's name to the parameters of the query ``web_<name>``."""
     site = site_of(request)
 
     def read(connection: Connection) -> dict[str, figures.Part]:

@@ -82,7 +82,7 @@ def clock(value: datetime | float | None) -> str:
 
 
 def age(value: datetime | None) -> str:
-    """Return how long ago a time is."""
+    """Return how long ago a time was."""
     if value is None:
         return NOTHING
     return seconds(max(0.0, round((datetime.now(UTC) - value) / timedelta(seconds=1))))

@@ -37,20 +37,22 @@ log = logging.getLogger("pgcombine.worker")
 Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
-# seconds without passes over a bucket whose failure can't be recorded, for example because the role lacks a right
+# After a failure that can't be recorded, for example because the role lacks a right, no pass over the bucket is tried
+# for so many seconds, or until the worker has slept.
 _TROUBLE_PAUSE = 5.0
-_SHORT_PASS = 0.02  # the next poll waits so many seconds for passes in progress, if a loop has nothing to do
-_FEW = 8  # queues; up to this number, each queue is polled with its own query, otherwise one query polls all queues
-_TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
+_SHORT_PASS = 0.02  # seconds that the next poll waits for passes in progress while a loop has nothing to do
+_FEW = 8  # up to this number, queues are polled one by one; otherwise one query polls all queues of the database
+_TICK = 1.0  # seconds between two calls of pgcombine_internal.tick
 
 
 class Dispatcher:
     """Dispatches the buckets with pending updates of the queues ``only`` (empty: of all queues), and runs the passes.
 
     If ``observers`` lacks the Python observers of a queue, no pass over that queue is tried for a minute. A bucket over
-    which another worker runs a pass is deferred for ``poll`` seconds: the other worker polls again after its pass. A
-    bucket whose pass failed isn't due for a while. After each pass that took updates, ``count`` is called, and
-    ``waker`` wakes the poller. After each pass that failed, ``failed`` is called.
+    which no pass can run now, mostly since another worker has it, is deferred until the worker has slept, for ``poll``
+    seconds at most. The other worker polls again after its pass. A bucket whose pass failed isn't due for a while.
+    After each pass that took updates, ``count`` is called, and ``waker`` wakes the poller. After each pass that failed,
+    ``failed`` is called.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Dispatcher:
         self._refused: dict[str, float] = {}
         self._again: set[str] = set()  # queues with passes since the last poll
         self._observed: set[str] = set()  # queues with observers, or with triggers on their values
-        self.large = False  # whether the last poll found a queue whose log is so large that passes may take long
+        self.large = False  # whether the last poll, of single queues, found a log so large that passes may take long
         self._everything = False  # whether observers may have enqueued to any queue since the last poll
         self._passes = self._updates = 0  # sums over the passes since the last dispatch
 
@@ -99,7 +101,7 @@ class Dispatcher:
             found += connection.execute(query("due"), (name,)).fetchall()
         now = time.monotonic()
         if found and now >= self._next_tick:
-            connection.execute("select pgcombine_internal.tick()")  # dates the pending updates
+            connection.execute("select pgcombine_internal.tick()")  # records the time, for the age of pending updates
             self._next_tick = now + _TICK
         with self._changed:
             self._observed.update(queue for queue, _, observed, _ in found if observed)
@@ -124,8 +126,8 @@ class Dispatcher:
     def wait(self, stop: threading.Event, check: float) -> None:
         """Wait until the loops have taken all buckets and another poll is worthwhile.
 
-        It is worthwhile when all passes are done, or when a pass takes long and a loop has nothing to do. ``check`` is
-        the longest time, in seconds, until the call sees that ``stop`` is set.
+        Another poll is worthwhile when all passes are done, or when a pass takes long and a loop has nothing to do.
+        ``check`` is the longest time, in seconds, until the call sees that ``stop`` is set.
         """
         with self._changed:
             while self._dispatched and not stop.is_set():
@@ -153,7 +155,7 @@ class Dispatcher:
         return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
-        """Run a pass over the next dispatched bucket. Returns False if none comes within ``timeout`` seconds.
+        """Run a pass over the next dispatched bucket. Returns False if no bucket comes within ``timeout`` seconds.
 
         Also returns False if ``stop`` is set. Raises psycopg.OperationalError if the connection is lost, and
         ServerNotReadyError if the server takes no writes.
@@ -168,7 +170,7 @@ class Dispatcher:
                 return False
             bucket = self._dispatched.popleft()
             self._in_progress.add(bucket)
-        worked = True  # after an exception the bucket may have pending updates
+        worked = True  # if _pass raises an error, the bucket may have pending updates
         try:
             worked = self._pass(connection, stop, *bucket)
         finally:

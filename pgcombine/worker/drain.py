@@ -1,7 +1,8 @@
 """Combine until nothing is pending.
 
-A failing bucket doesn't block the others. Its pass is tried once. As in a worker, the failure is recorded and the
-failing keys are searched for. At the end the failure is raised as :class:`PassError`.
+A failing bucket doesn't block the others. As in a worker, the failure is recorded, and a search for the failing keys
+may follow. If that doesn't help, the bucket isn't tried again, and at the end the failure is raised as
+:class:`PassError`.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ def drain(
     ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the failing keys are
     quarantined, and their updates aren't pending any more.
 
-    Raises WaitTimeoutError after ``timeout`` seconds or for a paused queue, ServerNotReadyError if the server isn't
-    ready by then, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role lacks
-    the right to run passes over the queue, ObserversMissingError if the queue has Python observers that ``queue``
-    lacks, and OperationalError if the connection is lost.
+    Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates,
+    ServerNotReadyError if the server isn't ready within ``timeout`` seconds, PassError once the other buckets are
+    drained, QueueNotFoundError, NotGrantedError if the role lacks the right to run passes over the queue,
+    ObserversMissingError if the queue has Python observers that ``queue`` lacks, and OperationalError if the connection
+    is lost.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name
@@ -75,7 +77,7 @@ def drain(
 
 
 def _reclaim(connection: Connection, queue: str) -> None:
-    """Reclaim the segments of a queue. Try large segments again, since there may be no worker that does it later."""
+    """Reclaim the segments of a queue. Try large segments again, since there may be no worker to do so later."""
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
@@ -118,6 +120,6 @@ def _run_passes(
                     taken = True
         if taken:
             pause = _SHORTEST_PAUSE
-        else:  # other workers have the buckets
+        else:  # the buckets are locked, mostly by other workers
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

@@ -48,7 +48,7 @@ class Maintenance:
         self._next = now + self._every
         try:
             self._do(connection)
-        # for example after another user's change to the database, which must not end the worker
+        # an error, for example after another user has changed the database, must not end the worker
         except psycopg.Error as error:
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
@@ -67,8 +67,8 @@ def post_restore(connection: Connection) -> bool:
 def reclaim(connection: Connection, queue: str | None) -> None:
     """Reclaim segments of a queue, or of all queues for None. The connection is idle in autocommit.
 
-    If combined updates were deleted instead of truncated, this also vacuums, because autovacuum runs only once a
-    minute. If one of the connection's timeouts ends the call, a later call reclaims the rest.
+    If combined updates were deleted instead of truncated, the function also vacuums their segments, because autovacuum
+    runs only once a minute. If the connection's statement timeout ends a statement, a later call reclaims the rest.
     """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.reclaim(%s)", (queue,))
@@ -108,7 +108,8 @@ class Reclaim:
             for queue in self._queues or (None,):
                 reclaim(connection, queue)
                 connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
-            # ``reclaim`` leaves a segment that a session reads. The entry causes another attempt even without a pass.
+            # ``reclaim`` leaves a segment that a session reads. An entry in _passed_over causes another attempt, even
+            # without a pass.
             for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
                 self._passed_over.setdefault(queue, now)
             return
@@ -127,9 +128,9 @@ class Reclaim:
 
 
 def clean(connection: Connection) -> None:
-    """Run the components' queries for the event ``clean_up``, which remove what is no longer needed. Log their rows.
+    """Run the components' queries for the event ``clean_up``. They remove what is no longer needed, and return counts.
 
-    A query for which the worker's role lacks a right is skipped.
+    The counts are logged. A query for which the worker's role lacks a right is skipped.
     """
     for (statement,) in connection.execute("select query from pgcombine.hook where event = 'clean_up'").fetchall():
         with suppress(pg.InsufficientPrivilege):
@@ -138,7 +139,7 @@ def clean(connection: Connection) -> None:
 
 
 def upkeep(connection: Connection) -> None:
-    """Run the components' queries for the event ``upkeep``, again and again as long as one says that more is to do."""
+    """Run each of the components' queries for the event ``upkeep`` until it says that nothing is left to do."""
     for (statement,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
         while any(more for _, more in connection.execute(statement.encode()).fetchall()):
             pass

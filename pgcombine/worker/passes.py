@@ -1,8 +1,8 @@
 """One pass over a bucket, in a separate transaction.
 
-The transaction is repeatable read. SQLSTATE 40001 and deadlocks are expected, and the pass is run again. After any
-other failure the pass is rolled back, nothing is lost, and :class:`PassError` is raised. A lost connection raises
-``psycopg.OperationalError``.
+The transaction is repeatable read. After SQLSTATE 40001 or a deadlock, which are expected, the pass is run again. A
+pass that waits too long for a lock is given up without an error. If a combiner or an observer fails for another reason,
+the pass is rolled back, nothing is lost, and :class:`PassError` is raised. :func:`run_pass` lists all errors.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def open_connection(
 ) -> Connection:
     """Open a connection for :func:`run_pass`.
 
-    In a database that was restored from a dump, it calls ``pgcombine.post_restore``. ``name`` is the connection's
+    In a database that was restored from a dump, this calls ``pgcombine.post_restore``. ``name`` is the connection's
     ``application_name``. ``timeout`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
     schema isn't this program's, ServerNotReadyError if the server takes no writes, and the errors of ``connect``.
 
     ``lock_timeout`` and ``statement_timeout`` are in seconds. 0 means no limit. None leaves the setting of the URI, the
-    role or the server. If that is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and
-    STATEMENT_TIMEOUT_SECONDS bounds statements. Through a pooler in transaction mode the two aren't set, since they
-    would stay with the server's session. In that case set them with ``alter role … set``.
+    role or the server. If this setting is no limit, LOCK_TIMEOUT_SECONDS bounds waits for locks and
+    STATEMENT_TIMEOUT_SECONDS bounds statements. Through a pooler in transaction mode neither timeout is set, since it
+    would stay with the server's session. In that case set the timeouts with ``alter role … set``.
     """
     connection = connect(dsn, name=name, timeout=timeout)
     with closed_on_error(connection):
@@ -154,10 +154,10 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
             about_bucket = isinstance(mapped, ObserversMissingError | NotGrantedError) or not _exists(
                 connection, queue, bucket
             )
-            # An observer may raise such an error about another queue. In that case the pass has failed.
+            # An observer may raise the error about another queue, which was dropped, for example. Then the pass failed.
             if mapped is not None and about_bucket:
                 raise mapped from error
-            # If an upgrade has replaced the functions, the pass hasn't failed: this raises SchemaError.
+            # If an upgrade has replaced the functions, this raises SchemaError: the failure isn't the pass's.
             schema.check_connection(connection)
             raise _failed(queue, bucket, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
@@ -183,7 +183,7 @@ def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassE
 def reason(error: psycopg.Error) -> str:
     """Return the server's message and detail, without the statement.
 
-    If the server lacks memory, locks or disk, its hint is added. The hint names the remedy.
+    If the server lacks memory, locks or disk, the server's hint, which names the remedy, is added.
     """
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None

@@ -31,8 +31,9 @@ T = TypeVar("T")
 class Stream(Generic[T]):
     """Rows of a pass. An observer may iterate them several times, and use the connection meanwhile.
 
-    The rows are in a file, which is read in portions. So memory stays bounded, and the connection is free: an observer
-    may COPY into another queue while it iterates. ``shape`` converts a row to what the observer gets.
+    More than a megabyte of rows is stored in a temporary file, which is read in portions. So memory stays bounded, and
+    the connection is free: an observer may COPY into another queue while it iterates. ``shape`` converts a row to what
+    the observer gets.
     """
 
     def __init__(self, portions: Iterable[list[tuple[Any, ...]]], shape: Callable[[tuple[Any, ...]], T]) -> None:
@@ -55,7 +56,7 @@ class Stream(Generic[T]):
                 yield self._shape(row)
 
     def close(self) -> None:
-        """Delete the file of the rows."""
+        """Delete the rows."""
         self._file.close()
 
 
@@ -64,8 +65,9 @@ def call(
 ) -> None:
     """Call the observers ``names`` in order, with the rows from the pass's cursor, and close the cursor.
 
-    The cursor has ``changes`` changes and then, for observers of arrivals, what arrived. An observer isn't called if
-    there is nothing for it. Raises the errors of the database, and PassError if an observer raises.
+    The first ``changes`` rows of the cursor are changes. If an observer reads arrivals, the rows with what arrived
+    follow. An observer isn't called if there is nothing for it. Raises the errors of the database, and PassError if an
+    observer raises.
     """
     if not names:
         return
@@ -160,7 +162,7 @@ def _require_transaction(connection: Connection, observer: str, queue: str, buck
 
 
 def _portions(connection: Connection, count: float = math.inf) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the next ``count`` rows of a pass's cursor; by default all that are left."""
+    """Yield the next ``count`` rows of a pass's cursor in portions; by default all rows that are left."""
     fetch = sql.SQL("fetch {} from pgcombine_changes")
     while count > 0 and (rows := connection.execute(fetch.format(min(_PORTION, count))).fetchall()):
         count -= len(rows)

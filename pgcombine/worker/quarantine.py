@@ -86,7 +86,7 @@ def _bisect(
     on_pass: Callable[[Pass], None],
     stopped: Callable[[], bool],
 ) -> bool:
-    """Combine the keys that don't fail, and quarantine those that fail. Returns whether there was progress."""
+    """Combine the keys that don't fail, and quarantine the keys that fail. Returns whether there was progress."""
     began = time.monotonic()
 
     def search() -> tuple[Any, ...] | None:

@@ -1,6 +1,7 @@
 """The rights of a worker's role, and roles with one right each.
 
-A check raises NotGrantedError if the role may do too little. It logs a warning if the role may do too much.
+The checks raise NotGrantedError if the role lacks a right on a named queue. They log a warning if the role lacks a
+right on another queue, or if it is a superuser.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ log = logging.getLogger("pgcombine.worker")
 
 
 class Role(NamedTuple):
-    """A role that has one right on all queues. ``new`` says whether the role must be created.
+    """A role that has one right. If it is a right on objects such as queues, the role has it on all of them.
 
-    ``statements`` create the role if it is new, and grant the right.
+    ``new`` says whether the role must be created. ``statements`` create a new role, and grant the right.
     """
 
     role: str

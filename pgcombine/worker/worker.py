@@ -58,11 +58,11 @@ MAX_DELAY_SECONDS = 0.1
 # few updates would gather. Then the worker rests for three times the round's duration, max_delay at most, which leaves
 # most of the processor to other processes.
 _COMPANY = 32
-_SHORTEST_PAUSE = 0.1  # seconds without work after trouble
+_SHORTEST_PAUSE = 0.1  # seconds that a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # after so many seconds without trouble, the next pause is short again
 
-_LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts a longer application_name
+_LONGEST_NAME = 63 - len(f"{NAME} ")  # PostgreSQL cuts an application_name to 63 bytes
 
 _serial = itertools.count(1)
 
@@ -89,7 +89,7 @@ class Worker(Background):
     ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
     start. The worker logs a warning for each snapshot in the database that is older than ``old_snapshot``.
 
-    Raises ConfigError for a concurrency or a poll that isn't positive, and for a negative timeout.
+    Raises ConfigError if ``concurrency`` or ``poll`` isn't positive, or if a timeout or ``max_delay`` is negative.
     """
 
     def __init__(
@@ -149,15 +149,15 @@ class Worker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> Totals:
-        """Work until ``stop`` is set, or :meth:`stop` is called. Returns the totals.
+        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the totals.
 
         Passes in progress are finished first.
 
         Declares the given queues' observers that aren't declared yet. Raises QueueNotFoundError if a given queue
         doesn't exist at the start, NotGrantedError if the role lacks the right to run passes over a named queue,
         ObserversMissingError if a named queue has Python observers that the worker lacks, SchemaError, and ConnectError
-        if the server doesn't answer at the start. If no queue is named, queues over which the role lacks this right are
-        logged and left alone.
+        if the server doesn't answer at the start. If no queue is named, queues over which the role lacks the right to
+        run passes are logged and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -202,7 +202,8 @@ class Worker(Background):
                         lost = _log(error, connection)
                         pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
                     except psycopg.Error:
-                        schema.check_connection(connection)  # the error may come from functions of another version
+                        # raises SchemaError if an upgrade has replaced the functions
+                        schema.check_connection(connection)
                         raise
                 stop.wait(pause * random.uniform(0.5, 1.5))
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -286,13 +287,14 @@ class Worker(Background):
 def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
     """Log the error that ended a loop. Returns whether the loop's connection was lost.
 
-    If the server lacks memory, locks or disk, its hint is logged. The hint names the remedy.
+    If the server lacks memory, locks or disk, the server's hint, which names the remedy, is logged.
     """
     reason = first_line(error)
     if connection.closed or not_ready(error):
         log.warning("worker.disconnected reason=%s", reason)
         return True
-    if isinstance(error, pg.SerializationFailure):  # through a pooler the server's default isolation level applies
+    # a statement outside of passes can conflict if a pooler keeps the server's default isolation level
+    if isinstance(error, pg.SerializationFailure):
         log.debug("worker.conflict reason=%s", reason)
     else:
         log.warning(
@@ -302,7 +304,7 @@ def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
 
 
 def _longest_round(poll: float, statement_timeout: float | None) -> float:
-    """Return the longest time in seconds of one round of a loop: a sleep, or a pass of a few long statements."""
+    """Return the longest time in seconds of one round of a loop: a sleep, and a pass of three long statements."""
     if statement_timeout == 0:
         return math.inf
     return max(STALLED_SECONDS, poll + 3 * (statement_timeout or STATEMENT_TIMEOUT_SECONDS))

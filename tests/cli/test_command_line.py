@@ -1,4 +1,7 @@
-"""The command line: exit status, errors as one line on stderr, only JSON on stdout, files as a whole or not at all."""
+"""The command line: exit status, errors in one line on stderr, only JSON on stdout.
+
+A file is loaded or saved as a whole, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ class Cli:
         return json.loads(done.out)
 
     def fails(self, *args: object, status: int = 1) -> str:
-        """The one line on stderr of a command that fails, with and without --json."""
+        """Run a command that must fail, with and without --json. Return its one line on stderr."""
         lines = set()
         for done in (self(*args), self(*args, "--json")):
             assert (done.status, done.out) == (status, ""), done
@@ -68,7 +71,7 @@ def cli(dsn: str, capsys: pytest.CaptureFixture[str]) -> Cli:
 
 @contextmanager
 def as_role(conn: psycopg.Connection, role: str) -> Iterator[None]:
-    """Make a role that owns nothing; it is dropped at the end of the block."""
+    """Make a role that owns nothing. The end of the block drops the role."""
     conn.execute(f"drop role if exists {role}; create role {role}")
     try:
         yield
@@ -634,7 +637,7 @@ def test_status_of_an_empty_database_names_the_next_step(cli: Cli) -> None:
 
 
 def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:
-    """Enqueue updates whose keys all end in the quarantine."""
+    """Enqueue updates, and quarantine each key with its update."""
     for word, n in updates.items():
         add(conn, {word: n})
         hold(conn, word=word)

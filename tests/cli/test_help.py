@@ -1,4 +1,4 @@
-"""The help of every verb has an example that its own options take, and a shell completes verbs and options."""
+"""The help of every verb has an example of correct usage, and a shell completes verbs and options."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_pages_that_messages_name_are_there() -> None:
 
 
 def test_completion_in_bash(tmp_path: Path) -> None:
-    """Install the completion as a user does, and load it as the next shell does."""
+    """The script installs the completion as a user does, and loads it as the user's next shell does."""
     bash = require_program("bash")
     script = """
         pgcombine --install-completion > /dev/null || exit 7

@@ -13,7 +13,8 @@ from support.cli import environment
 from pgcombine.bench import figures
 from pgcombine.cli import bench
 
-# A program that sends SIGINT to itself when the module is first imported, as if the user pressed Ctrl-C then.
+# A program that runs pgcombine with ``arguments``. When it imports ``module``, it sends SIGINT to itself, as if the
+# user pressed Ctrl-C at that moment.
 INTERRUPTED = """if True:
     import os, signal, sys
     class Finder:

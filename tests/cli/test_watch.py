@@ -32,7 +32,7 @@ LINE = r"\d{4}-\d\d-\d\dT\S+ "
 
 @contextmanager
 def watching(directory: Path, *args: object) -> Iterator[tuple[subprocess.Popen[str], Path, Path]]:
-    """Run a command with --watch and yield it with its output files; at the end interrupt it and expect status 0."""
+    """Run a command with --watch. Yield the process and its output files; at the end, Ctrl-C must give status 0."""
     out, err = directory / "out", directory / "err"
     with out.open("w") as stdout, err.open("w") as stderr, start_cli(*args, stdout=stdout, stderr=stderr) as process:
         yield process, out, err
@@ -154,7 +154,7 @@ def test_status_restores_the_terminal(conn: psycopg.Connection, dsn: str, stop: 
     assert code == 0
     assert "Ctrl-C ends it" in seen
     assert "no worker is connected" in seen
-    assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # the alternate screen is left again
+    assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # at the end the command leaves the alternate screen
 
 
 def test_status_on_a_narrow_terminal_cuts_nothing(conn: psycopg.Connection, dsn: str) -> None:

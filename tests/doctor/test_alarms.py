@@ -1,7 +1,7 @@
-"""After any history the alarms are right: one while an update is too old, and none without a backlog.
+"""After any history the alarms are right: one for each queue with an update that is too old, none without a backlog.
 
-A history is a random sequence of writes, passes, lost statistics, rebuckets and polls, and the test advances the
-recorded times. The test knows when each update was committed, so it knows the exact lag.
+A history is a random sequence of writes, passes, lost statistics, rebuckets and polls. To let time pass, the test moves
+all recorded times into the past. The test knows when each update was committed, so it knows the exact lag.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class History:
             self.pending[queue].setdefault(word, []).append(self.now)
 
     def write_late(self, queue: str) -> None:
-        """Commit after other writes and passes, so that this row is stored among younger rows."""
+        """Insert a row, and commit it after later writes: rows aren't stored in the order of their commits."""
         with psycopg.connect(self.dsn) as late:
             add(late, {"late": 1}, queue)
             self.write(queue)

@@ -1,4 +1,4 @@
-"""``pgcombine doctor``: the tests provoke each finding, and no finding makes the command itself fail."""
+"""``pgcombine doctor``: the tests provoke each finding. If a check fails, the failure becomes a finding, too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pgcombine.doctor import server as servers
 from pgcombine.doctor.examine import CHECKS, examine, made
 from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, name_of, worst
 
-# Findings that these tests can't provoke.
+# Findings, as (check, level), that these tests can't provoke.
 NOT_PROVOKED = {("version", "error")}
 STRICT = Limits(lag=0.2, snapshot=0.05, waiting_bytes=0, retained_bytes=0, load=0)
 provoked: set[tuple[str, str]] = set()
@@ -46,7 +46,7 @@ def findings(check: Check, dsn: str, **options: Any) -> list[Finding]:
 
 
 def found(check: Check, level: str, dsn: str, text: str, **options: Any) -> Finding:
-    """Expect one finding of this level whose text matches, with advice unless the level is ok; return it."""
+    """Return the only finding of this level whose text matches. It must have advice, unless the level is ok."""
     all_of = findings(check, dsn, **options)
     matching = [one for one in all_of if one.level == level and re.search(text, one.found)]
     assert len(matching) == 1, all_of
@@ -293,7 +293,7 @@ def test_doctor_reports_a_role_without_temporary_tables(conn: psycopg.Connection
 
 
 def test_doctor_runs_for_a_role_without_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
-    """Figures that the role must not see don't end the command."""
+    """A check of figures that the role must not see is reported as not checked. The other checks go on."""
     make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc')")
     role = roles.login().info.user
@@ -319,7 +319,7 @@ def test_failed_check_becomes_a_finding(conn: psycopg.Connection, dsn: str) -> N
 
 
 def test_lost_connection_becomes_a_finding(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command keeps the findings from before the loss."""
+    """The findings from before the loss of the connection are kept."""
 
     def end(context: Context) -> Iterator[Finding]:
         conn.execute("select pg_terminate_backend(%s)", (context.connection.info.backend_pid,))

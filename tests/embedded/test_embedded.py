@@ -1,4 +1,4 @@
-"""The embedded server: all programs share one, also after kills, taken ports and stale files."""
+"""The embedded server: all programs share one server, also after kills, taken ports and stale files."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def postmaster(server: EmbeddedServer) -> psutil.Process:
 
 
 def postmasters(server: EmbeddedServer) -> list[int]:
-    """The servers in the data directory: its processes without those whose parent is also one of them."""
+    """The pids of servers in the data directory: its processes whose parents aren't processes of this directory."""
     found = [process.pid for process in processes.left_over(server.status().data_directory)]
     return [pid for pid in found if psutil.Process(pid).ppid() not in found]
 
@@ -245,7 +245,8 @@ def test_stale_pid_file_does_not_prevent_a_start(embedded: EmbeddedServer, pid: 
     with subprocess.Popen(["true"]) as gone:
         pass
     lines[0] = {"mine": f"{os.getpid()}\n", "gone": f"{gone.pid}\n"}.get(pid, f"{pid}\n")
-    pid_file.write_text("".join(lines))  # a restarted container finds the pid of a process that isn't a server
+    # as in a restarted container: the pid in the file belongs to a process that isn't a server
+    pid_file.write_text("".join(lines))
     assert not embedded.status().running
     assert embedded.start() == dsn
     assert value(dsn, "select 1") == 1
@@ -268,9 +269,7 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     account, runs = accounts.choose(data, programs.find())
     command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
     command += ["-c", "unix_socket_directories="]
-    if (
-        account.uid is not None
-    ):  # the data directory of another account's process may be known only from its command line
+    if account.uid is not None:  # of another account's process, only the command line may tell the data directory
         command += ["-c", f"cluster_name={processes.mark(data)}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **account.options(data)) as own:
         try:
@@ -293,7 +292,7 @@ def test_taken_port_is_replaced(embedded: EmbeddedServer) -> None:
         assert urlsplit(after).port != urlsplit(before).port
         assert value(after, "select n from kept") == 42
     embedded.stop()
-    assert embedded.start() == after  # the new port is recorded, although the old port is free again
+    assert embedded.start() == after  # the server keeps the new port, although the old port is free again
 
 
 MOMENTS = {
@@ -486,7 +485,7 @@ def test_root_gives_data_of_its_own_to_another_account(
 
 @pytest.mark.root
 def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedServer], tmp_path: Path) -> None:
-    """Each process of the server, and what it starts, has an ordinary account's rights; also with a second home."""
+    """Each process of the server, and what it starts, has an ordinary account's rights, also on a second server."""
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
     for name in ("one", "two"):

@@ -106,7 +106,7 @@ def test_sockets_of_a_long_home_are_in_a_short_directory(short: Path, monkeypatc
     assert chosen is not None
     assert chosen.parent == short
     assert chosen == network.socket_directory(home / "run", Account())
-    chosen.chmod(0o755)  # other accounts could put their own socket there
+    chosen.chmod(0o755)  # now other accounts can enter the directory
     assert network.socket_directory(home / "run", Account()) != chosen
 
 

@@ -23,7 +23,7 @@ SOURCE = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
 
 
 def test_dashboard_can_be_imported() -> None:
-    """An import asks for the data source. A provisioned dashboard has a variable for it with the same name."""
+    """An import asks for the data source. A provisioned dashboard takes it from a variable of the same name."""
     assert (DASHBOARD["uid"], DASHBOARD["id"]) == ("pgcombine", None)
     (given,) = DASHBOARD["__inputs"]
     assert (given["name"], given["type"], given["pluginId"]) == ("DS_PROMETHEUS", "datasource", "prometheus")
@@ -88,7 +88,7 @@ def test_database_figures_are_not_shown_by_process() -> None:
 
 
 def test_panels_keep_databases_apart() -> None:
-    """Each database is one job. Queues of the same name in two databases are different queues."""
+    """The label job tells databases apart. Queues of the same name in two databases are different queues."""
     for expression in EXPRESSIONS:
         assert len(re.findall(r"\{job=~\"\$job\"", expression)) == len(metrics_of(expression)), expression
         for kept in re.findall(r"by \(([^)]*)\)", expression):

@@ -32,7 +32,8 @@ def test_one_process_serves_the_figures_of_the_database(conn: psycopg.Connection
             assert has_figures(first)
             assert not has_figures(second)
             assert value(scrape(second), "build_info", version="0") == 1
-            # END_SESSIONS ends the session of the figures, not its process. The next process that is asked serves them.
+            # END_SESSIONS ends the session that reads the figures, not the process. The next process that is asked for
+            # metrics serves the figures.
             conn.execute(END_SESSIONS)
             eventually(lambda: has_figures(second), what="the other one takes over")
             assert not has_figures(first)
@@ -85,7 +86,7 @@ def test_figures_are_kept_for_a_moment(conn: psycopg.Connection, dsn: str, monke
 def test_process_survives_an_unreachable_database(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The process serves its own metrics and its health all the time."""
+    """During the outage the process serves its own metrics and its health."""
     proxy = Proxy(urlsplit(dsn).port or 5432)
     parts = urlsplit(dsn)
     account = parts.netloc.rpartition("@")[0]
@@ -110,7 +111,7 @@ def test_process_survives_an_unreachable_database(
             proxy.heal()
             eventually(lambda: get(port, "/readyz")[0] == 200, what="it is ready again")
             eventually(lambda: has_figures(port))
-            proxy.black_hole()  # no error comes, so only the deadline ends the wait
+            proxy.black_hole()  # the proxy swallows all packets, so only the deadline ends the wait
             found = scrape(port)
             assert combined(found) == 3
             assert value(found, "queue_lag_seconds", queue="wc") is None

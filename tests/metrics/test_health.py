@@ -64,5 +64,5 @@ def test_heartbeat_without_loops_is_neither_ready_nor_stalled() -> None:
         with heartbeat.connected():
             assert heartbeat.ready
         assert not heartbeat.ready
-    heartbeat.beat()  # this thread isn't watched
+    heartbeat.beat()  # outside of ``loop``, a thread that beats isn't watched
     assert heartbeat.stalled is None

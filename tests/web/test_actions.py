@@ -1,4 +1,4 @@
-"""Actions of readers: pause, resume, retry, drop; only with ``actions`` on, and only by a form of the page."""
+"""Actions of readers: pause, resume, retry, drop; only with ``actions`` on, and only by a form of the pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The pages in a real browser: at two widths, light and dark, by keyboard, with updates, under its content policy.
+"""The pages in a real browser: at two widths, light and dark, by keyboard, while refreshing, with their content policy.
 
-The tests keep pictures in the directory that ``PGCOMBINE_TEST_PICTURES`` names, else in pytest's own.
+The tests keep pictures in the directory that ``PGCOMBINE_TEST_PICTURES`` names, else in a temporary directory of
+pytest.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ UNNAMED = """(() => {
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the pictures are kept."""
+    """The directory for the pictures."""
     chosen = os.environ.get("PGCOMBINE_TEST_PICTURES")
     directory = Path(chosen) if chosen else tmp_path_factory.mktemp("pictures")
     directory.mkdir(parents=True, exist_ok=True)
@@ -247,7 +248,11 @@ def test_open_page_shows_a_lost_database(
 def test_keyboard_reaches_every_action(
     busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, impatient: None
 ) -> None:
-    """Each action takes some presses of Tab and one of Enter. The browser itself sends Origin and Sec-Fetch-Site."""
+    """Keys alone pause the queue (one Enter) and drop quarantined keys (one Enter unfolds the form, another sends it).
+
+    Here a real browser sends the headers Origin and Sec-Fetch-Site, by which the server recognises a form of its own
+    pages. In other tests the client sets these headers.
+    """
 
     def go_to(selector: str) -> None:
         for _ in range(60):

@@ -1,4 +1,4 @@
-"""Clients that hold connections: half-sent requests keep nobody out, and the page ends them."""
+"""Clients that hold connections: half-sent requests keep nobody out, and the server closes their connections."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes, caplog
         for _ in range(3):
             assert client.get("/healthz").status_code == 200
             assert client.get("/login").status_code == 200
-        assert is_ended(others[0])  # the page ended it to make room
+        assert is_ended(others[0])  # the server closed this connection to make room
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -72,7 +72,7 @@ def test_unread_answer_ends(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
         other.settimeout(0.05)
 
         def is_refused() -> bool:
-            """Send more requests without reading an answer; True once the page has ended the connection."""
+            """Send more requests without reading an answer. Return whether the server has closed the connection."""
             try:
                 other.sendall(asked * 100)
             except TimeoutError:
@@ -81,7 +81,7 @@ def test_unread_answer_ends(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 return True
             return False
 
-        eventually(is_refused, timeout=60, what="the page ends the connection")
+        eventually(is_refused, timeout=60, what="the server closes the connection")
         assert client.get("/healthz").status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""The page answers only right hosts, sites and tokens, and every answer has the security headers."""
+"""The server answers only requests with an allowed host, site and token. Every answer has the security headers."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_large_or_odd_forms_are_refused(conn: psycopg.Connection, dsn: str) -> N
 
 
 def signed_in(client: httpx2.Client) -> tuple[str, str]:
-    """Sign in; the name and the value of the browser's only cookie."""
+    """Sign in. Return the name and the value of the client's only cookie."""
     post(client, "/login", "", token=TOKEN)
     ((name, value),) = client.cookies.items()
     return name, value

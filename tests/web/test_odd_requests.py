@@ -31,7 +31,7 @@ def routes() -> list[Route]:
 
 
 def paths(template: str, text: str) -> list[str]:
-    """All paths of the route in which each parameter has a valid value or the text."""
+    """All paths of a route in which each parameter is a valid value or ``text``."""
     sound = {"{queue:name}": "wc", "{export:name}": "search", "{number:id}": "1"}
     found = [template]
     for place, usual in sound.items():

@@ -46,7 +46,7 @@ def banners(text: str) -> list[tuple[str, str]]:
 
 @embedded_only
 def test_banners_show_the_doctors_commands(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
-    """The first banner says that no worker is connected."""
+    """Banners name the same commands as the doctor. The first banner says that no worker is connected."""
     add(conn, {"late": 1})
     conn.execute(
         "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error) values ('wc', 2, 3, '22012', 'zero')"
@@ -183,7 +183,7 @@ def test_doctor_runs_in_the_background(
 def test_page_is_never_green_beside_an_alarm(
     conn: psycopg.Connection, dsn: str, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kept result of the doctor must not contradict the page; after a change the doctor runs again."""
+    """The last result of the doctor must not contradict the alarms. If the alarms change, the doctor runs again."""
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
     calls: list[str] = []
 
@@ -314,7 +314,7 @@ def test_locked_table_blocks_no_page(busy: None, dsn: str) -> None:
 
 @embedded_only
 def test_page_leaves_out_a_slow_statement(conn: psycopg.Connection, dsn: str) -> None:
-    """A view that never returns replaces the table of values."""
+    """A view that sleeps for ten minutes replaces the table of values."""
     make_queue(conn)
     conn.execute("alter table pgcombine.wc_values rename to wc_others")
     conn.execute("create view pgcombine.wc_values as select 'a' as word, 1 as n from pg_sleep(600)")

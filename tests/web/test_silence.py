@@ -16,7 +16,7 @@ from support.site import read, served
 from pgcombine.doctor import database, examine
 from pgcombine.doctor.findings import Check, Context, Finding, Limits, ok
 
-READERS = 60  # more than there are threads for answers
+READERS = 60  # more than the server has threads that answer
 
 pytestmark = embedded_only
 
