@@ -1,13 +1,13 @@
 """The account that PostgreSQL's programs run as.
 
 PostgreSQL refuses to run as root. So root runs the server as an unprivileged account, and makes that account the owner
-of the data directory, even of one that an earlier version made for root. The account may be unable to reach the data
-directory by its path, so the directory is the programs' working directory. The account may also be unable to reach the
-programs, so it gets a copy.
+of the data directory, even if an earlier version of pgcombine made the directory for root. The account may be unable to
+reach the data directory by its path, so the directory is the programs' working directory. If the account can't reach
+the programs, it runs a copy of them.
 
 If root can't become another account, or if the user has no name, the server runs in a user namespace in which the user
-has another user id. The namespace doesn't change rights to files: for root, a superuser of the server has root's rights
-to files, and a warning says this. If neither works, :class:`ConfigError` names the reasons.
+has another user id. The namespace doesn't change rights to files: if root started the server, a superuser of the server
+has root's rights to files. So a warning is logged then. If neither way works, :class:`ConfigError` names the reasons.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$
 
 @dataclass(frozen=True)
 class Account:
-    """The way to start programs: by the command ``prefix``, as ``uid`` and ``gid``, or as this process's user."""
+    """The way to start programs: as ``uid`` and ``gid`` (None: as this process's user), by the command ``prefix``."""
 
     prefix: tuple[str, ...] = ()
     uid: int | None = None
@@ -68,8 +68,8 @@ class Account:
 def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
     """Return the account for the data directory ``data``, and the programs that it can run.
 
-    ``data`` exists, and is empty or has a server's data. If root owns it, another account becomes the owner. Raises
-    ConfigError if it belongs to another user, or if no account works.
+    The directory exists, and is empty or has a server's data. If root owns it, another account becomes the owner if
+    possible. Raises ConfigError if the directory belongs to another user, or if no account works.
     """
     owner = data.stat()
     if os.geteuid() != 0:
@@ -86,7 +86,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             f"PostgreSQL can't run as user {os.geteuid()}, which has no name here; "
             "add the user to /etc/passwd, or give a server of your own with PGCOMBINE_DSN"
         )
-    if owner.st_uid != 0:  # an ordinary user created it, or an earlier start gave it to an account
+    if owner.st_uid != 0:  # an ordinary user created the directory, or an earlier start gave it to an account
         return _other(data, programs, owner.st_uid, owner.st_gid)
     reasons = []
     for record in _unprivileged():
@@ -177,7 +177,7 @@ def _refusal(account: Account, program: str, data: Path | None = None) -> str | 
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:
-    """Return the accounts that PostgreSQL may run as, as far as they exist. No person logs in as one of them."""
+    """Return the existing accounts that PostgreSQL may run as. Nobody logs in as one of them."""
     records = []
     for name in ("postgres", "nobody", "daemon"):
         try:

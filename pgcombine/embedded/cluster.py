@@ -58,9 +58,10 @@ class Cluster:
             ) from None
 
     def programs(self, asked: int | None) -> Programs:
-        """Return the programs for the data. For new data these are version ``asked``, or the newest.
+        """Return PostgreSQL's programs for the data. For new data they are of version ``asked`` (None: the newest).
 
-        Raises ConfigError if another version made the data, or if its programs aren't installed any more.
+        Raises ConfigError if another version than ``asked`` made the data, or if the programs of the data's version
+        aren't installed any more.
         """
         made_by = self.version()
         if made_by is None:
@@ -118,7 +119,7 @@ class Cluster:
     def size(self) -> int:
         """Return the bytes of the files in the data directory.
 
-        It is 0 if there are no files, or if this user can't list them.
+        The result is 0 if there are no files, or if this user can't list them.
         """
         total = 0
         for directory, _, files in os.walk(self.data):
@@ -146,8 +147,8 @@ class Cluster:
     def create(self, programs: Programs, *, durable: bool = True) -> None:
         """Create the directory: a password, empty data, a database. The caller holds the home's lock.
 
-        With ``durable=False`` it doesn't wait until the files are on disk. Raises ConfigError with PostgreSQL's reason,
-        or OSError.
+        With ``durable=False`` the call doesn't wait until the files are on disk. Raises ConfigError with PostgreSQL's
+        reason, or OSError.
         """
         staging = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
         try:
@@ -170,7 +171,7 @@ def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     account, programs = accounts.choose(new.data, programs)
     password = new.directory / "password"
     _private(password, f"{secrets.token_hex(24)}\n")
-    # The account may see only its data directory and, during initdb, the password beside it.
+    # The account can now enter this directory, but not list it: initdb reads the password beside the data.
     new.directory.chmod(0o711)
     account.give(password)
     locale = ["--locale=C"]  # sorts by bytes on every machine, regardless of its C library
@@ -217,9 +218,9 @@ def environment() -> dict[str, str]:
 
 
 def failure(log: str) -> str | None:
-    """Return the first line of the highest severity in a log of PostgreSQL: why it failed. None: there is no such line.
+    """Return the line of PostgreSQL's log that says why it failed: the first line of the highest severity.
 
-    The text before the severity is cut off.
+    The text before the severity is cut off. Returns None if no line has a severity of an error.
     """
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
         for line in log.splitlines():

@@ -1,8 +1,9 @@
 """Locks between programs. A lock ends with its program, even if the program is killed.
 
 A lock is an ``flock`` lock on a file of the home directory. So it also excludes programs in other containers that share
-the directory. The server and each of its processes inherit the lock *alive*. So this lock is free if, and only if, none
-of these processes is left, regardless of the pid file. A lock that isn't free in time raises OperationalError.
+the directory. A server that pgcombine starts inherits the lock *alive*, and so does each process of the server. So this
+lock is free if, and only if, no process of such a server is left. A lock that isn't free in time raises
+OperationalError.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # The lock is shared: otherwise two checks at once would take each other for a holder.
+        # The lock is shared: an exclusive one would make two checks at the same time see each other as holders.
         return not _try(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

@@ -23,10 +23,10 @@ from pgcombine.errors import ConfigError
 
 START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
 STOP_TIMEOUT = 120.0
-GRACE = 1.0  # seconds that the other processes of a killed server have to end by themselves
-# seconds; a server that is alive for so long without a process on this machine must run elsewhere
+GRACE = 1.0  # seconds in which the other processes may end by themselves after the postmaster was killed
+# seconds; if the lock is held for so long without a process on this machine, the server runs elsewhere
 ELSEWHERE = 10.0
-ATTEMPTS = 5
+ATTEMPTS = 5  # starts, each on another port if the last one was taken
 LOG_BYTES = 8 * 1024 * 1024
 
 
@@ -54,8 +54,8 @@ class Postmaster:
     def wait_until_ready(self) -> bool:
         """Wait until the server is ready, or no process of the server exists. Returns whether the server is ready.
 
-        Processes that a killed server left are killed after GRACE seconds. Raises ConfigError if neither happens in
-        time.
+        Processes that a killed server left are killed after GRACE seconds. Raises ConfigError if the server is neither
+        ready nor gone in time, or if it runs on another machine or in another container.
         """
         data = self._cluster.data
         orphaned_since: float | None = None
@@ -78,7 +78,7 @@ class Postmaster:
         return False
 
     def start(self, programs: Programs, settings: Mapping[str, str]) -> None:
-        """Start the server on a free port. It must not run yet. Raises ConfigError with PostgreSQL's reason."""
+        """Start the server, which must not run yet, on a free port. Raises ConfigError with PostgreSQL's reason."""
         account, programs = accounts.choose(self._cluster.data, programs)
         port = self._cluster.port()
         why: str | None = None
@@ -94,7 +94,7 @@ class Postmaster:
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(seen)
                 why = failure(log.read())
-            # Otherwise another program has taken the port, or the server was killed: try again.
+            # If the port is taken, or the log has no reason since the server was killed, another attempt may succeed.
             if why and network.port_is_free(port):
                 break
         raise ConfigError(f"the server in {self._home} didn't start: {why or 'it was killed'} (see {self.log})")
@@ -102,7 +102,7 @@ class Postmaster:
     def stop(self, how: signal.Signals) -> None:
         """Send the signal to the server, if it runs, and return when it has ended.
 
-        Raises ConfigError if it still runs after two minutes.
+        Raises ConfigError if the server still runs after two minutes.
         """
         data = self._cluster.data
         signalled: int | None = None
@@ -167,7 +167,7 @@ class Postmaster:
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
             open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
-            os.fchmod(log.fileno(), 0o600)  # an earlier version made the log readable to all
+            os.fchmod(log.fileno(), 0o600)  # an earlier version of pgcombine made the log readable to all
             # None of the server's processes is left, so the pid file is stale. Its pid may belong to another process,
             # and PostgreSQL would then refuse to start.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The processes of a data directory, and PostgreSQL's pid file in it.
 
-A killed server leaves its pid file, and later another process may get the same pid. So a process belongs to the
-directory only if it is a PostgreSQL process and the directory is its working directory. A program can't read the
+A killed server leaves its pid file, and later another process may get the same pid. So a process belongs to the data
+directory only if it is a PostgreSQL process whose working directory is the data directory. A program can't read the
 working directory of another account's process; in most containers even root can't. In that case a marker in the
 process's command line identifies the process. Without psutil, ConfigError is raised.
 """
@@ -77,8 +77,8 @@ def left_over(data: Path) -> Iterator[Any]:
 def kill_left_over(data: Path) -> int:
     """Kill the processes that a killed server left in its data directory. Returns their number.
 
-    They hold the directory's shared memory, which keeps the next server from starting. They don't serve clients any
-    more.
+    These processes hold the server's shared memory, which keeps the next server from starting. They don't serve clients
+    any more.
     """
     killed = 0
     for process in left_over(data):

@@ -1,8 +1,9 @@
 """The embedded server of a home: start, find, stop, remove.
 
 Any number of programs may start and stop the server of a home at once. A lock makes them take turns, and all of them
-get the same server. The server runs on when the program that started it ends. After the server or a program that was
-starting it was killed, the next start works. Failures raise :class:`ConfigError`.
+get the same server. The server runs on when the program that started it ends. If the server is killed, or a program
+that is starting it, the next start works. Failures raise :class:`ConfigError`, or OperationalError if another program
+holds the lock for too long.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class EmbeddedServer:
 
     ``version`` is a major version of PostgreSQL. The default is the version that made the data, and for new data the
     newest. ``settings`` are PostgreSQL settings for a server that this object starts. A server that runs already keeps
-    its own.
+    its own settings.
     """
 
     def __init__(self, home: Path, *, version: int | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -78,9 +79,9 @@ class EmbeddedServer:
         self.log = self._postmaster.log
 
     def start(self, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
-        """Start the server if it doesn't run. Returns its URI. ``on_start`` is called if it was started now.
+        """Start the server if it doesn't run. Returns the server's URI. ``on_start`` is called after a start.
 
-        Raises ConfigError if it can't be started.
+        Raises ConfigError if the server can't be started.
         """
         with self._usable_home():
             self._cluster.check_version(self.version)
@@ -98,7 +99,7 @@ class EmbeddedServer:
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
         """Stop the server. Returns whether it ran. The modes are those of ``pg_ctl``.
 
-        Raises ConfigError if it still runs after two minutes.
+        Raises ConfigError if the server still runs after two minutes.
         """
         with self._usable_home():
             if not self._postmaster.is_alive():
@@ -110,7 +111,7 @@ class EmbeddedServer:
     def remove(self) -> bool:
         """Stop the server and delete its data and its log. Returns whether there were data.
 
-        Raises ConfigError if it still runs after two minutes, or if its files can't be deleted.
+        Raises ConfigError if the server still runs after two minutes, or if its files can't be deleted.
         """
         with self._usable_home():
             if not self.home.exists():
@@ -142,7 +143,7 @@ class EmbeddedServer:
             )
 
     def dsn(self) -> str:
-        """Return the server's URI with the password of the database's owner, whether it runs or not.
+        """Return the server's URI with the password of the database's owner, even if the server doesn't run.
 
         The owner is an ordinary role. So observers, which run with the owner's rights, don't have a superuser's rights.
         While the superuser owns the database, the URI is the superuser's. Raises ConfigError if the server has never
@@ -190,9 +191,10 @@ class EmbeddedServer:
     def _set_owner(self) -> None:
         """Give the superuser's databases to the ordinary role.
 
-        This happens once: at the first start, or at a later start for older data. If it fails (for example because a
-        session holds locks), the superuser stays the owner, and a later start tries again. The role gets the right to
-        see the sessions of others, so that workers can truncate segments of the log.
+        This happens once: at the first start, or for data of an older version of pgcombine at the next start. If the
+        change fails, for example because a session holds locks, the superuser stays the owner, and a later start tries
+        again. The role gets the right to see the sessions of other roles, so that workers can truncate segments of a
+        queue's log.
         """
         dsn = self.superuser_dsn()
         if self._cluster.owner_password() is not None:
@@ -219,7 +221,7 @@ class EmbeddedServer:
 
 
 def _memory() -> dict[str, str]:
-    """Return the setting for System V shared memory if /dev/shm is small, such as the 64 MB of containers."""
+    """Return the setting for System V shared memory if /dev/shm is small: in containers it often has 64 MB."""
     try:
         small = shutil.disk_usage("/dev/shm").total < SHARED_MEMORY
     except OSError:  # not Linux
@@ -230,7 +232,7 @@ def _memory() -> dict[str, str]:
 def ensure(home: Path | None = None, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
     """Start the server of ``home`` (default: :func:`pgcombine.config.home`) if it doesn't run. Returns its URI.
 
-    The database is not migrated. ``on_start`` is called if the server was started now. Raises ConfigError if it can't
-    be started.
+    The database is not migrated. ``on_start`` is called after a start. Raises ConfigError if the server can't be
+    started.
     """
     return EmbeddedServer(config.home() if home is None else home).start(on_start)

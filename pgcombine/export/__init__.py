@@ -6,15 +6,15 @@ with its bucket, while a worker's transaction delivers it, and it is deleted whe
 ``up``, ``suspect``, ``down`` or ``paused``.
 
 *Guarantees.* Each change is written as one entry, in the pass's transaction. The pass draws sequence numbers while it
-locks the bucket, so a key's numbers grow in the order in which its passes commit. An entry's commit is on disk before
-its delivery, so no delivered number is drawn again after a crash. Delivery is at least once. With a destination that
-compares sequence numbers it is effectively once.
+holds the bucket's lock, so a key's numbers grow in the order in which its passes commit. The commit of an entry is on
+disk before the entry is delivered, so no delivered number is drawn again after a crash. Delivery is at least once. With
+a destination that compares sequence numbers, delivery is effectively once.
 
 *Failures.* If a worker dies before its commit, its claim ends with its connection, and its entries wait again. If the
 worker is still alive and delivers late, a destination that compares sequence numbers ignores the late delivery. After a
-failure of the destination, one worker at a time tries again with back-off. A delivery to a destination that hangs ends
-after the exporter's timeout. A worker without waiting entries sleeps, and the next pass with a change wakes it
-(:mod:`pgcombine.runtime.wakeup`).
+failure of the destination, one worker at a time tries again with back-off. The exporters ``postgres`` and ``webhook``
+end a delivery that hangs after a timeout. A worker without waiting entries sleeps, and the next pass with a change
+wakes the worker (:mod:`pgcombine.runtime.wakeup`).
 
 The modules: ``entries`` defines entries and exporters. ``postgres``, ``files``, ``webhook`` and ``functions`` are
 exporters. ``delivery`` delivers a batch. ``queue`` and ``worker`` have the public classes. The states of

@@ -6,12 +6,12 @@ reading and delivering, the commits that wrote the entries are made durable; the
 This query runs on the ``control`` connection, which is in autocommit and also reports the destination's state.
 
 Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. The
-search for them uses small batches. Each batch is committed, so after a kill of the worker the search goes on from
-there.
+search for such entries uses small batches. Each batch is committed, so if the worker is killed, the search goes on from
+the last committed batch.
 
-If several servers have the export, its owner delivers. If the destination accepts only deliveries of another server,
-this server records that server as the owner and stops delivering. After a new owner has delivered its full state, the
-destination deletes the keys that the owner lacks.
+If several servers have the export, one of them, the owner, delivers. If the destination accepts only deliveries of
+another server, this server records that server as the owner and stops delivering. After a new owner has delivered all
+its values, the exporter marks the keys that the owner lacks as deleted at the destination.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger("pgcombine.export")
 
 SEARCH_ENTRIES = 256  # size of a batch in which failing entries are searched for
 _GROWTH = 4  # the factor by which a batch may grow after each delivered batch
-_ROWS = 1000  # rows in one chunk
+_ROWS = 1000  # rows that are passed to the exporter at a time
 
 
 class Nothing(Enum):
@@ -119,7 +119,7 @@ class Delivery:
     def _own(self) -> bool:
         """Pass the export's owner to the exporter.
 
-        Returns whether the destination still has keys that the owner lacks.
+        Returns whether keys that the owner lacks must still be marked as deleted at the destination.
         """
         if not isinstance(self._exporter, OwnedExporter):
             return False

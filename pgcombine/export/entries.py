@@ -39,16 +39,16 @@ class Exporter(Protocol):
     ``ExportWorker(exporter=…)`` takes such a class, and makes an instance for each of its loops. An installed package
     names its class by an entry point of the group ``pgcombine.exporters``; ``ExportWorker(exporter="name")`` finds it.
 
-    ``deliver`` takes all the entries or raises: DestinationDownError if the same delivery may work later,
-    DeliveryRejectedError for an entry's data. ``close`` closes connections. The exporter may be used again
-    afterwards.
+    ``deliver`` delivers all the entries or raises: DestinationDownError if the same delivery may work later,
+    DeliveryRejectedError if the destination refuses an entry's data. ``close`` closes connections. The exporter may be
+    used again after ``close``.
     """
 
     def __init__(self, target: str | None, export: str) -> None:
         """Prepare to deliver entries of ``export``. ``target`` is the worker's target, else the export's, or None."""
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """Deliver the entries. They are ordered by key and sequence."""
+        """Deliver the entries, which are ordered by key and sequence number."""
         ...
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class RawExporter(Exporter, Protocol):
     """An exporter that takes a batch in COPY's text format, so that Python doesn't have to parse the rows."""
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
-        """Deliver rows in COPY's text format, with the key columns, new_… and seq.
+        """Deliver rows in COPY's text format. The columns are the key columns, ``new_…`` and ``seq``.
 
         The rows have no particular order. A key may have several rows.
 
@@ -72,18 +72,18 @@ class RawExporter(Exporter, Protocol):
 
 @runtime_checkable
 class OwnedExporter(Exporter, Protocol):
-    """An exporter for an export of several servers, whose destination accepts only the export's latest owner.
+    """An exporter for an export that several servers have. The destination accepts only deliveries of its latest owner.
 
     If another server owns the export, ``deliver`` and ``load`` raise FencedError.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
-        """Deliver from now on for the server ``owner``, which owns the export since ``epoch``.
+        """Deliver from now on for the server ``owner``, which has owned the export since ``epoch``.
 
         ``drawn`` is the highest sequence number that this server has drawn, or None if it isn't known.
         """
         ...
 
     def sweep(self, epoch: int) -> None:
-        """Delete the keys that were last delivered before ``epoch``. The epoch's full state is delivered already."""
+        """Delete the keys that were last delivered before ``epoch``. The owner has delivered all its values since."""
         ...

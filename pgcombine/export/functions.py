@@ -2,8 +2,8 @@
 
 The function, or the exporter's ``deliver``, delivers all entries or raises. After DestinationDownError, OSError (which
 includes timeouts and refused connections) or psycopg's OperationalError, the same entries are delivered again later.
-DeliveryRejectedError and any other exception mean that an entry can't be delivered because of its data. The entry is
-searched for and quarantined.
+DeliveryRejectedError and any other exception mean that an entry can't be delivered because of its data. Then smaller
+parts of the batch are delivered until this entry is found, and the entry is quarantined.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CustomExporter:
 
 
 def installed(name: str) -> type[Exporter]:
-    """Return the exporter that an installed package names. Raises ConfigError if there is none."""
+    """Return the exporter class that an installed package calls ``name``. Raises ConfigError if there is none."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         known = ", ".join(sorted(points)) or "none"

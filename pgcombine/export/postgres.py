@@ -2,16 +2,16 @@
 
 The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. It is
 created if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes only for a higher
-sequence number. So a batch that is delivered twice, or late by a worker whose claim has ended, changes nothing. Rows of
+sequence number. So a batch changes nothing if it is delivered twice, or late by a worker whose claim has ended. Rows of
 deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
 
 If several servers have the export, the table ``pgcombine_owner`` at the destination has the owner and its epoch. A
 batch of a former owner is refused (FencedError), no matter how late it arrives.
 
-A table is *ahead* if it has sequence numbers beyond all that this server has drawn. It would ignore new entries. Either
-this server was restored from an older backup or created again, or a server that doesn't own the export fills the table,
-too. When the table ignores entries of a batch, the exporter checks for this, once a minute at most, and raises
-DestinationDownError.
+A table is *ahead* if it has sequence numbers beyond all that this server has drawn. Such a table ignores new entries.
+Either this server was restored from an older backup or created again, or another server also delivers to the table.
+When the table ignores entries of a batch, the exporter checks whether the table is ahead, once a minute at most, and
+raises DestinationDownError if it is.
 
 Errors of the data (SQLSTATE classes 22 and 23, a trigger's exception, a row too large for the index) raise
 DeliveryRejectedError. All others raise DestinationDownError: no such table, no permission, a server in recovery, no
@@ -40,7 +40,7 @@ _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # the shortest time between two checks whether the table is ahead
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
-# the settings of pgcombine_internal.portable_text in the queue's database
+# the settings that pgcombine_internal.portable_text makes in the queue's database; here they are for the other database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # SQLSTATEs: an exception of a trigger; an index row that is too large
 
@@ -79,9 +79,9 @@ class PostgresExporter:
         self._looked = -math.inf
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
-        """Deliver for the server ``owner`` since ``epoch``.
+        """Deliver from now on for the server ``owner``, which has owned the export since ``epoch``.
 
-        ``drawn`` is the highest sequence number that the server has drawn, or None if it isn't known.
+        ``drawn`` is the highest sequence number that this server has drawn, or None if it isn't known.
         """
         self._owner = (owner, epoch)
         self._drawn = drawn
@@ -195,9 +195,9 @@ class PostgresExporter:
                 connection.execute(_text(self._statements.drop_stage))
 
     def _prepare(self, connection: DeadlineConnection, seconds: float, *, local: bool) -> None:
-        """Make settings and the staging table.
+        """Change settings, and create the staging table.
 
-        The settings end with the transaction if ``local``, else with the session.
+        The changed settings last until the end of the transaction if ``local``, else until the end of the session.
         """
         settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():

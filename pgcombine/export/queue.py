@@ -20,11 +20,12 @@ from pgcombine.errors import ExportNotFoundError
 class ExportQueue:
     """An export by name: the changes of ``queue``, delivered by an exporter to a target.
 
-    ``exporter`` is ``postgres``, ``files`` or ``webhook``, or ``python`` for a function that the worker has. ``target``
-    is a connection string without a password, a directory, or a URL. ``target_table`` is the table of ``postgres``.
-    With ``existing`` the values that exist now are exported, too. With ``compact`` all waiting entries of a key are
-    delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets`` is the largest number of
-    loops of workers that deliver at the same time. Only :meth:`create` needs arguments other than the name.
+    ``exporter`` is ``postgres``, ``files``, ``webhook``, or ``python`` for a function that the worker has. ``target``
+    depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table`` is the
+    table that ``postgres`` fills. With ``existing`` the values that exist now are exported, too. With ``compact`` all
+    waiting entries of a key are delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets``
+    is the largest number of loops of workers that deliver at the same time. Only :meth:`create` needs arguments other
+    than the name.
     """
 
     name: str
@@ -68,7 +69,7 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def resume(self) -> Steps[None]:
-        """Let deliveries go on at once, also if the destination was down."""
+        """Let deliveries go on at once, after a pause or after failures of the destination."""
         yield Statement("select pgcombine.resume_export(%s)", (self.name,))
 
     @in_transaction(queue="queue")
@@ -84,15 +85,18 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def retry_quarantined(self, seq: int | None = None) -> Steps[int]:
-        """Make a quarantined entry wait again (None: all entries).
+        """Make the quarantined entry ``seq`` wait for delivery again (None: all quarantined entries).
 
-        Returns the number of entries. Raises NotQuarantinedError.
+        Returns the number of entries. Raises NotQuarantinedError if the entry ``seq`` isn't quarantined.
         """
         return (yield from self._release(seq, again=True))
 
     @in_transaction(queue="queue")
     def drop_quarantined(self, seq: int | None = None) -> Steps[int]:
-        """Delete a quarantined entry (None: all entries). Returns the number of entries. Raises NotQuarantinedError."""
+        """Delete the quarantined entry ``seq`` (None: all quarantined entries).
+
+        Returns the number of entries. Raises NotQuarantinedError if the entry ``seq`` isn't quarantined.
+        """
         return (yield from self._release(seq, again=False))
 
     def _release(self, seq: int | None, *, again: bool) -> Steps[int]:
@@ -116,8 +120,8 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
 def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
     """Return the exports, or the one named ``name``, as rows of the view ``pgcombine.export_status``.
 
-    Unless ``exact``, ``pending`` is an estimate, since counting takes time with many entries. Raises
-    ExportNotFoundError if there is no export of that name.
+    With ``exact=False``, ``pending`` is an estimate, since counting many entries takes time. Raises ExportNotFoundError
+    if there is no export of that name.
     """
     found: list[dict[str, Any]] = run(connection, _dicts("exports" if exact else "exports_about", _STATUS, name))
     if name is not None and not found:

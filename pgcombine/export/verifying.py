@@ -2,8 +2,8 @@
 
 Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
 seem to differ only because its latest change isn't delivered yet. Such keys are compared again. A key really differs if
-its row was the same in two reads of the table, and no entry of the key waited at a time between them: everything was
-delivered, and the row still differs from the value. Keys that keep changing are *moving*.
+its row was the same in two reads of the table, and no entry of the key waited at a time between the reads: everything
+was delivered, and the row still differs from the value. Keys for which this can't be decided are *moving*.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _PORTION = 1000  # keys; the pages of the query that export_verify returns have the same size
-_MOST_MOVING = 50_000  # keys that are remembered in order to compare them again
+_MOST_MOVING = 50_000  # the most keys that are remembered for another comparison
 
 
 class Difference(NamedTuple):
@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A difference between a key's row and value. ``coming`` says whether an entry of the key waits."""
+    """A key's row that differs from the key's value. ``coming`` says whether an entry waits that may correct it."""
 
     problem: str
     seq: int | None
@@ -70,8 +70,8 @@ class _Comparison:
             after = None
             while keys := self._keys(after, there):
                 after = keys[-1]
-                # The first round reads the keys of the table, the second one those of the queue, which include the keys
-                # that the table lacks.
+                # The first round goes through the keys of the table, and yields differences of all kinds but missing.
+                # The second round goes through the keys of the queue, and yields the keys that the table lacks.
                 found = self._differing(keys, coming=False).items()
                 yield {key: row.seq for key, row in found if (row.problem == "missing") != there}
 
@@ -141,10 +141,11 @@ def differences(
 
 
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
-    """Deliver again the keys that differ. With ``every``, or without the exporter ``postgres``, deliver each key.
+    """Deliver again the keys that differ. With ``every``, or for another exporter than ``postgres``, deliver all keys.
 
-    The keys become entries with new sequence numbers, in several transactions. After an error, call this again. Returns
-    the number of keys, and the number of keys that were still moving: entries that wait already deliver the latter.
+    Each key gets an entry with a new sequence number. The entries are written in several transactions. After an error,
+    call the function again. Returns the number of these keys, and the number of moving keys: keys that get no new
+    entry, since entries of theirs wait or have just been delivered.
     Raises the errors of :func:`differences`, and ExportError if the destination is ahead of this server.
     """
     with translated():

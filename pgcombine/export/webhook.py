@@ -1,8 +1,8 @@
 """Export by HTTP. Each batch is a POST of ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``.
 
 The header ``Idempotency-Key`` is the same if and only if the batch is the same. If a receiver has handled a batch with
-the same header, it may answer 2xx and do nothing. After a failure, batches may overlap. So a receiver for which a
-repeated entry isn't harmless must also compare ``seq`` for each key.
+the same header before, the receiver may answer 2xx and do nothing. After a failure, a batch may have some entries of an
+earlier batch. So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
 
 2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DeliveryRejectedError. 5xx, 3xx, 401, 403,
 404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and network errors are DestinationDownError:
@@ -52,7 +52,7 @@ class _Answer(NamedTuple):
 class WebhookExporter:
     """POSTs to ``url``. ``headers`` are added to each request, for example a token.
 
-    ``timeout``, in seconds, bounds a whole delivery: the look-up of the name, the connection, the request and the
+    ``timeout``, in seconds, bounds a whole delivery: looking up the host name, connecting, the request and the
     answer. When ``stop`` is set, a delivery in progress ends at once, and Interrupted is raised.
 
     Put credentials into ``headers`` or ``~/.netrc``, not into the registered URL.
@@ -127,7 +127,8 @@ class WebhookExporter:
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in this exporter's event loop. The loop's thread ends with the program.
 
-        An event loop can end the wait for a name's look-up, a handshake or a read at any time. Blocking calls can't.
+        The event loop can end the look-up of a host name, a handshake or a read at any time. Blocking calls can't be
+        ended.
         """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -138,7 +139,7 @@ class WebhookExporter:
     async def _post(self, content: bytes, headers: dict[str, str]) -> _Answer:
         _delivers.set(True)
         if self._client is None:
-            # This timeout ends connecting and the handshake, since a cancellation of these would leave the socket open.
+            # This timeout ends a slow attempt to connect. A cancellation of the attempt would leave the socket open.
             self._client = self._httpx.AsyncClient(timeout=self._httpx.Timeout(None, connect=self._timeout / 2))
         async with self._client.stream("POST", self._url, content=content, headers=headers) as answer:
             body = bytearray()
@@ -155,8 +156,8 @@ class WebhookExporter:
             return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])
 
     async def _end(self) -> None:
-        # A delivery in progress is cancelled already, and ends its subtasks. They aren't cancelled here: a task that is
-        # cancelled before its first step leaves a coroutine that is never awaited.
+        # A delivery in progress is cancelled already, and ends its subtasks. The subtasks aren't cancelled here: a task
+        # that is cancelled before its first step leaves a coroutine that is never awaited.
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(others)
         if self._client is not None:

@@ -1,14 +1,13 @@
 """Export workers deliver the entries of an export until an event stops them, or until no entry waits.
 
-* An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in the order of
-  ``seq``. The module of each exporter says how deliveries become effectively once.
-* If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One of
-  them tries again at growing intervals (:mod:`pgcombine.runtime.destinations`). Other exports go on.
+* An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once. A key's entries are delivered
+  in the order of their sequence numbers. The module of each exporter says how deliveries become effectively once.
+* If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One
+  worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`). Other exports go on.
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.
-* Any number of workers may run. One at a time locks (claims) a bucket. The claim of a dead worker ends with its
-  connection.
-  Entries that the worker had delivered without a commit are delivered again.
-* A loop without waiting entries sleeps. A pass with a change notifies it (:mod:`pgcombine.runtime.wakeup`).
+* Any number of workers may run. A worker locks (claims) a bucket before it delivers the bucket's entries. A dead
+  worker's claim ends with its connection. Entries that the worker had delivered without a commit are delivered again.
+* A loop without waiting entries sleeps. A pass with a change wakes the loop (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off, without limit. If the export is dropped,
   the worker ends with ExportNotFoundError. A schema of another version ends the worker with SchemaError within
   seconds.
@@ -70,10 +69,11 @@ class _ExportListener(Listener):
 
 
 class ExportWorker(Background):
-    """Delivers the entries of ``export`` in ``concurrency`` loops. Each is a thread with two connections.
+    """Delivers the entries of ``export`` in ``concurrency`` loops. Each loop is a thread with two connections.
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
-    :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
+    :meth:`run` works in the calling thread. :meth:`start` and :meth:`stop`, or a ``with`` block, run the worker in a
+    background thread.
 
     ``exporter`` is a function that takes a list of entries, a class (:class:`~pgcombine.Exporter`), or the name of an
     installed one (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
@@ -117,9 +117,10 @@ class ExportWorker(Background):
     def run(self, stop: threading.Event | None = None) -> int:
         """Work until ``stop`` is set, or :meth:`stop` is called. Returns the number of entries delivered.
 
-        The batch in progress is finished. An HTTP request in progress is cancelled, and is sent again later with the
-        same key. The worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the
-        exporter can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
+        When it is stopped, the worker finishes the batch in progress. But an HTTP request in progress is cancelled, and
+        the entries are sent again later. The worker waits for a server that isn't ready yet. Raises
+        ExportNotFoundError, ConfigError if the exporter can't be made, SchemaError, and ConnectError if the server
+        doesn't answer at the start.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -134,7 +135,7 @@ class ExportWorker(Background):
 
     @operational()
     def drain(self, timeout: float | None = None) -> int:
-        """Deliver until no entry waits. Quarantined entries don't count. Returns the number of entries delivered.
+        """Deliver until no entry waits, except in quarantine. Returns the number of entries delivered.
 
         Raises DestinationDownError if the destination is paused or down, WaitTimeoutError after ``timeout`` seconds,
         the errors of :meth:`run`, and OperationalError if the connection is lost.

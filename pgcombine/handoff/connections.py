@@ -23,7 +23,7 @@ from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ReplicaError, pip_install, translated
 
-# the parameters that a registered address may have, see pgcombine_internal.handoff_check_address
+# the parameters that a registered address may have; pgcombine_internal.handoff_check_address has the same list
 _ADDRESS = {
     *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
@@ -47,7 +47,7 @@ class Peer:
 
 
 def options(timeout: float) -> dict[str, Any]:
-    """Return the parameters of a connection. ``timeout`` is in seconds; libpq's shortest connect timeout is two."""
+    """Return the parameters of a connection. ``timeout`` is in seconds; libpq waits for two seconds at least."""
     return {
         "application_name": NAME,
         "autocommit": True,
@@ -69,7 +69,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
 
 def handshake(name: str, connection: DeadlineConnection) -> Peer:
-    """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or is one that takes no writes."""
+    """Ask a server for its identity. Raises WrongServerError if the server isn't ``name``, or can't take writes."""
     with translated():
         normalized(connection)
         hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_handshake(%s)", name)
@@ -79,7 +79,7 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 def address(dsn: str) -> str:
     """Return the address of a server in the form that other servers register.
 
-    It has the host, port, database, user and service of ``dsn``, but no password.
+    The address has the host, port, database, user and service of ``dsn``, but no password.
     """
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
@@ -115,9 +115,9 @@ def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, d
 def registered(name: str, dsn: str) -> str:
     """Return the connection string for the server that is registered as ``name``.
 
-    The address comes from a table, and this program logs in there with its own password. So the address must only
+    ``dsn`` comes from a table, and this program logs in at that address with its own password. So the address must only
     locate the server. The password is never sent as text: only SCRAM is allowed. Over a network, the server's
-    certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override this.
+    certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override these rules.
 
     Raises ReplicaError for an address with other parameters, and ConfigError if libpq is too old for ``require_auth``.
     """

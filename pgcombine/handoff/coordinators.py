@@ -2,8 +2,9 @@
 
 Servers are tried one after the other. Servers that failed recently come last. Each gets an equal share of the remaining
 time. A server that doesn't answer may have taken the write. The next server gets the write with the same token, so the
-write counts once in any case. If all attempts fail, UnavailableError is raised if no server can have taken the write,
-else IndeterminateError.
+write counts once in any case. An error that every server would raise, for example for an update that doesn't fit, ends
+the search. If all attempts fail, UnavailableError is raised if no server can have taken the write, else
+IndeterminateError.
 """
 
 from __future__ import annotations
@@ -38,14 +39,19 @@ from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.rows import Row
 
-# The most attempts at one coordinator. An attempt is repeated after the other servers were registered there, when the
-# queue's definition has changed, and when the connection was stale.
+# The most attempts at one coordinator. An attempt is repeated if the coordinator didn't know the other servers, if the
+# queue's definition or the server's id has changed, and if the connection was lost.
 _TRIES = 10
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A write that is committed at its coordinator, and the servers that have hints there."""
+    """A write that is committed at its coordinator.
+
+    ``id`` is the coordinator's id, and ``shape`` the digest of the queue's definition. ``digest`` is the payload's.
+    ``hinted`` are the servers for which the coordinator has hints. ``replica_sets`` are the sets of servers that hold
+    keys of the write.
+    """
 
     coordinator: str
     id: UUID
@@ -77,7 +83,7 @@ class Coordinators:
         """
         reasons: dict[str, Exception] = {}
         doubtful: list[str] = []
-        # a stable sort, so servers with the same state stay in the given order
+        # the sort is stable, so servers that didn't fail recently stay in the given order
         candidates = sorted(self._servers.values(), key=lambda server: server.avoided)
         for number, server in enumerate(candidates):
             remaining = deadline - time.monotonic()
@@ -179,7 +185,7 @@ class Coordinators:
         )
 
     def _register(self, coordinator: Server, seconds: float) -> None:
-        """Register the other servers at a coordinator, if they aren't yet."""
+        """Register at a coordinator the other servers that it doesn't know yet."""
         with coordinator.peer(seconds) as peer:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_register_missing(%s, %s)",
@@ -189,7 +195,7 @@ class Coordinators:
     def define(self, deadline: float) -> Definition:
         """Return the queue's definition from the first server that answers.
 
-        Raises UnavailableError and QueueNotFoundError.
+        Raises UnavailableError if no server answers, and QueueNotFoundError if the first answer is that there is none.
         """
         if self._definition is not None:
             return self._definition

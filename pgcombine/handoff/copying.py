@@ -1,4 +1,7 @@
-"""Copying a queue from other servers: values, updates and tokens of writes. Each server is read in one snapshot."""
+"""Copying a queue from other servers: its values and updates, and the tokens of its writes.
+
+Each server is read in one snapshot.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _CHUNK_ROWS = 1000
 
 @dataclass(frozen=True)
 class Copy:
-    """The slots of a queue (None: all) that come from one source."""
+    """The slots of a queue (None: all) that are copied from one source. A slot is the low 8 bits of a key's hash."""
 
     queue: str
     source: str
@@ -43,10 +46,11 @@ def snapshot(source: Connection) -> Iterator[Connection]:
 def copy_queue(
     queue: str, copies: Sequence[tuple[Copy, Connection]], server: str, target: Connection
 ) -> tuple[int, int]:
-    """Replace a queue on ``server`` with copies from its sources. ``target`` is a connection to ``server``.
+    """Replace the queue on ``server`` with the ``copies``. Each has a connection to its source.
 
-    The tokens go into ``pg_temp.handoff_stage``. Returns the numbers of values and updates copied. Raises
-    ReplicaError if a source lacks the queue, or if two sources define the queue differently.
+    ``target`` is a connection to ``server``. The tokens of writes go into its temporary table ``handoff_stage``, and
+    the records of refused updates into ``pgcombine.handoff_refused``. Returns the numbers of values and updates copied.
+    Raises ReplicaError if a source lacks the queue, or if two sources define the queue differently.
     """
     values = updates = 0
     first = None
@@ -79,7 +83,7 @@ def _into(queue: str, table: str, columns: str) -> sql.Composed:
 
 
 def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:
-    """Copy the rows of a query into a table of another server. Returns their number."""
+    """Copy the rows of a query into a table of another server. Returns the number of rows."""
     with source.cursor() as reader, target.cursor() as writer:
         with (
             reader.copy(sql.SQL("copy ({}) to stdout").format(sql.SQL(query))) as rows,

@@ -2,7 +2,7 @@
 
 A failure has one of four causes:
 
-- *data*: an update doesn't fit at the server;
+- *data*: the server refuses an update, or the age of the token;
 - *schema*: the server lacks the queue, or defines it differently than the coordinator;
 - *identity*: the server isn't the expected one;
 - *health*: any other cause. A later delivery may succeed.
@@ -52,7 +52,8 @@ _APPLY = (
     "%s, %s::text[], %s, %s::uuid[], %s::jsonb[])"
 )
 
-COPY_UPDATES = 1000  # from this number of updates on, COPY is faster although it takes one more round trip
+# For this number of updates or more, COPY is faster than one function call, although COPY takes one more round trip.
+COPY_UPDATES = 1000
 
 FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restore from an older backup"
 
@@ -62,9 +63,10 @@ class Hint:
     """A write that another server must get.
 
     ``servers`` are the names of the servers that hold updates of the write (None: all). ``placed`` are the names of all
-    servers of the queue, and each key is on ``replicas`` of them. If other servers may lack the write, too, the
+    servers of the queue, and each key is on ``replicas`` of them. If a third server may lack the write, too, the
     destination must retain the payload. Then ``coordinator`` is the id of the server that has the hint, else None.
-    ``details`` names updates that the destination refuses, or has refused before (``handoff_apply``).
+    ``details`` lists updates that the destination refuses, or names the refused update that this write retries
+    (parameter ``details`` of ``handoff_apply``).
     """
 
     token: UUID
@@ -99,9 +101,10 @@ def verify_identity(
       of repair, if the coordinator is registered at the peer. Nothing is raised, because the coordinator's hints must
       still be delivered.
 
-    A role without the right to replay can't see the last tokens, so for it the check finds no lost write.
+    A role without the right to replay can't see the last tokens of deliveries. For such a role the check finds no lost
+    write.
 
-    ``others`` has addresses of servers by name. Servers that the peer doesn't know are registered there.
+    ``others`` has addresses of servers by name. Those that the peer doesn't know are registered at the peer.
     """
     if coordinator_name in peer.known_to:
         return
@@ -134,7 +137,7 @@ def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
 
 
 def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
-    # only roles with the right to replay can record it
+    # a role without the right to replay can't record the loss
     with suppress(psycopg.errors.InsufficientPrivilege), at.transaction():
         if still_known(at, name, id):
             at.execute("select pgcombine_internal.handoff_require_repair(%s, %s)", (name, FORGOT))
@@ -146,8 +149,8 @@ def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
 
     The id can't change until the transaction ends.
 
-    A rebuild gives a server a new id and resumes deliveries to it. An error that was found under the old id is then out
-    of date, and the caller must not record it.
+    A rebuild gives a server a new id and resumes deliveries to it. An error of a delivery to the old id is then out of
+    date, and the caller must not record the error.
     """
     known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
     return at.execute(known, (name, id)).fetchone() is not None
@@ -156,11 +159,12 @@ def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
 def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
 
-    ``coordinator`` is the name of the server that has the hints. From ``COPY_UPDATES`` updates on, the updates go by
-    COPY after their tokens, if the peer holds all of them and doesn't have to retain the payloads. Raises psycopg's
-    errors. Errors that pgcombine's functions raise become its classes, such as WrongServerError and QueueMismatchError.
+    ``coordinator`` is the name of the server that has the hints. If the writes have ``COPY_UPDATES`` updates or more,
+    the tokens are stored first and the updates are then sent by COPY. This needs writes whose updates the peer stores
+    all and without a copy of the payload. Raises psycopg's errors. Errors that pgcombine's SQL functions raise become
+    classes of :mod:`pgcombine.errors`, such as WrongServerError and QueueMismatchError.
     """
-    # If a caller retries a write while its first delivery waits, ``hints`` has the token twice.
+    # A caller may retry a write while the first delivery of the write waits. Then ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
@@ -207,10 +211,10 @@ def _take(
 
 
 def _partial(peer: Peer) -> bool:
-    """Whether the server has only a part of some writes.
+    """Return whether the server has only a part of some writes.
 
-    The result is cached for the connection: only a rebuild brings such writes, and a rebuild changes the server's id,
-    which ends the use of this connection.
+    The result is cached for the connection. Only a rebuild can change it, and a rebuild changes the server's id, which
+    ends the use of this connection.
     """
     if peer.partial is None:
         (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")
@@ -249,7 +253,11 @@ def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
 
 
 def acknowledge(coordinator: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
-    """Delete delivered hints at their coordinator, and quarantine the writes that the destination refused."""
+    """Delete delivered hints at their coordinator, and quarantine the writes whose tokens the destination refused.
+
+    ``statuses`` is the result of :func:`apply`. A token that was too old also marks the destination as in need of
+    repair.
+    """
     for status, kind, reason in (
         ("conflict", TokenConflictError, "the token was used for other updates there"),
         ("expired", TokenExpiredError, "the token is older than what the server remembers"),
@@ -273,7 +281,7 @@ def acknowledge(coordinator: psycopg.Connection[Any], destination: str, statuses
 
 
 def cause_of(error: Exception) -> Cause:
-    """Return the cause of a failed delivery."""
+    """Return the cause of a failed delivery, one of the four that the module's docstring lists."""
     state, kind = getattr(error, "sqlstate", None) or "", class_of(error)
     if kind is WrongServerError:
         return "identity"

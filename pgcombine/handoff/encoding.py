@@ -1,4 +1,4 @@
-"""Updates as a text that means the same on every server: a payload.
+"""Encoding updates as a *payload*, a text that means the same on every server.
 
 A payload is a ``text[]`` with one element for each column of the queue, in order. Each element is the text of an array
 with the updates' values. PostgreSQL reads the whole payload at once (``handoff_insert_sql``). For a value column that a
@@ -25,8 +25,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # texts that need no quotes in an arr
 class Definition:
     """The definition of a queue: its columns, keys first.
 
-    ``keys`` is the number of key columns. ``defaults`` has the defaults by column. ``shape`` is the digest of the
-    definition.
+    ``keys`` is the number of key columns. ``defaults`` has the columns' defaults as text. ``shape`` is the digest of
+    the definition.
     """
 
     shape: UUID
@@ -66,8 +66,8 @@ def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]
 def lines(payload: str) -> bytes | None:
     """Return the updates of a payload in COPY's text format.
 
-    Returns None if an element is quoted, or if another function made the payload: only the server can read such a
-    payload. Without quotes, an element has no backslash, comma, brace or white space, so splitting at commas is enough.
+    Returns None if an element is quoted or the columns differ in length: only the server can read such a payload.
+    Without quotes, an element has no backslash, comma, brace or white space, so splitting at commas is enough.
     """
     if "\\" in payload:
         return None

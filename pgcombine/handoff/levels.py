@@ -33,5 +33,5 @@ def needed(level: Level, replicas: int) -> int:
 
 
 def reached(level: Level, replica_sets: Iterable[frozenset[str]], acked: set[str]) -> bool:
-    """Whether enough servers of each set acknowledged."""
+    """Return whether the servers ``acked``, which acknowledged the write, reach the level in each replica set."""
     return all(len(acked & replicas) >= needed(level, len(replicas)) for replicas in replica_sets)

@@ -1,7 +1,7 @@
 """An operator's actions on the other servers and their hints, over a connection to the coordinator.
 
-Errors that pgcombine's functions raise become the classes of :mod:`pgcombine.errors`. The name of a server that isn't
-registered raises ReplicaError or DestinationNotFoundError.
+Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Functions that change something
+raise ReplicaError or DestinationNotFoundError for the name of a server that isn't registered.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
 
 
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
-    """Remove a server's registration. Returns whether the server answered, and had no hints for others.
+    """Remove a server's registration. Returns whether the server answered, and had no hints for other servers.
 
-    If it didn't answer within ``timeout`` seconds, the remaining servers are marked as in need of repair
+    If the server doesn't answer within ``timeout`` seconds, the remaining servers are marked as in need of repair
     (``replicas repair``): some may lack writes that the removed server acknowledged. Raises ReplicaError while hints
-    wait for the server here, or if the server answers and has hints for others.
+    wait for the server here, or if the server answers and has hints for other servers.
     """
     hints = None
     _, others = addresses(connection)
@@ -89,7 +89,10 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 
 def own_state(connection: Connection) -> list[str]:
-    """Return lines about this server: whether it needs repair, and whether it failed to retain writes for others."""
+    """Return a line for each problem of this server.
+
+    The problems are: it needs repair, it did not retain some writes (because of the quota), it has refused updates.
+    """
     return [line for (line,) in connection.execute(query("handoff_own_state").encode())]
 
 
@@ -101,7 +104,7 @@ def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, A
 def quarantined(
     connection: Connection, name: str | None, limit: int, token: UUID | None = None
 ) -> list[dict[str, Any]]:
-    """Return the first ``limit`` updates that the server ``name`` refused, or any server for None.
+    """Return updates that the server ``name`` refused, ``limit`` at most. For None, return those of all servers.
 
     With ``token``, return only the updates of that write.
     """
@@ -121,9 +124,9 @@ def resume(connection: Connection, name: str) -> None:
 def retry_quarantined(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
     """Turn updates that a server refused into hints.
 
-    By default these are all refused updates. With ``token`` they are those of one write, and with ``number`` one of
-    them. Returns their number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs
-    repair.
+    By default these are all updates that the server refused. With ``token`` they are those of one write, and with
+    ``number`` they are one update of that write. Returns the number of updates. Raises NotQuarantinedError if the given
+    write has none, and ReplicaError while the server needs repair, or while another server is rebuilt or compared.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])
@@ -132,9 +135,9 @@ def retry_quarantined(connection: Connection, name: str, token: UUID | None = No
 def drop_quarantined(
     connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
 ) -> int:
-    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns their number.
+    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns the number of updates.
 
-    The server then needs repair. Raises NotQuarantinedError if there are none.
+    If there are some, the server then needs repair. Raises NotQuarantinedError if the given write has none.
     """
     with translated():
         return int(
@@ -143,7 +146,10 @@ def drop_quarantined(
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:
-    """Delete all hints for a server. The server then needs repair. Returns the number of updates in the hints."""
+    """Delete all hints and quarantined updates for a server. Returns the number of updates.
+
+    If there were some, the server then needs repair.
+    """
     with translated():
         statement = "select pgcombine_internal.handoff_discard(%s, %s, hints => true)"
         return int(one(connection, statement, name, reason)[0])

@@ -1,7 +1,7 @@
 """Exports that several servers have: an operator chooses the server that delivers.
 
-Each server combines its own copy of a queue, and so has its own changes. The *owner* of an export delivers its changes.
-The other servers write no entries. A new owner begins a new *epoch*, with an entry for every key
+Each server combines its own copy of a queue, and so has its own changes. Only the changes of the export's *owner* are
+delivered. The other servers write no entries. A new owner begins a new *epoch*, with an entry for every key
 (``pgcombine_internal.own_export``). This isn't consensus: the destination decides which server it accepts. The exporter
 ``postgres`` stores owner and epoch at the destination, which then refuses batches of a former owner that doesn't know
 of the change. For all exporters, the epoch is in the high bits of the sequence numbers. So a receiver that stores the
@@ -24,9 +24,10 @@ TIMEOUT_SECONDS = 10.0
 
 @dataclass
 class Owned:
-    """The new owner of an export, and its epoch.
+    """The new owner of an export, and the epoch that the owner begins.
 
-    ``told`` are the servers that know of the new owner. ``unreached`` has the other servers, with the reasons.
+    ``told`` are the servers that know of the new owner. ``unreached`` has the servers that couldn't be connected to,
+    with the reasons.
     """
 
     export: str
@@ -39,11 +40,13 @@ class Owned:
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
     """Make the server at this connection the owner of the export, and inform the other registered servers.
 
-    ``timeout``, in seconds, bounds the connection to each of them. A server that can't be reached isn't informed, but
-    the destination refuses its deliveries (with the exporter ``postgres``). If the call is killed, run it again. If
-    there is only one server, ``Owned.owner`` is empty, and the server begins a new epoch; that helps if the destination
-    is ahead of the server. Raises ExportNotFoundError, and ReplicaError if others are registered but this server has no
-    name.
+    ``timeout``, in seconds, bounds connecting to each of them. A server that can't be reached isn't informed, but a
+    destination of the exporter ``postgres`` refuses its deliveries. If the call is killed, run it again.
+
+    A single server that has no name becomes the owner with an empty name. The new epoch helps if the destination has
+    later entries than the server, for example after a restore.
+
+    Raises ExportNotFoundError, and ReplicaError if other servers are registered but this server has no name.
     """
     with translated(), ExitStack() as opened:
         (epoch,) = one(connection, "select epoch from pgcombine_internal.require_export(%s)", export)

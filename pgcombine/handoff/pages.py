@@ -3,8 +3,8 @@
 In one transaction at the coordinator, a page of hints is locked, applied at the server, and deleted. Other replayers
 skip locked hints. If the replayer is killed before the commit, the hints are still there. The next replayer delivers
 them again, and the server recognizes duplicates by their tokens. Updates that don't fit at the server are quarantined,
-and the rest of their write is delivered. A hint that can't be delivered at all, though others can, is quarantined as a
-whole.
+and the rest of their write is delivered. If the server refuses a write even without these updates, the whole hint is
+quarantined, so that it doesn't block the other hints.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ class Pages:
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # The next page locks only about as many hints as have PAGE_UPDATES updates, the most in a page.
+            # A page has at most PAGE_UPDATES updates, so the next one locks about as many hints as have that number.
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token
         return bool(page)
 
     def rest(self) -> float:
-        """Return the seconds to wait before the next page, for the server's ``replay_rate``."""
+        """Return the seconds to wait before the next page, so that the server gets ``replay_rate`` updates a second."""
         if not self.peer.replay_rate:
             return 0.0
         return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
 
     def _deliver(self, writes: int) -> list[Hint]:
-        """Deliver a page of up to ``writes`` hints. If one of them doesn't fit, deliver each alone.
+        """Deliver a page of up to ``writes`` hints. If an update of the page doesn't fit, deliver each hint alone.
 
         The server may refuse a page because of the queue's definition. If the hints were written for another definition
-        than the coordinator has now, no server can take them any more, so they are quarantined.
+        than the coordinator has now, no server can take these hints any more, so they are quarantined.
         """
         page: list[Hint] = []
         try:
@@ -101,7 +101,7 @@ class Pages:
         return page
 
     def _deliver_one(self) -> Hint | None:
-        """Deliver the next hint without the updates that don't fit. Returns None if there is no hint."""
+        """Deliver the next hint without the updates that don't fit. Returns the hint, or None if there is none."""
         with self.coordinator.transaction():
             page = self._take(1)
             if not page:
@@ -162,13 +162,13 @@ class Pages:
         return one(self.coordinator, "select pgcombine_internal.handoff_shape(%s)", hint.queue) == (hint.shape,)
 
     def _quarantine_whole(self, hint: Hint, error: Exception) -> None:
-        """Quarantine a hint as a whole, so that it doesn't hold up the others."""
+        """Quarantine a whole hint, so that it doesn't hold up the other hints."""
         self._quarantine(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
         self.count((), hint.updates)
 
 
 def _without(hint: Hint, unfit: list[tuple[int, str, str]]) -> Hint:
-    """Return the hint with details that name the updates that don't fit, so that the server doesn't append them."""
+    """Return the hint with the unfit updates listed in its details. The server doesn't append the listed updates."""
     if not unfit:
         return hint
     refused = [{"number": number, "sqlstate": state, "error": error} for number, state, error in unfit]

@@ -1,11 +1,16 @@
 """Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
 The hints at all servers are counted *before* values are read. So a write that was acknowledged before the call is in a
-server's values, or in its ``lags``. If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` names
-the coordinator. Then the servers that retain writes of that coordinator are asked for the tokens of these writes. If a
-server lacks a write that another server knows it had, the server was restored from an older backup. It may have lost
-writes that no other server has, so it counts as in need of repair. If the queue was dropped and created again on one
-server, its generation there differs from that on the others. Too few answers raise UnavailableError.
+server's values, or in the server's ``lags``.
+
+If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` names the coordinator. The writes that
+other servers retain of this coordinator are counted instead: each adds to the lag of the servers that lack the write.
+
+If a server lacks a write that another server knows it had, the server has lost commits, for example by a restore from
+an older backup. It may have lost writes that no other server has, so it counts as in need of repair. A server
+whose generation of the queue isn't that of most servers counts so, too: the queue was dropped and created again.
+
+Too few answers raise UnavailableError.
 """
 
 from __future__ import annotations
@@ -31,18 +36,19 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
-# the most retained writes of silent coordinators that a server returns; if it has more, a reading isn't complete
+# The most retained writes that a server returns for coordinators that don't answer. If a server has more, the lags
+# can't be counted, and ``Reading.complete`` is False.
 _RETAINED_WRITES = 10_000
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Values by key, each from the least lagging of the servers that answered.
+    """Values by key. Each is from the server that lags least, of those that hold the key and answered.
 
-    ``lags`` has, for each of these servers, an upper bound of the number of writes that it lacks or lacks updates of.
-    ``unknown`` are the servers whose hints couldn't be counted: they didn't answer, or this caller doesn't name them.
-    ``needs_repair`` are servers that lack writes for which there is no hint. ``complete`` means that the values contain
-    every write that was acknowledged before the call.
+    ``lags`` has an upper bound for each server that answered: the number of writes that the server lacks as a whole or
+    in part. ``unknown`` are the servers whose hints couldn't be counted: they didn't answer, or this caller doesn't
+    name them. ``needs_repair`` are servers that may lack writes for which there is no hint. ``complete`` means that the
+    values contain every write that was acknowledged before the call.
     """
 
     values: dict[Any, Any]
@@ -94,7 +100,7 @@ def read(
 ) -> Reading:
     """Ask the servers in parallel. ``deadline`` is a time of ``time.monotonic``.
 
-    Raises UnavailableError if too few answer for some key, and InvalidUpdateError for a bad key.
+    Raises UnavailableError if too few of a key's servers answer, and InvalidUpdateError for a key that doesn't fit.
     """
     names = list(keys)
     payload = encode_keys(queue, definition, _key_rows(queue, definition, names))
@@ -102,17 +108,17 @@ def read(
     avoided = {name: server for name, server in servers.items() if name not in asked}
     failures = dict.fromkeys(avoided, "it failed just now")
     now = time.monotonic()
-    half = (now + deadline) / 2  # the rest of the time is for lags and values
+    half = (now + deadline) / 2  # the statuses get half of the time; the lags and the values get the rest
     status = partial(_status, queue, payload, list(servers), replicas)
     statuses = _ask_all(asked, status, (now + half) / 2 if avoided else half, failures)
-    # the avoided servers are needed, and may answer again
+    # Too few servers answered to reach the level without the avoided ones, which may answer again.
     if len(servers) - len(statuses) > replicas - needed(level, replicas):
         for name in avoided:
             del failures[name]
         statuses |= _ask_all(avoided, status, half, failures)
     if not statuses:
         raise _unavailable(queue, level, failures)
-    groups: dict[frozenset[str], list[Any]] = {}  # keys as given; in an answer a key may have another form
+    groups: dict[frozenset[str], list[Any]] = {}  # the caller's keys; a server may return a key in another form
     holders = next(iter(statuses.values())).holders or [frozenset(servers)] * len(names)
     for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
@@ -121,13 +127,13 @@ def read(
         {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # These servers have lost hints, too: count again, as if they hadn't answered as coordinators.
+    if forgetful:  # These servers have lost hints, too. So count again, as if these coordinators hadn't answered.
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    for found in statuses.values():  # If another server knows a different id, it delivered to a former server.
+    for found in statuses.values():  # A different id at another server: its writes went to a former server.
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
-        if found.known is not None:  # a server that was removed, or is new, may lack writes
+        if found.known is not None:  # a server that another one doesn't know was removed or is new: it may lack writes
             broken |= statuses.keys() - set(found.known)
     generations = Counter(status.generation for status in statuses.values())
     generation = max(generations, key=lambda number: (generations[number], number))
@@ -156,11 +162,11 @@ def _lags(
     """Return an upper bound of the number of writes that each server lacks, and whether all writes could be counted.
 
     If a coordinator answered, its hints are counted. A coordinator in ``forgetful`` has lost hints, and counts as one
-    that didn't answer. The writes of such coordinators are retained by the servers that have them. These servers are
-    asked for the tokens, and then all servers for the tokens that they have.
+    that didn't answer. Other servers retain writes of such a coordinator. They are asked for the tokens of these
+    writes. Then all servers are asked which of the tokens they have.
     """
     lags = {name: sum(found.lags.get(name, 0) for found in statuses.values()) for name in statuses}
-    for name, own in statuses.items():  # both the coordinator and the server store what the server refused
+    for name, own in statuses.items():  # the coordinators and the server itself count the same refused writes
         coordinators = sum(found.refused.get(name, 0) for other, found in statuses.items() if other != name)
         lags[name] += max(coordinators, own.refused.get(name, 0))
     counted = {status.id for name, status in statuses.items() if name not in forgetful}
@@ -191,7 +197,7 @@ def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[A
 
 
 def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Server]:
-    """Return the servers that haven't failed recently, or all servers if more than ``spare`` have."""
+    """Return the servers that haven't failed recently, or all if more than ``spare`` servers have failed recently."""
     well = {name: server for name, server in servers.items() if not server.avoided}
     return servers if len(servers) - len(well) > spare else well
 
@@ -201,7 +207,7 @@ def _status(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
     id, ids, lags, refused, seen, broken, named, coordinators, known, generation = one(
         peer.connection,
         "select id, ids, lags, refused, seen, broken, named, coordinators, known, generation "
-        # the columns by name: a server of a later version may return more
+        # names instead of *, since a server of a later version may return more columns
         "from pgcombine_internal.handoff_status(%s)",
         queue,
     )

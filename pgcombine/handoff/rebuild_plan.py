@@ -24,11 +24,12 @@ _CONNECT_SECONDS = 10.0
 
 
 class Plan:
-    """The plan to rebuild the server ``name`` from ``sources``, or from all other servers that answer by default.
+    """The plan to rebuild the server ``name`` from ``sources``. An empty list stands for all other servers that answer.
 
-    ``target`` is a connection to the server. ``coordinators`` has a connection to each server that answers, and
-    ``unreached`` the reasons why the others don't. ``placed`` has the placement of each queue, and ``copies`` the slots
-    to copy from each source. ``sources`` are the sources in use. ``stack`` closes the connections.
+    ``target`` is a connection to the server. ``coordinators`` has a connection to each server that answers, the rebuilt
+    one included. ``unreached`` has the reasons why other servers don't answer. ``placed`` says which servers hold each
+    queue, and ``copies`` which slots are copied from each source. ``Plan.sources`` are the sources that have a slot to
+    copy. ``stack`` closes the connections.
     """
 
     def __init__(self, stack: ExitStack, dsns: dict[str, str], name: str, sources: list[str], force: bool) -> None:
@@ -54,7 +55,7 @@ class Plan:
     def others(self) -> Iterator[tuple[str, Connection]]:
         """Return the other servers that answer, with their connections.
 
-        As coordinators they have hints for the server.
+        They are the coordinators that may have hints for the server.
         """
         return (
             (coordinator, peer.connection)
@@ -63,9 +64,9 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return the reasons why sources need repair, each by the coordinator that knows it.
+        """Return for each coordinator that knows of a source in need of repair the reason for the repair.
 
-        Unless ``force`` is given, raises ReplicaError if a source needs repair.
+        Without ``force`` such a source raises ReplicaError.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self.coordinators.items():
@@ -88,7 +89,8 @@ class Plan:
         for source in self.sources:
             own, others = differing(self.target, self.name, self.coordinators[source].connection, source, surplus=True)
             mine |= own.keys() - others.keys()
-        # A write's hint is deleted after its delivery. So hints are read before the sources are asked again.
+        # A hint is deleted after its write is delivered. So the hints are read before the sources are asked again: a
+        # write that is delivered meanwhile is found in one of the two places.
         for peer in self.coordinators.values():
             hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
             mine.difference_update(*peer.connection.execute(hinted, (list(mine), self.sources)))
@@ -102,10 +104,10 @@ class Plan:
             )
 
     def _open_coordinators(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
-        """Connect to all coordinators. Returns those that answer, and for the others the reasons.
+        """Connect to all servers. Returns those that answer, and for the others the reasons why they don't.
 
-        Raises if one of ``required`` doesn't answer. Unless ``force`` is given, all are required: a silent coordinator
-        may have delivered a write to the server that no source has.
+        Raises if one of ``required`` doesn't answer. Without ``force`` all servers are required: one that doesn't
+        answer may have delivered to the rebuilt server a write that no source has.
         """
         coordinators, unreached = {}, {}
         for coordinator in self.dsns:
@@ -125,9 +127,9 @@ class Plan:
         return coordinators, unreached
 
     def _placements(self) -> dict[str, tuple[Any, ...]]:
-        """Return for each queue ``servers, replicas, placed, former`` of ``handoff_queue``.
+        """Return for each queue the columns ``servers, replicas, placed, former`` of its row in ``handoff_queue``.
 
-        They are from the first coordinator that knows the queue's servers.
+        The row is from the first coordinator that knows the queue's servers.
         """
         placed: dict[str, tuple[Any, ...]] = {}
         for _, coordinator in self.others():
@@ -139,7 +141,7 @@ class Plan:
     def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the plan: the slots of each queue to copy from each source.
 
-        Raises ReplicaError if no source has a slot.
+        Raises ReplicaError if no source has some slot of a queue, or if there is no queue.
         """
         plan = []
         for queue, (_, replicas, placed, _) in sorted(self.placed.items()):

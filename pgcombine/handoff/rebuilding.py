@@ -5,21 +5,22 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
 
 1. The server stops taking writes, and waits for those in progress. Hints for it stay at their coordinators.
 2. Each coordinator marks the server as in need of repair, with the id of this rebuild, and the rebuild waits for the
-   writes in progress at the coordinator. If the server loses a write after that, the coordinator removes the id from
-   the mark, so that step 5 leaves the mark.
-3. The hints that wait now for the sources are delivered. So each earlier write is in all sources.
-4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction there. A later
-   write is in the copy, or in a hint for the server, or in both. The server's tokens prevent that it counts twice. With
-   several sources, one may have a write that another lacks. The server records that it has only a part of such a write
-   (``handoff_partial``). An empty server also gets two lists from the coordinators: the other servers, and the servers
-   that hold each queue. A server that takes writes gets these lists from the writers.
+   writes in progress at the coordinator. If the server needs repair for another reason after that (for example, hints
+   for it are truncated), the coordinator removes the id from the mark, so that step 5 leaves the mark.
+3. The hints that wait now for the sources are delivered. So the sources have each write that began before step 2.
+4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction at the server. A
+   write that began after step 2 is in the copy, or in a hint for the server, or in both. The tokens prevent that the
+   write counts twice. With several sources, one may have a write that another lacks. The server records that it has
+   only a part of such a write
+   (``handoff_partial``). A server that knows no others also gets two lists from the coordinators: the other servers,
+   and the servers that hold each queue. (A server that has taken writes got these lists from the writers.)
 5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. If the copy
    contains updates that were quarantined for the server, the coordinators drop them from the quarantine, and drop their
    retries. If updates are quarantined for a source, the coordinators quarantine them for the server, too.
 
-If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the
-coordinators don't know the new id, and deliver nothing. In this case run the rebuild again. Also run it again if it
-didn't reach all coordinators. Failures raise ReplicationError or one of its subclasses.
+If the rebuild is killed before the server's transaction commits, the server's queues are unchanged. If it is killed
+later, coordinators that don't know the new id deliver nothing to the server. In both cases run the rebuild again. Also
+run it again if it didn't reach all coordinators. Failures raise ReplicationError or one of its subclasses.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Rebuilt:
     """The result of a rebuild.
 
     ``values``, ``updates`` and ``tokens`` count what was copied. ``unreached`` has the coordinators that don't know of
-    the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs repair, because
-    it lost a write during the rebuild, or because its sources lack writes.
+    the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs repair: a hint
+    was lost during the rebuild, or a source needs repair itself.
     """
 
     server: str
@@ -81,7 +82,7 @@ def rebuild(
 ) -> Rebuilt:
     """Rebuild the server ``name``, registered at the coordinator, from ``sources``.
 
-    By default the sources are the coordinator and the other servers. ``force`` is needed in three cases: a source needs
+    By default the sources are all other servers. ``force`` is needed in three cases: a source needs
     repair (the rebuilt server then needs repair, too), the server has writes that its sources lack (the rebuild loses
     these writes), or a registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in
     progress and for the hints that the sources get first.
@@ -118,7 +119,7 @@ class _Rebuild:
         with translated(), self._target.transaction():
             self._target.execute("select pgcombine_internal.handoff_rebuild_begin()")
             if not force:
-                self._plan.refuse_loss()  # a write may have come since the first check; now the server takes none
+                self._plan.refuse_loss()  # a write may have come since the first check; the server takes no more now
             self._announce()
             self._deliver_hints()
             self._copy()
@@ -131,9 +132,9 @@ class _Rebuild:
         return done
 
     def _announce(self) -> None:
-        """Have the coordinators mark the server as in need of repair.
+        """Mark the server at all coordinators as in need of repair, with the id of this rebuild.
 
-        Wait for writes that may have begun before that.
+        Then wait until the writes that are in progress at a coordinator have ended.
         """
         where = address(self._plan.dsns[self._plan.name])
         for coordinator, connection in self._plan.others():
@@ -187,7 +188,7 @@ class _Rebuild:
     def _inform(self) -> None:
         """Register the other servers at an empty target, and store there which servers hold each queue."""
         if not addresses(self._target)[1]:
-            known: dict[str, str] = {}  # from several coordinators, since none has its own address
+            known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
             for _, coordinator in self._plan.others():
                 known |= addresses(coordinator)[1]
             named = [name for name in known if name in self._plan.dsns]

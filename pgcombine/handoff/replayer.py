@@ -1,9 +1,9 @@
 """The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
 The replayer runs one loop for each server with hints, and a second one if many hints wait. A loop delivers pages of
-hints (:mod:`pgcombine.handoff.pages`). One more loop drops the payloads of writes that all servers have
+hints (:mod:`pgcombine.handoff.pages`). One more loop drops the retained payloads of writes that all servers have
 (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. Attempts at a server
-that doesn't answer become rarer. Deliveries to a server whose queue is defined differently are paused.
+that doesn't answer become rarer. Deliveries to a server that defines the queue differently are paused.
 """
 
 from __future__ import annotations
@@ -39,18 +39,20 @@ from pgcombine.runtime.reconnect import retry, unreachable, when_ready
 log = logging.getLogger("pgcombine.handoff")
 
 POLL_SECONDS = 1.0
-MIN_AGE_SECONDS = 5.0  # the caller that wrote a younger hint is probably still delivering it
+MIN_AGE_SECONDS = 5.0  # the caller that made a younger hint is probably still delivering the write
 TIMEOUT_SECONDS = 10.0
 _CLEAN_UP_SECONDS = 60.0
 _DROP_SECONDS = 5.0
-_RETAINED = "/retained"  # key of the loop that drops payloads, beside the servers' names; no server can have this name
+# the key, in the dict of loops, of the loop that drops payloads; the other keys are names of servers, which have no "/"
+_RETAINED = "/retained"
 
 
 @dataclass
 class Replayed:
     """The counts of a replayer.
 
-    ``delivered`` counts writes, ``deduplicated`` writes that the servers had already, ``quarantined`` updates.
+    ``delivered`` counts new writes, ``deduplicated`` counts writes that the servers had already, and ``quarantined``
+    counts updates.
     """
 
     delivered: int = 0
@@ -58,7 +60,7 @@ class Replayed:
     quarantined: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """Return the figures by name."""
+        """Return the counts by name."""
         return asdict(self)
 
 
@@ -66,11 +68,13 @@ class Replayer(Background):
     """Delivers the hints of the coordinator at ``dsn`` to ``servers`` (empty: to all).
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
-    :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
+    :meth:`run` works in the calling thread. :meth:`start` and :meth:`stop`, or a ``with`` block, run the replayer in a
+    background thread.
 
-    ``poll``, ``min_age`` and ``timeout`` are in seconds. Hints younger than ``min_age`` are left to their caller.
-    ``timeout`` bounds one page. Any number of replayers may run at once. ``heartbeat`` records that the loop
-    that starts the others makes progress. Raises ConfigError for a bad number.
+    ``poll``, ``min_age`` and ``timeout`` are in seconds. The replayer looks for hints every ``poll`` seconds. Hints
+    younger than ``min_age`` are left to the callers that made them. ``timeout`` bounds one page of hints. Any number of
+    replayers may run at once. ``heartbeat`` records that the main loop, which starts the servers' loops, makes
+    progress. Raises ConfigError for a number that is too small.
     """
 
     def __init__(
@@ -97,9 +101,10 @@ class Replayer(Background):
     def run(self, stop: threading.Event | None = None) -> Replayed:
         """Deliver until ``stop`` is set, or :meth:`stop` is called. Returns the counts.
 
-        The replayer waits for a coordinator that isn't ready yet. A lost coordinator is connected to again with
-        back-off, without limit. Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError
-        if the coordinator doesn't answer at the start.
+        At the start, the replayer waits for a coordinator that isn't ready yet, for example because it recovers. Later,
+        a lost connection to the coordinator is opened again with back-off, without limit. Raises SchemaError,
+        ReplicaError for a server that isn't registered, and ConnectError if the coordinator doesn't answer at the
+        start.
         """
         with self.heartbeat.loop():
             return self._run(self._until_stopped() if stop is None else stop)
@@ -123,10 +128,10 @@ class Replayer(Background):
 
     @operational()
     def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
-        """Deliver the waiting hints. Goes through the hints of each server once. Returns the counts.
+        """Deliver the waiting hints once, server by server. Returns the counts.
 
-        With ``force``, also deliver to servers that failed lately. Hints that can't be delivered stay. Raises the
-        errors of :meth:`run`, and OperationalError if the coordinator is lost.
+        With ``force``, also deliver to servers whose next attempt isn't due. Hints that can't be delivered stay. Raises
+        the errors of :meth:`run`, and OperationalError if the coordinator is lost.
         """
         self._check()
         with closing(self._coordinator()) as coordinator:
@@ -190,7 +195,7 @@ class Replayer(Background):
             coordinator = normalized(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
         else:
             coordinator = connect(self.dsn, name=NAME, timeout=0)
-        # so that a replayer that hangs or vanishes doesn't keep hints locked
+        # Without this timeout, a replayer that hangs or vanishes would keep hints locked.
         coordinator.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
         )
@@ -214,7 +219,8 @@ class Replayer(Background):
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
         """Go through the hints for a server once, and deliver them. A failure is recorded and ends the call.
 
-        If more than a page waits, a second loop helps. While one loop waits for a commit, the other can send.
+        If more than one page waits, a second thread delivers as well: while one thread waits for a commit, the other
+        can send.
         """
         alone = partial(self._loop, help_out=lambda: None, force=True)
         helper = threading.Thread(target=self._guard, args=(alone, name, stop), name=f"pgcombine-replay-{name}-2")
@@ -237,7 +243,7 @@ class Replayer(Background):
             destination = Destination(coordinator, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
-                return  # another replayer makes the next attempt
+                return  # the next attempt isn't due, or another replayer makes it
             peer = None
             try:
                 peer = open_peer(name, registered(name, others[name]), self.timeout)
@@ -250,7 +256,7 @@ class Replayer(Background):
                             help_out()
                         destination.delivered(ticket)
                         stop.wait(pages.rest())
-            except ForgottenError as error:  # verify_identity has recorded it
+            except ForgottenError as error:  # verify_identity has paused the server already
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
                 if coordinator.closed:

@@ -1,8 +1,8 @@
-"""``ReplicatedQueue``: writes to and reads from a queue that several servers hold, at a level.
+"""``ReplicatedQueue``: writes to and reads from a queue that several servers hold.
 
-:mod:`pgcombine.handoff` has the guarantees and the meaning of the errors. A write isn't part of a transaction of the
-caller. It is committed when :meth:`ReplicatedQueue.enqueue` returns. If ``enqueue`` raises IndeterminateError,
-the write may be committed.
+A *level* says how many servers must acknowledge a write or answer a read. :mod:`pgcombine.handoff` has the guarantees
+and the meaning of the errors. A write isn't part of a transaction of the caller. The write is committed when
+:meth:`ReplicatedQueue.enqueue` returns. If ``enqueue`` raises IndeterminateError, the write may be committed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pgcombine.queue.rows import Row
 class Receipt:
     """A write that reached its level.
 
-    ``acked`` are the servers that acknowledged it. ``hinted`` are the servers that hints still have to reach.
+    ``acked`` are the servers that acknowledged the write. ``hinted`` are the servers to which hints will deliver it.
     """
 
     token: UUID
@@ -41,9 +41,10 @@ class ReplicatedQueue:
     """The queue ``queue`` on ``servers`` (name: connection string), with each key on ``replicas`` of them (None: all).
 
     ``level`` is ONE, QUORUM, ALL or a number. ``timeout``, in seconds, bounds a call. ``connections`` is the largest
-    number of connections to a server. Servers are tried as coordinators in the given order. Their names, and
-    ``replicas``, must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as
-    a context manager. Raises ConfigError for an impossible level, number of replicas or timeout.
+    number of pooled connections to a server. Servers are tried as coordinators in the given order, and servers that
+    failed recently last. The names of the servers, and ``replicas``, must be the same for all callers. Several threads
+    may use the queue. Close it at the end, or use it as a context manager. Raises ConfigError for an impossible level,
+    number of replicas or timeout.
     """
 
     def __init__(
@@ -89,8 +90,8 @@ class ReplicatedQueue:
     def enqueue(self, rows: Iterable[Row], token: UUID | str | None = None, *, level: Level | None = None) -> Receipt:
         """Append updates as one write. Rows are as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`.
 
-        To retry a write, give its ``token`` and the same rows. Raises UnavailableError, or HintsFullError: nothing was
-        written. Raises IndeterminateError if the level wasn't reached in ``timeout`` seconds: the write was made, or
+        To retry a write, give its ``token`` and the same rows. After UnavailableError or HintsFullError, nothing was
+        written. IndeterminateError means that the level wasn't reached in ``timeout`` seconds: the write was made, or
         may have been made. Raises InvalidUpdateError for rows that don't fit, QueueNotFoundError, TokenConflictError,
         TokenExpiredError, and ConfigError for a bad token or level.
         """
@@ -133,10 +134,10 @@ class ReplicatedQueue:
         return Receipt(token, acked, hinted)
 
     def get(self, keys: Iterable[Any], *, level: Level | None = None) -> Reading:
-        """Return the current values of the keys that have one, from as many servers as the level says, and their lags.
+        """Return the current values of the keys that have one, and how far each server lags.
 
-        Raises UnavailableError if too few servers answer in ``timeout`` seconds, and InvalidUpdateError for a key with
-        other columns.
+        At least as many servers as the level says must answer. Raises UnavailableError if fewer answer in ``timeout``
+        seconds, and InvalidUpdateError for a key that doesn't fit the key columns.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout

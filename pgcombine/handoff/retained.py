@@ -1,8 +1,8 @@
-"""Dropping the retained payloads of writes that all their servers have, and forwarding those of a lost coordinator.
+"""Dropping the retained payloads of writes that all their servers have, and forwarding writes of lost coordinators.
 
-A server retains the payload of a write that came from another one (``handoff_store_tokens``), so the write isn't lost
-with its coordinator. Every few seconds the replayer asks the other servers which of the tokens they have. A payload is
-dropped once all servers that hold the write have confirmed its token. A server that doesn't answer, or isn't
+A server retains the payload of a write that came from another server (``handoff_store_tokens``), so the write isn't
+lost with its coordinator. Every few seconds the replayer asks the other servers which of these writes they have. A
+payload is dropped once all servers that hold the write have confirmed its token. A server that doesn't answer, or isn't
 registered, confirms nothing. If no server has the id of a write's coordinator any more, the hints of the write may be
 lost. Then the replayer delivers the write to the servers that lack it.
 """
@@ -29,7 +29,7 @@ PAGE_WRITES = 5_000
 
 
 def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
-    """Drop the payloads at ``coordinator`` that no server needs, and forward those of lost coordinators.
+    """Drop the payloads at ``coordinator`` that no server needs, and forward the writes of lost coordinators.
 
     ``timeout``, in seconds, bounds each query and each delivery. Returns the number of payloads dropped.
     Raises psycopg.OperationalError if the coordinator is lost.
@@ -75,7 +75,7 @@ class _Others:
         self._ids = {identity(coordinator)}
         found = coordinator.execute(query("handoff_states").encode()).fetchall()
         for name, dsn, state in found:
-            # A server that failed is tried, too. If no hint waits for it, nothing else would try it again.
+            # A server whose last delivery failed is tried, too: if no hint waits for it, nothing else tries it.
             if state != "paused":
                 try:
                     peer = open_peer(name, registered(name, dsn), timeout)
@@ -96,7 +96,7 @@ class _Others:
         return self._all and coordinator not in self._ids
 
     def known(self, name: str, queue: str, tokens: list[UUID]) -> set[UUID]:
-        """Return those of the tokens that a server has, or none if the server fails."""
+        """Return the given tokens that a server has. If the server fails, return none."""
         if name not in self._peers:
             return set()
         connection = self._peers[name].connection
@@ -109,7 +109,7 @@ class _Others:
         return {token for (token,) in rows}
 
     def forward(self, name: str, queue: str, tokens: Collection[UUID]) -> None:
-        """Deliver writes whose payloads this server has to another one.
+        """Deliver writes to the server ``name``. Their payloads are at this server.
 
         Each write is logged, with the reason if it is refused.
         """

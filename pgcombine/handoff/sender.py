@@ -1,8 +1,8 @@
-"""A thread that delivers a caller's writes to one server. Writes that wait together go in one transaction.
+"""A thread that delivers a caller's writes to one server. Writes that wait at the same time share a transaction.
 
-The coordinator has a hint for each write, and its replayer delivers the hint if this thread can't. So the thread's
-queue is bounded, and the thread gives up a write that it can't deliver at once. If a server failed recently, the thread
-tries to deliver only writes that callers wait for, at most every tenth of a second.
+The coordinator has a hint for each write, and its replayer delivers the hint if this thread can't. So the thread may
+give up writes: those that don't fit into its bounded queue, and those whose delivery fails. If the server failed
+recently, the thread tries to deliver only writes that callers wait for, at most every tenth of a second.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ log = logging.getLogger("pgcombine.handoff")
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
-# A write that no caller waits for is delayed at least this long, so that more writes share its page.
+# seconds for which a write that no caller waits for is delayed, so that more writes share its transaction
 GATHER_SECONDS = 0.01
-PAGE_SECONDS = 0.05  # the shortest time between two pages of writes that no caller waits for
+PAGE_SECONDS = 0.05  # the shortest time between two transactions with writes that no caller waits for
 
 
 @dataclass(eq=False)
 class Write:
     """A write, and the state of its deliveries.
 
-    ``acked`` are the servers that acknowledged it. ``given_up`` are the servers to which this caller doesn't deliver it
-    any more. ``awaited`` says whether the caller waits: the level isn't reached, and the time isn't up.
+    ``acked`` are the servers that acknowledged the write. ``given_up`` are the servers to which this caller doesn't
+    deliver the write any more. ``awaited`` says whether the caller waits: the level isn't reached, and the time isn't
+    up.
     """
 
     coordinator: str
@@ -54,7 +55,7 @@ class Write:
 
 
 class Sender:
-    """Delivers writes to ``server``. ``coordinators`` are all servers of the queue by name: they have the hints."""
+    """Delivers writes to ``server``. ``coordinators`` are all servers of the queue by name. One has a write's hint."""
 
     def __init__(self, server: Server, coordinators: Mapping[str, Server]) -> None:
         self._server = server
@@ -87,7 +88,10 @@ class Sender:
             write.record(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver the waiting writes, then end. After up to three timeouts, hints deliver the remaining writes."""
+        """Deliver the waiting writes, and end the thread. Returns after three timeouts at most.
+
+        Hints deliver the writes that remain.
+        """
         if self._thread is not None:
             try:
                 self._writes.put(None, timeout=self._server.timeout)
@@ -151,7 +155,7 @@ class Sender:
             try:
                 with coordinator.peer(self._server.timeout) as at_coordinator:
                     acknowledge(at_coordinator.connection, self._server.name, delivered)
-            except (psycopg.Error, PgCombineError) as error:  # the replayer delivers the hint again, as a duplicate
+            except (psycopg.Error, PgCombineError) as error:  # the replayer delivers the hint again: a duplicate
                 log.warning(
                     "handoff.unacknowledged coordinator=%s server=%s error=%s",
                     coordinator.name,
@@ -163,7 +167,7 @@ class Sender:
         """Return whether the server isn't avoided, or a caller still waits after a short pause."""
         if not self._server.avoided:
             return True
-        # in the meantime, answers of other servers may reach the level
+        # during the pause, answers of other servers may be enough for the level
         time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))
         return any(write.awaited for write, _ in group)
 

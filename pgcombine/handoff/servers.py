@@ -1,8 +1,9 @@
 """The servers of a caller: pools of connections whose identity is known, and which servers to avoid.
 
-A server that failed is avoided for a time that doubles from a tenth of a second to thirty seconds, times a random
-factor from 0.5 to 1.5. A caller whose level needs the server tries it even then, at most every tenth of a second. The
-first answer ends the time for all callers in the process that use the same connection string.
+A server that failed is avoided for a while. The time doubles with each failure, from a tenth of a second to thirty
+seconds, and is multiplied by a random factor from 0.5 to 1.5. A caller whose level needs the server tries it even then,
+at most every tenth of a second. The first answer ends the avoidance for all callers in the process that use the same
+connection string.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pgcombine.handoff.connections import Peer, handshake, options
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
-FIRST_PAUSE = 0.1  # seconds
+FIRST_PAUSE = 0.1  # seconds for which a server is avoided after its first failure
 LONGEST_PAUSE = 30.0
 PROBE_SECONDS = 0.1  # seconds between two attempts at an avoided server that a level needs
 
@@ -87,10 +88,10 @@ class Server:
 
     @contextmanager
     def peer(self, seconds: float) -> Iterator[Peer]:
-        """Yield a connection of known identity. The block may use it for ``seconds`` seconds.
+        """Yield a connection of known identity. ``seconds`` bounds opening the connection and using it in the block.
 
-        Raises NotConnected if no connection could be opened. Raises WrongServerError if the identity is wrong, and
-        psycopg.Error if the server didn't return it. Errors of the block are raised unchanged.
+        Raises NotConnected if no connection could be opened or the server doesn't answer, and WrongServerError if
+        another server answers. Errors of the block are raised unchanged.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -110,7 +111,7 @@ class Server:
                 try:
                     yield peer
                 except WrongServerError:
-                    connection.close()  # a rebuild may have changed the identity: the next use asks again
+                    connection.close()  # a rebuild may have changed the identity; a new connection asks for it again
                     raise
         finally:
             if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:

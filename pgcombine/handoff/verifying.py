@@ -1,8 +1,8 @@
 """Comparing two servers: the writes that one has and the other lacks.
 
-Digests of tokens are compared first. There is a digest for each day and slice; a token's slice is its last six bits.
-Tokens are read only where digests differ. A write that waits as a hint isn't missing. Days that are partly older than
-the retention are left out.
+Digests of tokens are compared first. There is one digest for each day and slice; a token's slice is its last six bits.
+The tokens of a day and slice are read only if its digests differ. A write that waits as a hint doesn't count as
+missing. Days that are partly older than the retention are left out.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TIMEOUT_SECONDS = 60.0
 class Difference:
     """The difference between a server and the coordinator, in tokens of writes.
 
-    The server lacks the writes ``lacking``, and the coordinator lacks ``surplus``. The updates of ``conflicting``
-    differ. The server refused updates of the writes ``refused``, and lacks these updates. ``hinted`` is the number of
-    writes that the server lacks but that wait as hints for it.
+    ``lacking`` are the writes that the server lacks, and ``surplus`` those that the coordinator lacks. ``conflicting``
+    are writes whose updates differ between the two. ``refused`` are writes of which the server refused some updates,
+    which it therefore lacks. ``hinted`` is the number of writes that the server lacks but that wait as hints for it.
     """
 
     server: str
@@ -92,7 +92,7 @@ def differing(
 
 
 def present(connection: psycopg.Connection[Any], tokens: Collection[UUID]) -> set[UUID]:
-    """Return those of ``tokens`` that a server has."""
+    """Return the members of ``tokens`` that a server has."""
     had = "select token from pgcombine.handoff_token where token = any(%s)"
     return {token for (token,) in connection.execute(had, (list(tokens),))}
 

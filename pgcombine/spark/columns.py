@@ -1,10 +1,10 @@
-"""The check of a frame's columns against a queue's. A misfit is refused before any row is written.
+"""The check of a frame's columns against a queue's columns, and the Spark types for reading a queue's columns.
 
-Columns match by their exact names. The key columns are required. A missing value column takes its default in each
-update. A type fits if each of its values could be a value of the queue's column, or is too large for it. The write of
-a value that is too large fails. A decimal with more digits after the point than the column keeps doesn't fit, since
-PostgreSQL would round it silently. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
-text. A misfit raises InvalidUpdateError.
+A frame that doesn't fit raises InvalidUpdateError before any row is written. Columns match by their exact names. The
+key columns are required. A missing value column takes its default in each update. A type fits if the queue's column can
+hold each of its values, unless a value is too large. The write of a value that is too large fails. A decimal type with
+more digits after the point than the column keeps doesn't fit, since PostgreSQL would round its values silently. Values
+of column types that :func:`check_frame` doesn't know (uuid, jsonb, enums, …) are written as text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INTEGERS = {"smallint", "integer", "bigint"}
 
 
 def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[str]:
-    """Return the frame's column names. Raises InvalidUpdateError with all the misfits."""
+    """Return the frame's column names. If columns don't fit, raises InvalidUpdateError, which lists all of them."""
     there = {column.name: column for column in columns}
     names: list[str] = schema.fieldNames()
     wrong = []
@@ -144,7 +144,7 @@ def _element_fits(given: Any, base: str) -> bool:
 
 
 def _scale(given: Any) -> float:
-    """Return the largest number of digits after the point, or -inf for floating point, which PostgreSQL may round."""
+    """Return how many digits after the point a Spark type has. It is -inf for floating point, which may be rounded."""
     from pyspark.sql import types as t
 
     if isinstance(given, t.ArrayType):

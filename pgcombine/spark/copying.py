@@ -31,7 +31,7 @@ def copy_batches(
 ) -> int:
     """COPY the batches into ``table``, in the connection's transaction. Returns the number of rows.
 
-    The format is CSV: Arrow writes it fast, the server reads it fast, and the server converts every type. One batch at
+    The format is CSV: Arrow writes CSV fast, the server reads it fast, and the server converts every type. One batch at
     a time is in memory.
     """
     count = 0
@@ -95,7 +95,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _utc(kind: pa.DataType) -> pa.DataType:
-    """Return the type with the zone UTC. In other zones, Arrow omits the seconds that historic offsets have."""
+    """Return the type with the zone UTC. For other zones, Arrow's text lacks the seconds that historic offsets have."""
     import pyarrow as pa
 
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind

@@ -41,7 +41,7 @@ def explained() -> Iterator[None]:
 def brief() -> Iterator[None]:
     """Let Spark report an error of pgcombine by its message alone, without a traceback.
 
-    Use it for code that runs in a Python process of Spark, which ends with its first error.
+    Use this for code that runs in a Python process of Spark. Such a process ends with its first error.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def brief() -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """Return the line of an error that has the first cause."""
+    """Return the line of the error's text that names the first cause."""
     cause = getattr(error, "java_exception", None)
     message = str(error)
     while cause is not None:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
-    """Load the rows of ``df``, one for each key, into the values of an empty queue, without updates and observers.
+    """Load the rows of ``df``, one for each key, as the values of an empty queue. Observers don't see them as changes.
 
     ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). Tasks COPY in parallel into a
-    stage. One transaction moves the rows into the values. Rows for which ``delete_when`` holds are left out. Raises
-    PgCombineError if the queue isn't empty, a key comes twice, the frame doesn't fit, or Spark fails. Then nothing is
-    loaded.
+    table, the stage. One transaction moves the rows into the values. Rows that meet the queue's condition
+    ``delete_when`` are left out. Raises PgCombineError if the queue isn't empty, a key comes twice, the frame doesn't
+    fit, or Spark fails. Then nothing is loaded.
     """
     from pgcombine.spark.startup import register
 

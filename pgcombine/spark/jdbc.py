@@ -1,4 +1,4 @@
-"""Spark's own JDBC writer, with pgcombine's settings, into the stage of a load.
+"""Writing a frame into the stage of a load, a table for its rows, by Spark's JDBC writer with pgcombine's settings.
 
 A setting or a column that can't work raises ConfigError.
 """
@@ -32,7 +32,7 @@ _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "c
 
 
 def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, settings: Mapping[str, str]) -> None:
-    """Write ``df``, and the number of each row's partition, into a stage of a queue with these columns."""
+    """Write the rows of ``df``, with the numbers of their partitions, into the stage ``table`` of a queue."""
     from pyspark.sql import functions as F
 
     assert target.url is not None
@@ -57,9 +57,9 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """Return the frame, with text for the columns that Spark's writer or the driver would change or refuse.
 
-    Java reads timestamps in the zone of its machine. So it can't represent the hour that summer time skips there, and
-    the zone's historic offsets are inexact. Arrays of some types aren't supported at all. Java would put replacement
-    characters into text that isn't UTF-8, so such text fails the task.
+    Java reads timestamps in the zone of its machine. So Java can't represent the hour that summer time skips in that
+    zone, and the zone's historic offsets are inexact. The writer doesn't support arrays of some types. Java would put
+    replacement characters into text that isn't UTF-8, so such text fails the task.
     """
     from pyspark.sql import types as t
 
@@ -115,7 +115,7 @@ def _text(one: Any, kind: Any) -> Any:
         return F.replace(F.replace(one, F.lit("\\"), F.lit(r"\\")), F.lit('"'), F.lit(r"\""))
     if isinstance(kind, t.TimestampType):
         text = F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX G")
-    else:  # date_format uses the session's zone, which skips hours, so it is used only before Christ
+    else:  # date_format uses the session's zone, which skips hours, so it is used only for years before Christ
         text = F.when(F.year(one) > 0, one.cast("string")).otherwise(F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSS G"))
     return F.ltrim(text, F.lit("+"))  # years after 9999 have a sign
 
@@ -124,7 +124,7 @@ def settings_of(options: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of Spark's writer: the given ones, else the defaults.
 
     Names are accepted in any case, with or without ``_``. An unknown name is passed on, since it may be a setting of
-    the driver. Raises ConfigError for one that resembles a known name, and for an unfit setting.
+    the driver. Raises ConfigError for an unknown name that resembles a known one, and for a setting that can't be used.
     """
     known = {plain(name): name for name in (*DEFAULTS, *_OTHERS)}
     given = {}

@@ -2,8 +2,9 @@
 
 These places are searched in order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's ``jars`` directory, the
 directory of Debian's package, the user's cache. If the driver is in none, Ivy, which comes with Spark, downloads it
-into the cache. Ivy gets :data:`RESOLVE_SECONDS`, and a failure is remembered for an hour, so that a machine without
-access to the repository doesn't wait each time. If Ivy fails, :func:`find_driver` returns None, and callers use COPY.
+into the cache. The download may take :data:`RESOLVE_SECONDS`. A failure is remembered for an hour, so that a machine
+without access to the repository doesn't wait each time. If the download fails, :func:`find_driver` returns None. Then
+only COPY can be used.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _DEBIAN = Path("/usr/share/java/postgresql.jar")
 
 
 def find_driver(*, resolve: bool = True) -> Path | None:
-    """Return the path of the driver's jar file, or None if there is none and it can't be resolved.
+    """Return the path of the driver's jar file. If there is none, download it; return None if that fails.
+
+    With ``resolve=False`` nothing is downloaded.
 
     Raises ConfigError if ``PGCOMBINE_JDBC_JAR`` doesn't name a file.
     """
@@ -83,7 +86,7 @@ def _resolve(jar: Path) -> Path | None:
     ]
     try:
         subprocess.run(command, capture_output=True, timeout=RESOLVE_SECONDS, check=True)
-        (work / jar.name).replace(jar)  # atomic, since two programs may resolve it at once
+        (work / jar.name).replace(jar)  # atomic, since two programs may download the driver at once
     except (OSError, subprocess.SubprocessError):
         refused.touch()
         return None

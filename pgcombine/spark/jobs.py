@@ -1,4 +1,4 @@
-"""Describes the jobs of a load for Spark's UI and progress bars."""
+"""Descriptions of a load's jobs, which Spark's UI and progress bars show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DESCRIPTION = "spark.job.description"
 
 @contextmanager
 def described(spark: SparkSession, queue: str, run_id: str | None = None) -> Iterator[None]:
-    """Name the queue, and the run or the batch, in the description of the jobs in the block.
+    """Make the description of all Spark jobs of the block name the queue, and the run or the stream's batch.
 
     Spark Connect has no descriptions.
     """

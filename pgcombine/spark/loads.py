@@ -1,8 +1,9 @@
-"""A load: rows that Spark writes in parallel, and that become updates of a queue all at once, or not at all.
+"""A load: Spark writes rows in parallel into a table, the stage. One transaction then moves all the rows into a queue.
 
-The rules are in SQL (``begin_load``, ``end_load`` and related functions). This module calls them in tasks, and in the
-program that runs the Spark job. :meth:`Load.end` waits for a server that is temporarily unreachable. A load that can't
-be completed raises :class:`LoadError`.
+The rows become updates, or values of an empty queue. SQL functions do the work (``begin_load``, ``end_load`` and
+related functions). This module calls these functions in tasks, and in the program that runs the Spark job.
+:meth:`Load.end` waits for a server that is temporarily unreachable. A load that can't be completed raises
+:class:`LoadError`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _LEAVE_SECONDS = 3.0  # seconds for which the end of a failed load waits for its
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run. ``updates`` is the number of rows added.
+    """The result of a run. ``updates`` is the number of updates or values that the run added.
 
-    ``applied`` is False if an earlier run with the same id added the rows.
+    ``applied`` is False if an earlier run with the same id added them.
     """
 
     updates: int
@@ -43,7 +44,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Load:
-    """One attempt at the run ``run_id`` into ``queue``.
+    """One execution of the run ``run_id``, which writes into ``queue``. ``load`` is the id of the execution.
 
     ``kind`` is ``stage`` for rows that become updates, or ``values`` for rows of an initial load.
     """
@@ -73,9 +74,10 @@ class Load:
         return f'run "{self.run_id}" of queue "{self.queue}" was applied before: nothing is written'
 
     def prepare(self, connection: Connection, attempts: Sequence[str], expected: int) -> None:
-        """Store the successful attempts and their number of rows, for the session that ends the load.
+        """Store which attempts of tasks succeeded, for the session that ends the load.
 
-        Raises LoadError if the load has ended.
+        ``attempts`` are their transaction ids, and ``expected`` is the number of rows that they wrote. Raises LoadError
+        if the load has ended.
         """
         with translated(queue=self.queue):
             connection.execute(
@@ -104,11 +106,14 @@ class Load:
     def end(
         self, attempts: Sequence[str] | None = None, expected: int | None = None, *, preaggregate: bool = False
     ) -> Outcome:
-        """Apply the rows of the ``attempts`` (None: of each part's first one), unless the run was applied before.
+        """Move the rows of the successful attempts into the queue, unless the run was applied before.
 
-        If the connection is lost, even during the commit, this tries again for two minutes: the server knows whether
-        the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for
-        rows that the queue refuses.
+        ``attempts`` are the transaction ids of the attempts, and ``expected`` is the number of their rows. None stands
+        for what :meth:`prepare` stored, or else for the first attempt at each part.
+
+        If the connection is lost, even during the commit, the method tries again for two minutes: the server knows
+        whether the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError
+        for rows that the queue refuses.
         """
         with span("load", self.queue) as count:
             outcome = self._end(attempts, expected, preaggregate)
@@ -138,10 +143,10 @@ class Load:
         return Outcome(*row)
 
     def give_up(self) -> None:
-        """Remove what is left of the load. Errors are ignored.
+        """Remove the load and its stage. Rows that were applied stay in the queue. Errors are ignored.
 
-        If after three seconds tasks still write, or a caller's transaction that applied the load is still open, workers
-        remove the load later.
+        If tasks still write after three seconds, or if a caller's transaction that applied the load is still open,
+        workers remove the load later.
         """
         with (
             suppress(psycopg.Error, PgCombineError),
@@ -156,12 +161,12 @@ class Load:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the load alive during the block, even if no row is written for long. Workers remove dead loads."""
+        """Keep workers from removing the load during the block, even if tasks write no row for a long time."""
         with closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection:
             connection.execute("select pgcombine_internal.hold_load(%s)", (self.load,))
             yield
             with suppress(psycopg.OperationalError):  # the server was restarted meanwhile
-                # records that the load is alive, since hold_load's lock ends with this transaction
+                # joining records that the load is alive: the lock of hold_load ends with this transaction
                 self.begin(connection, join_only=True)
                 connection.commit()
 

@@ -22,8 +22,8 @@ _MODES = ("staged", "initialize", "prepare")
 class Options:
     """The parsed options.
 
-    ``columns`` and ``where`` restrict reading. If they are empty, everything is read. In the mode ``prepare``, ``load``
-    is the load to write without applying it. In other modes each job has a separate load.
+    ``columns`` and ``where`` restrict reading. If they are empty, everything is read. In the mode ``prepare``, the job
+    writes the rows of the load ``load``, and another session applies them. In other modes the job begins a load itself.
     """
 
     queue: str
@@ -39,8 +39,9 @@ class Options:
     def of(cls, given: Mapping[str, str], *, reading: bool = False) -> Options:
         """Parse the options that the user gave. Names are accepted in any case, with or without ``_``.
 
-        Without the option ``dsn`` the environment names the database. Raises ConfigError for a wrong value, for an
-        unknown option, and for an option that is only for the other direction.
+        Without the option ``dsn`` the environment names the database. ``reading`` says whether they are for reading.
+        Raises ConfigError for a wrong value, for an unknown option, and for an option for writing when reading or the
+        reverse.
         """
         options = {plain(name): value for name, value in given.items()}
         for name in given:

@@ -44,7 +44,7 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A part of the values: the rows of a relation that meet a condition. ``values_tables`` returns both as SQL."""
+    """A part of the values: the rows of ``relation`` that meet ``condition``. Both are SQL from ``values_tables``."""
 
     relation: str
     condition: str
@@ -93,7 +93,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
 
     def _say_pending(self, connection: Connection) -> None:
         """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
-        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may be able to read nothing but values
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read only the values
             if one(connection, _PENDING, self.queue)[0]:
                 print(
                     f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '
@@ -105,8 +105,8 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of one part, in portions.
 
-        Raises QueueError for a value that the column's Spark type can't hold, and if the queue was rebucketed or
-        dropped since :meth:`partitions` was called. Spark calls :meth:`partitions` once per frame.
+        Raises QueueError for a value that the column's Spark type can't hold. Also raises QueueError if the queue was
+        rebucketed or dropped after :meth:`partitions` was called, which Spark does once for each frame.
         """
         with brief():
             yield from self._batches(partition)
@@ -130,7 +130,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         try:
             with translated(queue=self.queue):
                 cursor.execute(select)
-        except psycopg.errors.UndefinedTable as error:  # of the queue, or of the user's condition
+        except psycopg.errors.UndefinedTable as error:  # the queue's table, or one that the user's condition names
             raise QueueError(
                 f'{first_line(error)}: if that is a table of queue "{self.queue}", the queue was rebucketed or dropped '
                 "after this read was planned: read again, with a new frame (spark.read … load())",
@@ -142,7 +142,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
             with translated(queue=self.queue):
                 return cursor.fetchmany(_BATCH_ROWS)
         except psycopg.DataError as error:
-            # psycopg raises it for dates that Python can't represent. Spark's types lack the same years
+            # psycopg raises DataError for a date that Python can't represent. Spark's types can't represent it either.
             raise QueueError(
                 f'queue "{self.queue}" holds a value out of Spark\'s range: {error}{_AS_TEXT}', queue=self.queue
             ) from error
@@ -169,7 +169,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         )
 
     def _expression(self, name: str) -> sql.Composable:
-        """Return the column's SQL. It is cast to text if the schema has text for it."""
+        """Return the SQL for a column, with a cast to text if the column is a string in the frame's schema."""
         cast = _TEXT.get(self.schema[name].dataType.simpleString(), "")
         return sql.SQL(f"{{}}{cast}").format(sql.Identifier(name))
 

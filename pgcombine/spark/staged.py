@@ -30,12 +30,13 @@ from pgcombine.spark.target import SINKS, Target, why_not_jdbc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FOREACH_PROCESS = "SPARK_CONNECT_LOCAL_URL"  # set where Spark Connect's server runs the functions of streams
+# This environment variable is set in the process in which Spark Connect's server runs the functions of foreachBatch.
+_FOREACH_PROCESS = "SPARK_CONNECT_LOCAL_URL"
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows that wait in a stage. ``pgcombine_internal.end_load`` knows them by ``load`` and its run id."""
+    """Rows that wait in a stage until :meth:`apply` or :meth:`commit` moves them into the queue, as updates."""
 
     load: Load
     preaggregate: bool = False
@@ -43,18 +44,17 @@ class Staged:
     def apply(self, connection: Any) -> Outcome:
         """Enqueue the rows in the transaction of ``connection``. They commit or roll back with it.
 
-        The connection is as for :class:`~pgcombine.CombineQueue`, to the same database. Commit before the block of
-        :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is False, since
-        an earlier transaction committed. So if the answer to a commit is lost, repeat the transaction with the same run
-        id. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue
-        refuses.
+        The connection is as for :class:`~pgcombine.CombineQueue`, to the database in which the rows are staged. Commit
+        before the block of :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied``
+        is False. So if the answer to a commit is lost, repeat the transaction with the same run id. Raises LoadError if
+        rows were lost or the load was given up, and InvalidUpdateError for rows that the queue refuses.
         """
         return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
 
     def commit(self) -> Outcome:
         """Enqueue the rows in a separate transaction.
 
-        If the connection is lost, this tries again for two minutes.
+        If the connection is lost, the method tries again for two minutes.
         """
         return self._told(self.load.end(preaggregate=self.preaggregate))
 
@@ -128,15 +128,15 @@ def write_jdbc(
     """Enqueue the rows of ``df`` through Spark's JDBC writer, exactly once. Returns when they are enqueued.
 
     ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). ``run_id`` names the run. A second
-    call with it writes nothing: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` records it. In
-    ``foreachBatch`` the batch gives the run id by default. ``preaggregate`` enqueues one update for each key.
-    ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (the largest number
-    of connections at once), ``queryTimeout`` and so on. Options of ``format("pgcombine")`` are accepted, too:
-    ``runId`` and ``preaggregate``.
+    call with it writes nothing: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` logs that. In
+    ``foreachBatch`` the default run id is made of the ids of query and batch. ``preaggregate`` enqueues one update for
+    each key. ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (the
+    largest number of connections at once), ``queryTimeout`` and so on. Options of ``format("pgcombine")`` are accepted,
+    too: ``runId`` and ``preaggregate``.
 
     Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdateError if the frame
-    doesn't fit the queue, PgCombineError if Spark fails, and LoadError if rows were lost (a crash of the server). Then
-    nothing is enqueued.
+    doesn't fit the queue, PgCombineError if Spark fails, and LoadError if a crash of the server lost staged rows. After
+    these errors nothing is enqueued.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()
@@ -199,9 +199,9 @@ _seen_lock = threading.Lock()
 def _batch(df: DataFrame, queue: str) -> str | None:
     """Return the run id of the stream's current batch if the caller is in foreachBatch, else None.
 
-    Raises ConfigError at the second write of a batch into the queue, which would be taken for a repetition of the
-    first. Also raises ConfigError over Spark Connect: there the function of foreachBatch runs in another process, which
-    doesn't know the query.
+    Raises ConfigError at the second write of a batch into the queue: it would have the run id of the first write, and
+    would be skipped. Also raises ConfigError in foreachBatch over Spark Connect, which runs the function in a process
+    that doesn't know the query's id.
     """
     from pyspark.sql.utils import is_remote
 

@@ -2,8 +2,9 @@
 
 :func:`session` finds Java and PostgreSQL's JDBC driver, and makes the settings that pgcombine's sinks need: the tasks
 use this Python and its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. The session's
-files are in one scratch directory, which is removed when the program ends. The next program removes the directory of a
-killed one. A session that is active already is used unchanged. A session that can't start raises ConfigError.
+files are in one scratch directory, which is removed when the program ends. If the program is killed, the next program
+that starts a session removes the directory. A session that is active already is used with its own settings. A session
+that can't start raises ConfigError.
 """
 
 from __future__ import annotations

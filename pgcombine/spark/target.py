@@ -1,6 +1,6 @@
-"""The database that Spark writes to, with its address for psycopg in the tasks and for the JDBC driver.
+"""The database that Spark writes to or reads: its address for psycopg, which tasks use, and for the JDBC driver.
 
-The password is passed as a connection property, never in a URL or in a plan. A database that can't be reached raises
+The JDBC driver gets the password as a connection property, not in the URL. A database that can't be reached raises
 ConnectError.
 """
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 SINKS = ("jdbc", "copy")
 _FILES = ("service", "servicefile", "passfile")
-# libpq sets sslcertmode itself, which older versions don't know, and connect() sets application_name
+# Parameters that tasks get only if the user gave them. libpq sets sslcertmode by itself, but older versions of libpq
+# don't know it; connect() sets application_name.
 _AUTOMATIC = {"sslcertmode", "application_name"}
 # libpq's parameters that the JDBC driver has, with their names there
 _PROPERTIES = {
@@ -66,7 +67,7 @@ class Target:
             socket = not info.host or info.host.startswith(("/", "@"))
             name = info.host
             if parameters.get("hostaddr") and parameters.get("sslmode") != "verify-full":
-                name = parameters["hostaddr"]  # the user gave an address, so the name may not be resolvable
+                name = parameters["hostaddr"]  # the user gave an address, so the name may be unresolvable
             host = f"[{name}]" if ":" in name else name
             url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{quote(info.dbname, safe='')}"
             return cls(conninfo, url, properties)

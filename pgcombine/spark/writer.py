@@ -1,9 +1,9 @@
 """The writing side of ``format("pgcombine")``.
 
-Tasks COPY Arrow batches, and the driver applies them in one transaction. Rows are written exactly once, even if tasks
-or jobs fail and are run again. Each attempt at a part is a separate transaction. Only attempts that Spark reported as
-successful are applied, under a run id that is applied once. A batch of a stream has the run id
-``stream:<query>:<batch>``.
+Tasks COPY Arrow batches into a stage, and the driver moves all rows into the queue in one transaction. Rows are written
+exactly once, even if tasks or jobs fail and are run again. Each attempt of a task is a separate transaction. Only
+attempts that Spark reported as successful are applied, and only if no run with the same run id was applied. A batch of
+a stream has the run id ``stream:<query>:<batch>``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """A written part: the attempt that wrote it (None: no attempt was needed) and its number of rows."""
+    """The result of a task: the id of the transaction that wrote its rows (None: it wrote none), and their number."""
 
     load: UUID
     run_id: str
@@ -54,7 +54,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Writing:
-    """The parameters of the tasks."""
+    """What the tasks get from the driver. ``keys`` are the queue's key columns."""
 
     conninfo: str
     options: Options
@@ -64,8 +64,8 @@ class Writing:
     def of(cls, options: Options, schema: StructType, overwrite: bool) -> Writing:
         """Check the options and the frame's columns against the queue, before any task runs.
 
-        Raises ConfigError for a frame that would overwrite the queue, and InvalidUpdateError for one that doesn't fit
-        it.
+        Raises ConfigError if the frame would overwrite the queue, and InvalidUpdateError if the frame doesn't fit the
+        queue.
         """
         if overwrite:
             raise ConfigError(
@@ -84,7 +84,7 @@ class Writing:
         return Load(self.conninfo, self.options.queue, run_id, _KINDS[self.options.mode], load)
 
     def write(self, load: Load, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
-        """Run one attempt at a part: one transaction, or none if there is nothing to write."""
+        """Write the rows of one task in one transaction, or do nothing if there are no rows."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return Written(load.load, load.run_id, None, 0)
@@ -102,7 +102,7 @@ class Writing:
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Writes a frame. The driver creates it and begins the load; ``write`` runs in the tasks."""
+    """Writes a frame. The driver creates the writer, which begins the load. ``write`` runs in the tasks."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         self.writing = Writing.of(options, schema, overwrite)
@@ -115,14 +115,14 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     @brief()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write a part, unless an earlier job has applied the run."""
+        """Write the rows of one task, unless an earlier job has applied the run."""
         if self.applied:
             return Written(self.load.load, self.load.run_id, None, 0)
         return self.writing.write(self.load, iterator, join_only=True)
 
     @brief()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Apply all the parts at once, or, in the mode ``prepare``, store their attempts for a later transaction."""
+        """Apply the rows of all tasks at once. In the mode ``prepare``, store the attempts for a later transaction."""
         if not self.applied:
             _end(self.load, messages, self.writing.options)
 
@@ -148,7 +148,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
 
     @brief()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write a part of the current batch."""
+        """Write the rows of one task of the current batch."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -157,7 +157,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         if query is None or batch is None:
             raise ConfigError("the ids of query and batch are unknown here: write by foreachBatch instead")
         run_id = f"stream:{query}:{batch}"
-        # a query that is started again repeats its last batch as another load
+        # a query that is started again has another job group, so it repeats its last batch as another load
         load = uuid5(NAMESPACE_OID, f"{context.getLocalProperty('spark.jobGroup.id')}:{run_id}")
         return self.writing.write(self.writing.load(run_id, load), iterator, join_only=False)
 
