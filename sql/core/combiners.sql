@@ -1,45 +1,50 @@
--- Built-in combiners. A combiner is (old ∪ updates) → new, associative and commutative. So a queue's updates may be
--- folded in any groups and any order.
+-- Built-in combiners. A combiner makes a key's new value from its old value and its updates. It is associative and
+-- commutative, so a queue's updates may be folded in any groups and any order.
 --
---   combiner       types                                        result; default of an update
---   sum            smallint integer bigint numeric real         the sum; 0. real and double precision: a warning,
---                  double precision interval money              their last digits depend on the order
---   count          smallint integer bigint numeric              the sum of the updates' weights; 1
---   min, max       any type with an order (B-tree)              the least, the greatest; a later update can't undo an
+--   combiner       types                                        result
+--   sum            smallint integer bigint numeric real         the sum. The last digits of real and double precision
+--                  double precision interval money              depend on the order, so create_queue warns of them
+--   count          smallint integer bigint numeric              the sum of the updates' weights
+--   min, max       any type with an order (B-tree)              the least, the greatest. A later update can't undo an
 --                                                               earlier one
---   bool_and       boolean                                      all true; any true
---   bool_or
---   bit_and        smallint integer bigint bit                  bit by bit; a second equal update undoes a bit_xor
---   bit_or bit_xor
---   array_union    any array of elements with an order          the elements of all, each once, in order; null
+--   bool_and       boolean                                      whether all values are true
+--   bool_or        boolean                                      whether any value is true
+--   bit_and        smallint integer bigint bit                  the values combined bit by bit. A second equal update
+--   bit_or bit_xor                                              undoes the first one in a bit_xor
+--   array_union    any array of elements with an order          the elements of all arrays, each once, sorted. Null
 --                                                               elements count, and come last
---   jsonb_merge    jsonb                                        the members of all objects, at every depth; where two
---                                                               differ, the greater in jsonb's order
+--   jsonb_merge    jsonb                                        the members of all objects, at every depth. If a member's
+--                                                               values differ, the greatest in jsonb's order
 --   last(at)       any; "at" is a value column with max         the value of the update with the greatest "at"
 --   first(at)      any; "at" is a value column with min         the value of the update with the least "at"
---   computed       any                                          the old value: passes compute a new one by a query (see
---                                                               pass_template); what updates give is ignored
+--   computed       any                                          the old value or, where pgcombine.queue.computed applies,
+--                                                               a query's result (see pass_template). The values in
+--                                                               updates are ignored
 --   hll            hll (extension hll)                          the union
---   tdigest        tdigest (extension tdigest)                  the union; an estimate that depends on the order
---   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
---                                                               which check_combiner tries on samples
+--   tdigest        tdigest (extension tdigest)                  the union, an estimate that depends on the order
+--   my.fn          any                                          the result of a user's fn(type, type) or aggregate of the
+--                                                               type, which check_combiner tries on samples
 --
--- Nulls. Every combiner ignores a null in an update, since null is its identity. An update with only nulls leaves the
--- value unchanged (a new key gets null). Only last and first take a null as a value: if the last update has null, the
--- value is null. An update with null in "at" counts only as long as no update of the key has another "at". Among
--- updates with equal "at", last takes the greatest value, first the least, and both take a null only if all values are
--- null. All columns that "at" orders are compared together, so that they come from the same update.
+-- Defaults. A value column that an update leaves out is 0 with sum, 1 with count, and null with any other combiner.
+-- Nulls. Combiners other than last and first ignore a null in an update, since null is their identity. An update with
+-- only nulls leaves the value unchanged (a new key gets null). Last and first take a null as a value: if the last
+-- update has null, the value is null. An update with null in "at" counts only as long as every update of the key has
+-- null in "at". Among updates with equal "at", last takes the greatest value, first the least, and both take a null
+-- only if all values are null. All columns that "at" orders are compared together, so that they come from the same
+-- update.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
 -- too. A delete_when such as n = 0 doesn't hold for NaN. A domain as the column's type refuses NaN and infinity in
 -- enqueued updates:
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'));
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum']);
--- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost:
--- the key's updates stay pending. <queue>_current shows null for the sum (see current_expression).
+-- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). No update is lost:
+-- the key's updates stay pending, and after quarantine_after failed passes they move to the quarantine. Until then
+-- <queue>_current shows null for the sum (see current_expression).
 -- Equality. The type's equality decides whether a value has changed: from 1 to 1.0 is no change, and the values table
 -- may have either.
--- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep
--- a tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
+-- Deleted keys. delete_when deletes all of the key's values. With last(at), an update that arrives late would bring the
+-- key back, even if its "at" is older than the deletion. Keep a tombstone instead: a column
+-- 'deleted boolean last(at)', and read "where not deleted".
 --
 -- Templates, which expand fills in:
 --   fold     aggregate over the pending updates of a key: {value} is the column
@@ -47,7 +52,7 @@
 --            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least}
 --            and {greatest}: the aggregates of {value}; {position}: the position of the column that orders
 --   initial  default of the column in <queue>_updates
---   types    base types that it accepts; null: any type for which fold and merge work
+--   types    base types that the combiner accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
     values
         ('sum', 'pg_catalog.sum({value})::{type}',
@@ -84,7 +89,7 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
-        -- fold_source flags the last or first row. merge is empty, since merge_expression returns the expression
+        -- fold_source flags the last or first row. merge is empty: merge_expression itself writes its expression
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('computed', 'pgcombine_internal.single({value})::{type}', '{old}', null, null),

@@ -1,5 +1,5 @@
--- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants the tables of
--- queues one by one. The file grants.sql of another component has the privileges that the component adds.
+-- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants privileges on
+-- the tables of single queues. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
 -- The next two statements keep other roles from creating triggers with pgcombine's trigger functions, and columns of
 -- its row types and enums. An upgrade couldn't change a type that a column has. Other uses of pgcombine's functions
@@ -13,7 +13,7 @@ begin
         select t.oid
         from pg_type t left join pg_class c on c.oid = t.typrelid
         where t.typnamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
-          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: a quarantine search needs them
+          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: a search for failing keys copies key_text
     loop
         execute format('revoke usage on type %s from public', _type);
     end loop;
@@ -29,8 +29,8 @@ grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pg
 -- Passes and operators also write to tables that all queues share. Policies restrict them to the rows of their queues.
 -- A role with the privilege to insert into, update or delete from a whole table could lock it. So these privileges are
 -- on columns, and roles mark rows for delete_flagged instead of deleting them. A claim locks rows, which needs the
--- privilege to update. Readers of all queues also read the rows of roles that aren't trusted. So policies check times,
--- marks and documents: no role can write one that makes such a reader fail.
+-- privilege to update. Programs that read the rows of all queues, such as monitors, also read rows that untrusted roles
+-- wrote. So policies check times, marks and documents: no role can write one that makes such a program fail.
 grant update (paused) on pgcombine.queue to public;
 drop policy if exists seen on pgcombine.queue;
 create policy seen on pgcombine.queue for select using (true);

@@ -4,7 +4,7 @@
 -- Warns if the last digits of a sum depend on the order of updates (floating-point numbers). Warns if a function or an
 -- aggregate can't be tried, since no samples of the type are known or the calls with all samples fail.
 --   name  the column's name, for the messages
--- Errors: PC003 the combiner doesn't fit; the message shows the counterexample.
+-- Errors: PC003 the combiner doesn't take the type, or combines samples wrongly; the message then shows the samples.
 create or replace function pgcombine_internal.check_combiner(combiner text, name text, type text)
 returns void
 language plpgsql
@@ -36,7 +36,8 @@ begin
     end if;
 
     _samples := pgcombine_internal.samples(type);
-    -- tries the combiner on three arrays of samples; returns a sentence about the first values that it combines wrongly
+    -- The query tries the combiner on all triples from three arrays of samples. It returns a sentence about the first
+    -- triple that the combiner combines wrongly.
     _try := pgcombine_internal.fill($trial$
         select z.wrong
         from (
@@ -100,7 +101,7 @@ begin
              or indeterminate_collation or collation_mismatch then
             raise exception 'combiner "%" doesn''t take type "%" of column "%"', combiner, type, name
                 using errcode = 'PC003', hint = sqlerrm;
-        when others then -- some samples are invalid for this function: try them one by one
+        when others then -- some samples are invalid for this function: try each triple alone
             _error := sqlerrm;
             for _one in select a, b, c from unnest(_samples) a cross join unnest(_samples) b
                 cross join unnest(_samples) c loop

@@ -24,8 +24,8 @@ begin
     if found then
         return _combiner;
     end if;
-    -- the column's type first, then its base type, then types that it is cast to, then polymorphic ones; of each type
-    -- the aggregate before the function
+    -- Candidates by type: the column's type, its base type, the preferred types to which PostgreSQL casts it without a
+    -- conversion (varchar to text), then polymorphic types. For each type an aggregate comes before a function.
     for _argument in
         select a.argument
         from unnest(array[_type, _base] || array(

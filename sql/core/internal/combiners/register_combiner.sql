@@ -3,7 +3,7 @@
 -- date. Returns the combiner's name: the qualified function with the type, such as myschema.my_fn(bigint, bigint).
 -- The combiner of a function folds with an aggregate that is made for the function. A function that isn't strict is
 -- called through a strict one. So nulls are ignored. The function must not return null for two values. While a
--- queue combines with the function, it can't be dropped.
+-- queue combines with the function or the aggregate, DROP refuses to drop that.
 -- Tables written: pgcombine.combiner.
 create or replace function pgcombine_internal.register_combiner(function oid, type oid)
 returns text

@@ -1,8 +1,8 @@
 -- pgcombine_internal.enqueue_function(queue) → (parameters, body)
 -- Returns the parameters and the body of <queue>_enqueue, which appends updates in the caller's transaction and returns
--- their number. It takes an array for each column, keys first. A value column that is missing or null takes its
--- default. parameters and body are null if a column is an array or a composite, has a type without arrays, or is named
--- like a parameter ($1).
+-- their number. <queue>_enqueue takes an array for each column, keys first. If the array of a value column is missing
+-- or null, all updates get the column's default. parameters and body are null if a column is an array or a composite,
+-- has a type without arrays, or is named like a parameter ($1).
 -- Errors: PC001 unknown queue. Of <queue>_enqueue: PC004 the arrays are of different lengths.
 create or replace function pgcombine_internal.enqueue_function(queue text, out parameters text, out body text)
 language plpgsql stable

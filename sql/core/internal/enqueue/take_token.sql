@@ -1,9 +1,9 @@
 -- pgcombine_internal.take_token(queue, token) → boolean
--- Stores a token of a queue. Returns false if the queue has it: the same input was appended before. The caller appends
--- the input in the same transaction.
+-- Stores a token of a queue. Returns false if the queue has the token already: the same input was appended before. The
+-- caller appends the input in the same transaction.
 -- If another transaction that hasn't ended has stored the token, the call waits for its outcome. The insert has the
--- caller's rights, and a policy lets it pass (see grants.sql). No privilege to read tokens is needed, since the insert
--- names no columns of a conflict.
+-- caller's rights, and a policy lets it pass (see grants.sql). The role needs no privilege to read tokens, since "on
+-- conflict do nothing" names no columns.
 -- Tables written: pgcombine.token.
 -- Errors: PC001 unknown queue; PC004 the token is null, empty or too long; 42501 the caller lacks the right to enqueue;
 -- 40001 above read committed: the token was committed after the caller's snapshot was taken.

@@ -1,10 +1,11 @@
 -- pgcombine_internal.schedule_expiry(queue, bucket, first, next [, pause, sqlstate, error]) → next page
--- Records that the scan of a bucket for expired keys continues at the page next after a pause. After the last page the
--- result is null, and a new scan begins after expire_every. A recorded failure is cleared once its pages have been
--- scanned, or no longer exist.
---   first            the first page that the pass has scanned
---   sqlstate, error  why the pass removed no expired keys from first on
--- Tables written: expiry.
+-- Records where and when the scan of a bucket for expired keys continues. Returns next, or null if that is beyond the
+-- last page: a new scan then begins after expire_every. A recorded failure is cleared once its pages have been scanned,
+-- or no longer exist.
+--   first, next      the scan has finished the pages from first to the page before next, and continues at next
+--   pause            how long the scan waits before it continues
+--   sqlstate, error  why no expired keys were removed from these pages; null: they were removed
+-- Tables written: pgcombine.expiry.
 create or replace function pgcombine_internal.schedule_expiry(queue text, bucket integer, first bigint, next bigint,
     pause interval default '0 s', sqlstate text default null, error text default null)
 returns bigint

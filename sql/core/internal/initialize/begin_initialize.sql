@@ -1,7 +1,7 @@
 -- pgcombine_internal.begin_initialize(queue [, force])
--- Begins to load values without updates; observers don't see them. The caller then copies rows into <queue>_values and
--- calls end_initialize, all in one transaction. Until the transaction ends, no pass runs. Enqueues continue; later
--- passes combine their updates.
+-- Begins a load of values: the load enqueues no updates, and observers don't see its values. The caller then copies
+-- rows into <queue>_values and calls end_initialize, all in one transaction. Until the transaction ends, no pass runs.
+-- Enqueues continue; later passes combine their updates.
 --   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty; those of
 -- claim_buckets.

@@ -1,6 +1,6 @@
 -- pgcombine_internal.end_initialize(queue) → bigint
--- Ends a load of values: deletes the loaded rows that a pass would delete (delete_when holds, or the key has expired),
--- and returns their number. It analyzes the table, since passes are planned with its statistics.
+-- Ends a load of values: deletes the values that a pass would delete (delete_when holds, or the key has expired), and
+-- returns their number. The function analyzes the table, since PostgreSQL plans passes with the table's statistics.
 -- Tables written: <queue>_values.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.end_initialize(queue text)

@@ -1,6 +1,7 @@
 -- pgcombine_internal.any_update(tables, condition) → boolean
--- Returns whether any of these segments has an update that meets a condition.
--- Most updates in a large segment are combined. The newest updates are in the last pages, so these are read first.
+-- Returns whether any of the given segments has an update that meets a condition.
+-- Most updates in a large segment are combined. The newest updates are in its last pages, so the function reads these
+-- pages first.
 --   condition  on pgcombine_tx and the queue's columns
 create or replace function pgcombine_internal.any_update(tables text[], condition text)
 returns boolean
@@ -8,7 +9,7 @@ language plpgsql volatile
 as $$
 declare
     _table text;
-    _last bigint; -- the first of the last pages
+    _last bigint; -- the first of the pages that are read first
     _found boolean := false;
 begin
     foreach _table in array tables loop

@@ -12,8 +12,8 @@ as $$
 declare
     _queue pgcombine.queue;
     _end bigint; -- the lowest xmax of the marks
-    _open bigint[] := '{}'; -- lower ids that a mark saw in progress
-    _last bigint; -- highest id that may be pending
+    _open bigint[] := '{}'; -- ids below _end that a mark saw in progress
+    _last bigint; -- the highest id that an update to select may have
     _round bigint;
     _segments integer[] := '{}';
     _segment integer;
@@ -39,8 +39,8 @@ begin
             _end := txid_snapshot_xmax(marks[_number]);
         end if;
     end loop;
-    -- An id in progress in one hash range's mark may be visible in another's. So all these ids are read, and the
-    -- condition below checks each key's own mark.
+    -- An id that the mark of one hash range saw in progress may be visible in the mark of another. So all these ids are
+    -- read, and the condition below checks each key's own mark.
     if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then
         _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end
             order by x);
@@ -61,8 +61,8 @@ begin
         _segments := array(select generate_series(0, _queue.segments - 1));
     end if;
     tables := '{}';
-    -- A rebucket may have exchanged the partitions. Opening the table makes the session notice; looking up names
-    -- doesn't.
+    -- A rebucket may have exchanged the partitions. Opening the table makes the session notice the exchange; looking up
+    -- names doesn't.
     perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b'

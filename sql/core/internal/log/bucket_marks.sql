@@ -2,7 +2,8 @@
 -- Returns a bucket's marks. An update is combined if its key's mark sees it. That mark is marks[1 + (hash &
 -- range_mask)] (see key_hash).
 --   pass        the number of the last pass
---   range_mask  0 if the last pass was over all keys; otherwise the largest range_mask since the last such pass
+--   range_mask  0 if the last pass was over all keys; otherwise the largest range_mask of the passes since the last one
+--               over all keys
 create or replace function pgcombine_internal.bucket_marks(queue text, bucket integer, out pass bigint,
     out range_mask bigint,
     out marks txid_snapshot[])

@@ -1,7 +1,7 @@
 -- pgcombine_internal.delete_consumed(queue, relation, partition) → bigint
--- Deletes the combined updates among the first hundred thousand of a segment; returns their number. It replaces
--- truncation where the caller can't see which snapshots are held, since older snapshots still see deleted rows.
--- Autovacuum frees the space.
+-- Deletes the combined updates among the first hundred thousand updates of a segment; returns their number. It replaces
+-- truncation where the caller can't see which snapshots are held: older snapshots still see deleted rows, but not
+-- truncated ones. Autovacuum frees the space.
 -- Tables written: the segment.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
@@ -17,14 +17,14 @@ declare
     _last tid;
     _deleted bigint := 0;
 begin
-    -- If only dead rows are left, the call returns at once. Otherwise it would read all of them until they are
+    -- If only dead rows are left, the call returns at once. Otherwise each call would read all of them until they are
     -- vacuumed.
     if _known and pg_stat_get_live_tuples(_segment) = 0 and pg_stat_get_dead_tuples(_segment) > 0 then
         return 0;
     end if;
     execute format('lock table only %s in row exclusive mode nowait', relation);
-    -- An update is combined if all marks of its bucket see it. A rebucket may have exchanged the segment before the
-    -- lock, so the marks are read after it.
+    -- Here an update counts as combined if all marks of its bucket see it. The marks are read under the lock, since a
+    -- rebucket may have exchanged the segment before.
     select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_condition(b.queue, b.bucket::text), ''),
                format('pgcombine_tx < %s and pgcombine_tx <> all (%L::bigint[])', m.below, m.open)), ' or ')
     into _combined

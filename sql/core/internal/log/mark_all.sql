@@ -1,7 +1,7 @@
 -- pgcombine_internal.mark_all(queue [, mark])
--- Writes an empty pass for each bucket, so that updates which the mark sees are no longer pending. The caller has
--- claimed all buckets. A pass with an older snapshot then fails.
---   mark  null: the current one
+-- Writes a journal row without updates for each bucket, so that updates which the mark sees are no longer pending. The
+-- caller has claimed all buckets. A later pass whose snapshot is older fails.
+--   mark  null: the current mark (see current_mark)
 -- Tables written: pgcombine.pass.
 create or replace function pgcombine_internal.mark_all(queue text, mark txid_snapshot default null)
 returns void

@@ -2,8 +2,10 @@
 -- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that committed
 -- before this call.
 -- Other sessions hold snapshots. Standbys hold them, too, through their connections and replication slots. Prepared
--- transactions hold none. The caller's session, vacuums and server processes without a database don't count.
--- Null: the caller can't see the snapshots of other roles' sessions; members of pg_read_all_stats can.
+-- transactions hold no snapshot. The caller's session, vacuums and server processes without a role, such as autovacuum,
+-- don't count.
+-- The result is the greatest bigint if no snapshot is held. It is null if the caller can't see the snapshots of other
+-- roles' sessions; members of pg_read_all_stats can.
 create or replace function pgcombine_internal.oldest_snapshot()
 returns bigint
 language sql volatile

@@ -25,7 +25,7 @@ begin
             execute format('truncate %s', _segment);
         end if;
     end loop;
-    if _limited then -- the updates were in the queue before, so they can't exceed its limit
+    if _limited then -- the limit doesn't apply to updates that the queue already had
         execute format('alter table %s disable trigger pgcombine_limit', _updates);
     end if;
     execute format('insert into %s (%s) select %s from pgcombine.%I', _updates, _columns, _columns,

@@ -1,6 +1,6 @@
 -- pgcombine_internal.refuse_copied()
 -- Raises unless this database assigned the stored transaction ids (see own_cluster).
--- Errors: PC012 the database is a copy; it works again once a worker has run post_restore.
+-- Errors: PC012 the database is a copy; its queues work again once post_restore has run.
 create or replace function pgcombine_internal.refuse_copied()
 returns void
 language plpgsql stable

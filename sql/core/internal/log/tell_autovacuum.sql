@@ -3,7 +3,7 @@
 -- without them autovacuum would leave the segment alone.
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it; 55P03 another session has locked
--- it.
+-- the segment.
 create or replace function pgcombine_internal.tell_autovacuum(queue text, segment regclass)
 returns void
 language plpgsql

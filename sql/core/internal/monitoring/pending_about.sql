@@ -20,7 +20,7 @@ begin
         select b.bucket
         from pgcombine.bucket b
         where b.queue = _queue.queue
-          and exists ( -- see busy
+          and exists ( -- a table with a null size counts, too (see busy)
               select from generate_series(0, _queue.segments - 1) s
               where pg_relation_size(to_regclass(format('pgcombine.%I',
                   _queue.queue || '_updates_b' || to_char(b.bucket % _queue.partitions, 'FM0000') || '_s' || s)))

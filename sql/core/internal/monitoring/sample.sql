@@ -3,9 +3,9 @@
 -- sizes).
 -- Figures are kept in pgcombine.sample for a hundred times as long as it took to find those of all queues. So finding
 -- them takes about a percent of a processor core. Figures of pending updates are kept for 1 to 10 seconds, sizes for 30
--- to 300. Figures with a lag of more than ten seconds aren't kept once a pass has ended after them. Without recent
--- passes, figures that show pending updates are kept for a minute. If the setting pgcombine.fresh is on, the call finds
--- all figures again.
+-- to 300. Figures with a lag of more than ten seconds aren't kept once a pass has ended after them. Figures that show
+-- pending updates are kept for a minute if no pass has ended since ten seconds before them. If the setting
+-- pgcombine.fresh is on, the call finds all figures again.
 -- A transaction that is read-only or keeps one snapshot stores no figures. A call doesn't wait for other calls. If it
 -- waits for a lock on a queue's tables for 0.2 s, it returns the former figures.
 --   kind  pending or sizes
@@ -27,7 +27,7 @@ declare
     _all constant boolean := pgcombine_internal.has_right('', 'monitor', _role);
     _keep interval;
     _good interval;
-    _ended timestamptz; -- of the last pass
+    _ended timestamptz; -- when the last pass ended
     _was timestamptz;
 begin
     select case sample.kind when 'pending' then least(10, greatest(1, 100 * coalesce(sum(s.seconds), 0)))
@@ -54,7 +54,7 @@ begin
         end if;
         if at is null or _fresh or at < clock_timestamp() - _good then
             _was := at;
-            at := case when _stores then clock_timestamp() else now() end; -- not later than the snapshot
+            at := case when _stores then clock_timestamp() else now() end; -- a time not later than the snapshot
             begin
                 figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue)
                                             else pgcombine_internal.sizes(sample.queue) end;

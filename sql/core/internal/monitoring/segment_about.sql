@@ -3,8 +3,8 @@
 -- small segment. Of a large segment it reads one row on each of 32 pages, and the last pages. Updates are stored in the
 -- order in which they were written. So the sample's share of pending updates is that of the segment, to about 3 %.
 --   condition  see bucket_log
---   oldest     null: none is pending. In a large segment: the oldest id in the sample, less the distance between two
---              sampled rows
+--   oldest     null: none is pending. In a large segment an estimate: the oldest id in the sample, less the distance
+--              between two sampled rows
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
     out pending bigint, out oldest bigint)

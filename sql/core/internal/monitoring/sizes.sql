@@ -2,8 +2,8 @@
 -- Returns the sizes of a queue's tables, for sample: an array of objects with table, rows (as of the last vacuum or
 -- analyze), bytes (with TOAST) and index_bytes. The object of the log has segments, filled, waiting and
 -- waiting_bytes in place of rows.
--- A segment waits to be reclaimed if its last updates aren't pending, and if its round is over or it is large (see
--- consumed_segments).
+-- A segment waits to be reclaimed if no update on its last pages is pending, and if its round is over or the segment is
+-- large (see consumed_segments).
 create or replace function pgcombine_internal.sizes(queue text)
 returns jsonb
 language sql
