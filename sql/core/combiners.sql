@@ -13,17 +13,18 @@
 --   bit_or bit_xor                                              undoes the first one in a bit_xor
 --   array_union    any array of elements with an order          the elements of all arrays, each once, sorted. Null
 --                                                               elements count, and come last
---   jsonb_merge    jsonb                                        the members of all objects, at every depth. If a member's
---                                                               values differ, the greatest in jsonb's order
+--   jsonb_merge    jsonb                                        the members of all objects, at every depth. Of
+--                                                               a member's values that aren't objects, the greatest
+--                                                               in jsonb's order
 --   last(at)       any; "at" is a value column with max         the value of the update with the greatest "at"
 --   first(at)      any; "at" is a value column with min         the value of the update with the least "at"
---   computed       any                                          the old value or, where pgcombine.queue.computed applies,
---                                                               a query's result (see pass_template). The values in
---                                                               updates are ignored
+--   computed       any                                          the old value or, where pgcombine.queue.computed
+--                                                               applies, a query's result (see pass_template). The
+--                                                               values in updates are ignored
 --   hll            hll (extension hll)                          the union
 --   tdigest        tdigest (extension tdigest)                  the union, an estimate that depends on the order
---   my.fn          any                                          the result of a user's fn(type, type) or aggregate of the
---                                                               type, which check_combiner tries on samples
+--   my.fn          any                                          the result of a user's fn(type, type) or aggregate of
+--                                                               the type, which check_combiner tries on samples
 --
 -- Defaults. A value column that an update leaves out is 0 with sum, 1 with count, and null with any other combiner.
 -- Nulls. Combiners other than last and first ignore a null in an update, since null is their identity. An update with

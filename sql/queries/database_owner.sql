@@ -18,7 +18,7 @@ begin
             where c.relkind in ('r', 'p', 'v', 'm', 'f')
                or c.relkind = 'S' and not exists (select from pg_depend d
                    where (d.classid, d.objid) = ('pg_class'::regclass, c.oid)
-                                                  and d.deptype in ('a', 'i')) -- it gets its table's owner
+                                                  and d.deptype in ('a', 'i')) -- the sequence gets its table's owner
             union all
             select 'pg_type'::regclass, t.oid, t.typowner from pg_type t
             where not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_type'::regclass, t.oid)

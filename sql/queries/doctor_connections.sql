@@ -1,4 +1,5 @@
--- The connections that are in use, and those that this role can use in this database: the least of three limits.
+-- The limit that new connections of this role reach first, of the server, the database or the role; the connections
+-- that count for it; and the number of sessions of workers.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

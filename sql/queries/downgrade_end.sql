@@ -1,8 +1,9 @@
--- Drops this version's functions, views, policies and triggers at the end of a downgrade. The upgrade of the older
--- version then makes its own ones, and calls its functions before it drops others. A function of this version with the
--- same name and other parameters could make such a call ambiguous. So the downgrade drops this version's functions, and
--- the views, policies and triggers that need them. A function stays if a table or an object of another role depends on
--- it. The view of a rollup's source stays, too: it is a part of the rollup's definition, so no upgrade makes it.
+-- Drops this version's functions, views, policies and triggers at the end of a downgrade. The older version's upgrade,
+-- which runs next, makes its own ones. It calls its functions before it drops other functions. A function of this
+-- version with the same name and other parameters could make such a call ambiguous. So the downgrade drops this
+-- version's functions, and the views, policies and triggers that need them. A function stays if a table or an object of
+-- another role depends on it. The view of a rollup's source stays, too: it is a part of the rollup's definition, so no
+-- upgrade makes it.
 --   {names}  the functions of this version
 do $$
 declare

@@ -5,7 +5,7 @@
 --                     (handoff_store_tokens)
 --   details           set for an update that the server refused before; see handoff_apply
 -- Parameters: the server; the last token that this round has tried; the minimum age in seconds, since the writers of
--- younger hints deliver them; the maximum numbers of writes and of updates.
+-- younger hints deliver these themselves; the maximum numbers of writes and of updates.
 with asked (destination, after, age, max_writes, max_updates) as (
     values (%s, %s::uuid, %s * interval '1 second', %s::bigint, %s::bigint)
 )

@@ -14,8 +14,8 @@ from pg_proc p
 where p.pronamespace in (to_regnamespace('pgcombine'), to_regnamespace('pgcombine_internal'));
 
 -- pg_temp.made() → array of oid
--- Returns the functions that were created or replaced after the table older was made. The transaction ids of their rows
--- don't show this, since each savepoint has another id.
+-- Returns the functions that were created or replaced after the temporary table "older" was made. The transaction ids
+-- of their rows don't show this, since each savepoint has another id.
 create or replace function pg_temp.made()
 returns oid[]
 language sql

@@ -1,7 +1,7 @@
 -- pgcombine.add_observer(queue, observer, statement)
 -- pgcombine.add_observer(queue, observer, language => 'python')
 -- Adds an observer to a queue: every pass that commits later runs it over the changes of the pass. The call waits for
--- running passes, and later passes wait until the call commits.
+-- running passes, and no pass begins until the call commits.
 --   statement  an insert, update, delete, merge (PostgreSQL 17 and later), or a select that calls a function. It reads
 --              the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value).
 --              Or it reads the relation arrived: the key and value columns, one row for each key with the pass's

@@ -10,7 +10,7 @@
 --   more     whether updates of other keys may be pending
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket; PC008 the queue has observers in Python; PC012 the
--- database is a copy in which post_restore has not run yet; 40001 a rival pass, or a change of the queue, has
+-- database is a copy in which post_restore has not run yet; 40001 another pass, or a change of the queue, has
 -- committed since the snapshot; 42501 the caller lacks the right to run passes over the queue; those of observers and
 -- combiners.
 create or replace function pgcombine.combine(queue text, inout bucket integer default null, out updates bigint,

@@ -1,6 +1,7 @@
 -- pgcombine.combine_sql(queue, bucket) → text
--- Returns the statement that a pass over a bucket would run now, after its claim. Read it, or pass it to explain
--- (generic_plan). With Python observers run_pass also reads the changes. pass_template explains the parameters.
+-- Returns the statement that a pass over a bucket would run now, after its claim. Read the statement, or pass it to
+-- explain (generic_plan), which PostgreSQL 16 and later have. pass_template explains its parameters. For Python
+-- observers run_pass appends a query of the changes.
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer)
 returns text

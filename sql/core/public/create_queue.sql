@@ -10,8 +10,10 @@
 --   delete_when  condition over the new values under which the key is deleted. It should hold only for values that
 --                change nothing when they are combined (n = 0). Otherwise the result depends on which updates fall into
 --                one pass
---   buckets      1 to 1024. More buckets let more workers combine at the same time. Each bucket costs five tables
---   notify       whether enqueues wake sleeping workers by NOTIFY, which excludes PREPARE TRANSACTION
+--   buckets      1 to 1024. More buckets let more workers combine at the same time. A bucket that shares no partition
+--                costs five tables
+--   notify       whether enqueues wake sleeping workers by NOTIFY. A transaction that notifies can't be prepared
+--                (PREPARE TRANSACTION)
 --   pass_limit   about how many updates a pass takes at most (see plan_pass)
 --   buckets_per_partition  number of buckets that share a partition. It must divide the number of buckets. Sharing
 --                          makes fewer tables, and COPY is fastest into at most 32 of them. But a pass also reads the
@@ -23,7 +25,7 @@
 --   expire_when  condition over key and value columns. A key for which it is true expires (see set_expiry)
 --   expire_silently  whether observers don't see that keys expire
 --   expire_every  how often workers scan a bucket for expired keys
---   token_retention  how long a token of enqueue_once is kept, at least
+--   token_retention  the minimum time for which a token of enqueue_once is kept
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right.
 -- Errors: PC002 the queue exists, or exists with another definition; PC003 an invalid definition; PC011 too many locks.
@@ -129,7 +131,7 @@ begin
         perform pgcombine_internal.mark_all(_name);
         perform pgcombine_internal.tick();
     exception
-        when sqlstate 'PC002' or sqlstate 'PC003' then -- raised again from here, without the statements in between
+        when sqlstate 'PC002' or sqlstate 'PC003' then -- raised again here, without the context of the inner statements
             get stacked diagnostics _hint = pg_exception_hint;
             raise exception using errcode = sqlstate, message = sqlerrm, hint = _hint;
         when out_of_memory then

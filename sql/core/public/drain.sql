@@ -4,8 +4,8 @@
 -- Other sessions may run passes at the same time.
 -- If a pass over a bucket fails, the call records the failure and leaves the bucket for the next call. After
 -- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, bisect). When the
--- other buckets are done, it raises the last error. It also leaves a bucket that another session has claimed for five
--- seconds.
+-- other buckets are done, it raises the last error. If other sessions keep all remaining buckets claimed for five
+-- seconds, the call leaves these buckets, too.
 -- At the end it reclaims the log and trims the journal.
 -- Tables written: those of run_pass, fail_pass, bisect, reclaim and trim_journal.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending
@@ -17,7 +17,7 @@ as $$
 declare
     _left integer[] := '{}'; -- buckets that failed
     _bucket integer;
-    _claimed integer := 0; -- rounds in a row that found claimed buckets only
+    _claimed integer := 0; -- rounds in a row in which no pass took updates
     _done record;
     _failure record;
     _sqlstate text; -- of the last failure

@@ -2,7 +2,8 @@
 -- Drops a queue as drop_queue does, but in several transactions. Each transaction takes few locks, however many buckets
 -- there are.
 -- The first transaction removes the queue, and renames its tables to <queue>_updates_dropped and
--- <queue>_values_dropped. Further transactions drop their partitions. If the call is interrupted, call it again.
+-- <queue>_values_dropped. Further transactions drop the partitions of these tables. If the call is interrupted, call it
+-- again.
 -- It is a procedure, called outside of a transaction, since it commits.
 -- Tables written: those of close_queue.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or quarantined, or a
@@ -19,7 +20,7 @@ declare
     _portion text;
 begin
     call pgcombine_internal.begin_alone('drop_large_queue');
-    -- if one exists, an earlier call was interrupted
+    -- if one of these tables exists, an earlier call was interrupted
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then
         perform pgcombine_internal.close_queue(drop_large_queue.queue, drop_large_queue.force, wholly => false);
         foreach _table in array array[drop_large_queue.queue || '_updates', drop_large_queue.queue || '_values'] loop

@@ -2,7 +2,7 @@
 -- Drops a queue with its updates and values, all in one transaction.
 --   force  whether to drop the queue even if updates are pending or quarantined, or a component still uses it. The
 --          component's objects for the queue are then dropped, too
--- If this takes too many locks for one transaction, call pgcombine.drop_large_queue.
+-- If the drop takes too many locks for one transaction, call pgcombine.drop_large_queue.
 -- Tables written: those of close_queue.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are
 -- pending or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within

@@ -2,10 +2,10 @@
 -- Removes the keys that have expired, and returns their number as the parameter removed. Workers remove expired keys on
 -- their own. Use this call in cron, and in programs without workers. It is a procedure, called outside of a
 -- transaction: it commits after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its
--- values and removes at most 10000 keys. The call leaves a bucket that another session has claimed for five seconds,
--- and it doesn't touch a paused queue.
--- If a pass fails, it runs again without removing expired keys. If that fails, too, the call leaves the bucket. It
--- raises the error after all other passes.
+-- values and removes at most 10000 keys. If another session keeps a bucket claimed for five seconds, the call leaves
+-- the bucket. It doesn't touch a paused queue.
+-- If a pass fails, it runs again without removing expired keys. If that fails, too, the call leaves the bucket;
+-- otherwise it continues after the pages of the failed pass. It raises the last error after all other passes.
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
 -- observers or the condition changed during a pass; 42501 the caller lacks the right to run passes over the queue;
@@ -18,7 +18,7 @@ declare
     _now pgcombine.queue;
     _bucket integer;
     _page bigint; -- the first page of the next pass; null: there are no more
-    _failed boolean; -- whether the last pass that removed expired keys from _page on failed
+    _failed boolean; -- whether a pass has failed to remove expired keys from _page on
     _done record;
     _tries integer;
     _sqlstate text;

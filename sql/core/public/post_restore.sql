@@ -41,8 +41,8 @@ begin
         'try again after the restore; if no restore is running, run pgcombine db upgrade')
     from (select format('pgcombine.%I', q.queue || '_updates') as updates from pgcombine.queue q) n;
     delete from pgcombine.cluster_identity;
-    -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. That transaction's id
-    -- may by chance be the id in one row, but not in both.
+    -- The table gets two rows, written by a transaction and its subtransaction. A restore writes both in one
+    -- transaction. That transaction's id may by chance be the id in one row, but not in both.
     insert into pgcombine.cluster_identity values (1, '0');
     update pgcombine.cluster_identity set id = xmin;
     begin

@@ -1,12 +1,12 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
 -- Changes the number of a queue's buckets while writers, readers and workers continue. The call is one transaction. It
 -- claims all buckets, so passes wait until it ends. The two tables keep their grants, views and triggers. At the end
--- they are locked while PostgreSQL scans the new values once to check them.
+-- the two tables are locked while PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
 --   timeout  how long the call tries to lock the tables
--- As with TRUNCATE, a repeatable-read transaction whose snapshot is older, and which hasn't read the queue yet, sees it
--- empty.
--- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
+-- As with TRUNCATE, a repeatable-read transaction whose snapshot is older than the call, and which hasn't read the
+-- queue yet, sees an empty queue.
+-- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure, expiry, restoring.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
 -- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,

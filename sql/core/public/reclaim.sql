@@ -1,12 +1,12 @@
 -- call pgcombine.reclaim([queue])
 -- Truncates the segments of the log whose updates are all combined and no longer needed, and deletes old tokens of
 -- enqueue_once (see trim_tokens). It does so for one queue, or for all queues that the caller may run passes over.
--- Workers call it every second after passes, and otherwise every minute. A program that runs passes without workers
--- should call it now and then.
--- The call leaves a segment that a session writes or reads for a later call. It also leaves a segment if some snapshot
--- in the database can't see the pass that combined the segment's last update: the snapshot's holder still sees these
--- rows as pending. If neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats),
--- the call truncates nothing, and deletes combined updates in portions instead.
+-- Workers call it every second for queues with a pass in the last minute, and every minute for all queues. A program
+-- that runs passes without workers should call it now and then.
+-- If a session is writing or reading a segment, the call leaves the segment for a later call. It also leaves a segment
+-- if some snapshot in the database can't see the pass that combined the segment's last update: the snapshot's holder
+-- still sees updates of the segment as pending. If neither the caller nor the schema's owner may see which snapshots
+-- are held (pg_read_all_stats), the call truncates nothing, and deletes combined updates in portions instead.
 -- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates, pgcombine.token.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right to run passes

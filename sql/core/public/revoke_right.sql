@@ -1,8 +1,8 @@
 -- pgcombine.revoke_right(right, role [, queue …])
 -- Revokes a right on queues, or on a component's objects, from a role.
 --   queues  as for grant_right
--- It revokes the right's privileges. It keeps those that belong to another right which grant_right has granted to the
--- role. Privileges that were granted manually look the same, so they are revoked with the right.
+-- The function revokes the right's privileges, except those that belong to another right which grant_right has granted
+-- to the role. Privileges that were granted manually look the same, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
 -- Errors: PC001 unknown queue (or the component's error for an unknown object); PC003 unknown right; 42501 the caller
 -- isn't the owner.

@@ -32,9 +32,11 @@ begin
     perform pgcombine_internal.regenerate_pass(_queue);
     execute format('create or replace view pgcombine.%I as %s',
         _queue || '_current', pgcombine_internal.current_sql(_queue));
-    -- Pages that failed under the former condition are scanned again.
+    -- A pass that failed while it removed expired keys makes the scan skip the keys' pages (see forget_failure). The
+    -- update forgets these pages, so that they are scanned under the new condition, too.
     update pgcombine.failure f set page = null where f.queue = _queue;
-    -- Each bucket gets a row. A pass that began earlier conflicts with its bucket's row and runs again.
+    -- Each bucket gets a row. A running pass that scans for expired keys conflicts with the row of its bucket, and runs
+    -- again.
     insert into pgcombine.expiry as r (queue, bucket, page, due)
     select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket
     on conflict on constraint expiry_pkey do update

@@ -13,7 +13,7 @@
 --   failing_since      when the first of these passes failed
 --   retry_at           when workers try again
 --   sqlstate           SQLSTATE of the last error
---   pending_at         when pending was estimated; null if another session has always had the tables locked
+--   pending_at         when pending was estimated; null if it never was, since another session keeps the tables locked
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
        -- queue_stat explains why a pass after the estimate counts

@@ -11,7 +11,7 @@
 --   name          application_name, or the name of the transaction or slot
 --   role          role of the session
 --   state         state of the session, such as active or idle in transaction
---   since         when its transaction began; for a standby or a slot an estimate, null for a young snapshot
+--   since         when its transaction began; for a standby or a slot an estimate
 --   age_seconds   seconds since then
 --   transactions  number of transaction ids that were assigned since then
 create or replace view pgcombine.oldest_snapshot as
@@ -40,6 +40,6 @@ from (
         select 'replication slot', s.active_pid, s.slot_name::text, null, null, null, age(s.xmin)
         from pg_replication_slots s where s.xmin is not null
     ) h
-    order by h.transactions desc, h.since -- a writer comes before the standby that waits for it
+    order by h.transactions desc, h.since -- of a session and a standby with equal ids, the session comes first
     limit 1
 ) d;

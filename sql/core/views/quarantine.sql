@@ -6,7 +6,7 @@
 --   queue     name of the queue
 --   key       the key, as a JSON object
 --   updates   number of quarantined updates
---   attempts  number of passes that failed before
+--   attempts  number of passes that failed before the key was quarantined
 --   sqlstate  SQLSTATE of the last error
 --   error     text of the last error
 --   since     when the key was quarantined

@@ -1,6 +1,7 @@
 -- pgcombine.queue_stat
 -- One row for each queue on which the reader has any right: about how much is pending, how old it is, and what recent
--- passes have done. Reading it each second is cheap, since it counts no rows of the log; status counts exactly.
+-- passes have done. Reading the view each second is cheap: it estimates, and keeps the estimates for some time (see
+-- sample). The view status counts exactly.
 --   queue                  name of the queue
 --   buckets                number of buckets
 --   paused                 whether no pass runs over the queue
@@ -9,14 +10,15 @@
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
 --   keys_per_second_1m     keys that passes combined in the last minute, as an average per second
 --   changes_per_second_1m  values that passes changed in the last minute, as an average per second
---   passes_1m              number of passes in the last minute
+--   passes_1m              number of passes that took updates in the last minute
 --   pass_seconds_p50       median duration of the passes of the last minute; null if there was none
 --   pass_seconds_p99       99th percentile of these durations
 --   last_pass_at           when the last pass in the journal ended; null if there is none
 --   failing_buckets        number of buckets whose last pass failed
 --   quarantined_keys       number of quarantined keys
 --   quarantined_updates           number of their updates, which aren't pending
---   pending_at             when pending was estimated; null if another session has always had the tables locked
+--   pending_at             when pending was estimated; null if it never was, since another session keeps the tables
+--                          locked
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
        case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)),

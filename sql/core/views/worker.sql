@@ -1,6 +1,6 @@
 -- pgcombine.worker
 -- One row for each worker that is connected to this database. Every role sees it.
--- Behind a pooler in transaction mode a worker is visible only at times, and since and queues are null.
+-- Behind a pooler in transaction mode a worker is visible only at times, and its columns since and queues are null.
 --   worker  host:process, also in the application_name of the worker's sessions
 --   role    role that the worker runs as
 --   since   when the worker started

@@ -1,11 +1,11 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys that took no
--- updates writes nothing, unless the bucket is uncounted (see uncounted). If the keys have no stable hash, the
+-- updates gets no journal row, unless the bucket is uncounted (see uncounted). If the keys have no stable hash, the
 -- function deletes the updates that the pass took.
--- Returns the page where the scan for expired keys continues; null: the scan has ended.
+-- Returns the page where the scan for expired keys continues. Null: the scan has ended, or the pass didn't scan.
 --   queue    the queue's row
---   expired  number of expired keys that the pass has removed. If it reached the limit, the next pass scans the same
---            pages
+--   expired  number of expired keys that the pass has removed. If this is 10000, the limit of a pass, the next pass
+--            scans the same pages
 -- Tables written: pass; <queue>_updates, if keys have no stable hash; failure, if the bucket's last pass failed;
 -- expiry, if the pass scanned for expired keys.
 -- Errors: 40001 another pass over the bucket has committed since this pass's snapshot; run the pass again.

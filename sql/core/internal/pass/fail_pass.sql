@@ -1,16 +1,17 @@
 -- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, bisect, smaller)
 -- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a time that
--- grows from a fifth of a second to a minute (see due). A pass that takes all updates deletes the record.
+-- grows from a fifth of a second to about a minute (see due). A pass that takes all updates deletes the record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
--- pass takes half as many updates. end_pass doubles the number after each success. No key is quarantined for a
--- cancelled pass, since no error shows that a key caused it.
--- If the failed pass also removed expired keys, the next passes remove none until one has taken all updates (see
--- forget_failure). A pass removes none if the scan isn't due, or more updates are pending than it takes (see
--- plan_pass).
+-- pass takes half as many updates, and workers run it at once (see smaller). end_pass doubles the number after each
+-- success. No key is quarantined for a cancelled pass, since no error shows that a key caused it.
+-- After a failure, passes over the bucket remove no expired keys until one has taken all updates. If the failed pass
+-- also removed expired keys, the function records their first page for forget_failure. A pass removes no expired keys
+-- if the scan isn't due, or if more updates are pending than the pass takes (see plan_pass).
 --   attempts  number of passes that failed in a row
 --   bisect    whether to search for the failing keys: after quarantine_after attempts, if a key can cause the error
---   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. False after
---             eight failures in a row with as few updates as possible
+--   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. False if all
+--             pending updates belong to one hash range, and after eight failures in a row with as few updates as
+--             possible
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.fail_pass(queue text, bucket integer, sqlstate text, error text,
@@ -24,7 +25,7 @@ declare
     _page bigint; -- the first page whose expired keys the pass removed; null: it removed none
     _log record;
     _pending bigint;
-    _ranges bigint; -- hash ranges
+    _ranges bigint; -- number of hash ranges with pending updates
     _most bigint; -- number of updates that the pass took
 begin
     perform pgcombine_internal.require_right(fail_pass.queue, 'work');

@@ -1,6 +1,6 @@
 -- pgcombine_internal.forget_failure(queue, bucket [, finished])
 -- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. If the
--- failed pass also removed expired keys, and the successful pass didn't, the pages of those keys caused the failure.
+-- failed pass also removed expired keys, and the successful pass didn't, the expired keys' pages caused the failure.
 -- The scan then continues after these pages.
 -- Only the owner may delete, since a role with the right to delete could lock the table against all others. A role that
 -- may run passes over the queue flags the row, which policies permit, and delete_flagged deletes it.

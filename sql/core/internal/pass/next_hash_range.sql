@@ -1,7 +1,7 @@
 -- pgcombine_internal.next_hash_range(queue, source, marks_mask, marks, most [, turn])
 --     → (range_mask, hash_range, updates, pending)
--- Finds the largest hash range that a pass may take: it has at most "most" pending updates, and what the pass collects
--- in memory takes at most 64 megabytes. A hash range of range_mask 4095 isn't divided further.
+-- Finds a hash range for a pass, as large as possible: the range has at most "most" pending updates, and what the pass
+-- collects in memory takes at most 64 megabytes. A hash range of range_mask 4095 isn't divided further.
 --   queue                   the queue's row
 --   source                  a from item with all pending updates of the bucket
 --   marks_mask, marks       see bucket_marks

@@ -2,12 +2,13 @@
 -- Returns what a pass needs of the queue's definition besides its statement. regenerate_pass stores it in
 -- pgcombine.queue.
 --   digest              of the statement (see pass_template): shows whether the definition has changed
---   keys, new_values    names of the columns
---   key_is_quarantined  condition: a row's key is that of pgcombine_quarantined
+--   keys, new_values    names of the key columns and of the value columns
+--   key_is_quarantined  condition in SQL (see the function of this name)
 --   quarantine, quarantined_keys  the tables of quarantined updates and of their keys
 --   python              the observers in Python, in the order in which they run
 --   stable_hash         see the function stable_hash
---   hash, bytes         the key's hash (see key_hash); the size of the values that a pass collects (see takes_bytes)
+--   hash, bytes         expressions for the key's hash (see key_hash) and for the size of the values that a pass
+--                       collects (see takes_bytes)
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pass_parts(queue text)
 returns jsonb

@@ -3,8 +3,8 @@
 --   queue      the queue's row
 --   observers  Python observers that the caller can run
 --   from_page  null: the pass removes no expired keys. -1: it removes those of the pages that are due. Otherwise it
---              removes those of the pages from this one on. A pass removes none while more updates are pending than it
---              takes, nor after a failed pass
+--              removes those of the 1024 pages from this one on. A pass removes none while more updates are pending
+--              than it takes, and after a failed pass
 --   range_mask, hash_range  only keys with hash & range_mask = hash_range. Null: plan_pass chooses
 -- Of the plan:
 --   pass, began    the pass's number, and the time
@@ -14,10 +14,11 @@
 --   range_mask, hash_range  only keys with hash & range_mask = hash_range. If more than pass_limit updates are pending,
 --                  or these take more than 64 megabytes, passes take hash ranges in turn. So no pass takes much more
 --                  than the limit. After cancelled passes the limit is lower (see fail_pass)
---   pending        number of updates; of all keys if the caller names a hash range. 5000 stands for any number from
---                  5000 to little more than pass_limit. If nothing can exceed the limit, updates aren't counted: 1000
---                  then means many, null few
---   more           whether updates of other keys may be pending: true for each hash range that the caller names
+--   pending        number of updates that the pass takes; if the caller names a hash range, that of all keys. 5000
+--                  stands for any number from 5000 to little more than pass_limit. If nothing can exceed the limit,
+--                  updates aren't counted: 1000 then means many, null few
+--   more           whether updates of other keys may be pending: always true if the caller names a hash range
+--                  (range_mask above 0)
 --   has_quarantined  whether the queue has quarantined keys, whose updates go into the quarantine
 --   first_page     the first of the 1024 pages whose expired keys the pass removes; null: none
 -- Errors: PC003 no such hash range; PC008 the queue has Python observers that the caller lacks.

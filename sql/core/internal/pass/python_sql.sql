@@ -1,7 +1,7 @@
 -- pgcombine_internal.python_sql(queue, arrived) → text
--- Returns the text that a pass with Python observers appends to its statement. With it the result has the row of counts
--- first, and then the changes. PostgreSQL runs the whole pass at the first fetch, and a nested loop keeps the order of
--- its outer rows.
+-- Returns the text that a pass with Python observers appends to its statement. With this text the result has a row
+-- without a change first, and then a row for each change. Each row begins with the counts. PostgreSQL runs the whole
+-- pass at the first fetch, and a nested loop keeps the order of its outer rows.
 --   queue    the queue's row
 --   arrived  whether the result also has the folded updates after the changes, in the columns of keys and new values
 create or replace function pgcombine_internal.python_sql(queue pgcombine.queue, arrived boolean)

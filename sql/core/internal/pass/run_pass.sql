@@ -6,7 +6,7 @@
 --   bucket     null: the next one with pending updates
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   arrived    whether an observer of the caller reads the folded updates
---   expired    number of expired keys removed
+--   expired    number of expired keys that the pass has removed
 --   next_page  where the scan for expired keys continues (see end_pass)
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
 --              are the rows of the cursor pgcombine_changes, which the server stores, on disk if they are many. The

@@ -1,6 +1,6 @@
 -- pgcombine_internal.takes_bytes(queue, bytes, source) → boolean
 -- Returns whether the values that a pass collects in memory take more than a number of bytes before compression. Only
--- the values of user-defined combiners and of those that fold all of a key's updates at once count.
+-- the values of user-defined combiners, jsonb_merge and array_union count: these may collect all of a key's updates.
 -- The scan ends at the row that exceeds the number, since reading large values is slow: PostgreSQL stores them apart.
 --   queue   the queue's row
 --   source  a from item with the updates and the queue's columns

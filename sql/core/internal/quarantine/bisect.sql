@@ -1,12 +1,12 @@
 -- pgcombine_internal.bisect(queue, bucket, attempts [, time_limit])
 --     → (updates, keys, changes, tries, quarantined, finished)
 -- Searches for the failing keys in a bucket whose passes fail. Quarantines them and combines all other keys. It serves
--- queues without Python observers; for the others a worker calls open_search, next_try, try_keys and close_search
--- itself. Returns no row if open_search returns false. open_search explains the parameters, close_search the results.
--- Each try is a subtransaction.
+-- queues without Python observers; for queues with such observers a worker calls open_search, next_try, try_keys and
+-- close_search itself. Returns no row if open_search returns false. open_search explains the parameters, close_search
+-- the results. Each try is a subtransaction.
 -- Tables written: those of try_keys and close_search.
--- Errors: those of open_search and close_search; errors from the state of the server (see is_transient), after which
--- nothing is done.
+-- Errors: those of open_search and close_search; errors from the state of the server (see is_transient). After an error
+-- nothing has changed.
 create or replace function pgcombine_internal.bisect(queue text, bucket integer, attempts integer,
     time_limit interval default '10 s', out updates bigint, out keys bigint, out changes bigint, out tries bigint,
     out quarantined bigint, out finished boolean)
@@ -31,7 +31,7 @@ begin
         _sqlstate := null;
         _error := null;
         begin
-            set constraints all deferred; -- as at the beginning of a transaction
+            set constraints all deferred; -- the last try has made them immediate
             select t.changes into bisect.changes from pgcombine_internal.try_keys(_first, _last) t;
             set constraints all immediate;
         exception when query_canceled or assert_failure or others then

@@ -13,7 +13,7 @@
 --   pgcombine_hash_range   the key's hash range, by pgcombine_range_mask. The keys of a hash range have consecutive
 --                          numbers; the order of the hash ranges differs in each search
 --   pgcombine_quarantined  null: the key isn't quarantined. Otherwise its number in <queue>_quarantine_keys
--- The hash ranges are small. If a key fails and isn't quarantined, close_search leaves the updates of the key's whole
+-- The hash ranges are small: if a key fails and isn't quarantined, close_search leaves the updates of the key's whole
 -- hash range pending.
 -- Errors: those of claim_bucket and plan_pass; 42501 the caller lacks the right to create temporary tables.
 create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
@@ -45,7 +45,7 @@ begin
         format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.range_mask, _plan.hash_range, l.condition))
     into _updates
     from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l;
-    if coalesce(_plan.pending, 1000) = 1000 then -- not counted
+    if coalesce(_plan.pending, 1000) = 1000 then -- plan_pass hasn't counted them
         execute 'select count(*) from ' || _updates into _plan.pending;
     end if;
     _mask := greatest(_plan.range_mask, least(1023,

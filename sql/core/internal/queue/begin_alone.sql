@@ -1,5 +1,5 @@
 -- call pgcombine_internal.begin_alone(name)
--- Begins a read committed transaction for a public procedure. Each statement in it has its own snapshot.
+-- Begins a read committed transaction for a public procedure. Each statement in this transaction has its own snapshot.
 --   name  the procedure's name, for the error
 -- Errors: PC003 (or 2D000) the procedure was called in a transaction.
 create or replace procedure pgcombine_internal.begin_alone(name text)

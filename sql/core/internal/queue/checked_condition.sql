@@ -1,8 +1,8 @@
 -- pgcombine_internal.checked_condition(queue, option, condition) → text
 -- Checks a condition over a queue's columns, and returns it with qualified names; null: there is no condition.
--- PostgreSQL itself parses the condition. A cursor accepts only a single statement. A check constraint on a table that
--- is made for the check rejects subqueries and aggregates, and its catalog row lists the columns. Of the queue's tables
--- only <queue>_values is locked, as a reader locks it.
+-- PostgreSQL itself parses the condition twice: in the query of a cursor, which accepts only a single statement, and in
+-- a check constraint on a table that the function makes and drops. The constraint rejects subqueries and aggregates,
+-- and its catalog row lists the columns. Of the queue's tables only <queue>_values is locked, as a reader locks it.
 --   option  delete_when: the condition can name only value columns. expire_when: the condition can name all columns,
 --           and must not call a volatile function, since a pass evaluates it more than once
 -- Errors: PC003 the condition doesn't parse, isn't boolean, names other columns, or calls a volatile function.
@@ -37,7 +37,7 @@ begin
                 'interval ''''90 days'''''''
                                             else 'give a condition over the value columns, for example ''n = 0''' end;
     end;
-    -- PostgreSQL qualifies all other names, and prints constants that every session reads alike
+    -- with these settings PostgreSQL qualifies names outside pg_catalog, and every session reads the constants alike
     perform set_config('search_path', 'pg_catalog, pg_temp', true), set_config('datestyle', 'ISO', true),
         set_config('intervalstyle', 'postgres', true);
     select pg_get_expr(k.conbin, k.conrelid) as expression, k.conkey as columns,

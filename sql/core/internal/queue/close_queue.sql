@@ -1,10 +1,10 @@
 -- pgcombine_internal.close_queue(queue, force, wholly)
--- Removes a queue from the catalog and drops its objects, except its two tables, which it locks.
+-- Removes a queue from the catalog and drops its objects. It only locks the queue's two tables; the caller drops them.
 --   force   see drop_queue
 --   wholly  whether to lock the tables' partitions, too
--- Components register queries for two events (see the table hook). A query for close returns rows: a problem that keeps
--- the queue (null: none), a hint, and the statement that removes what the component has. A query for closed runs once
--- the queue is out of the catalog.
+-- Components register queries for two events (see the table hook). A query for the event close returns rows: a problem
+-- that keeps the queue (null: none), a hint, and the statement that removes what the component has. A query for the
+-- event closed runs once the queue is out of the catalog.
 -- Tables written: pgcombine.queue and the tables that refer to it; combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
 -- or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout;
@@ -36,7 +36,7 @@ begin
     -- with this function.
     perform pgcombine_internal.claim_buckets(_queue);
     perform from pgcombine.queue q where q.queue = _queue for update; -- from now on no new row refers to the queue
-    -- This precedes the locks below, since a component may wait for the users of what it removes.
+    -- The components' queries run before the locks below, since a component may wait for the users of what it removes.
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
         for _problem, _hint, _removal in execute _query using _queue loop
             if force is not true and _problem is not null then

@@ -2,9 +2,9 @@
 -- Returns a queue's columns in order as one text, each written by a template (see fill); null: there are none.
 --   role  'key' or 'value'; null: both
 --   form  the template. {name}: the column's name. {literal}: its name as a literal. {old} and {new}: its names in the
---         changes (old_…, new_…). {position}, {number}: its place, from 0 and from 1. {type}: its type. {collate}: its
---         collation after collate, or nothing. {initial}: the default of an update, as a literal. {equals}: its type's
---         equality operator. {fold}: the aggregate that folds it (see fold_expression)
+--         changes (old_…, new_…). {position}, {number}: its place, from 0 and from 1. {type}: its type. {collate}: the
+--         word collate and the column's collation, or nothing. {initial}: the default of an update, as a literal.
+--         {equals}: its type's equality operator. {fold}: the aggregate that folds it (see fold_expression)
 create or replace function pgcombine_internal.column_list(queue text, role text default null,
     form text default '{name}', separator text default ', ')
 returns text

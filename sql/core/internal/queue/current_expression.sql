@@ -1,7 +1,7 @@
 -- pgcombine_internal.current_expression(column) → text
 -- Returns the expression that combines a value column in <queue>_current. It is the expression of passes (see
--- fold_expression), except for sums: a sum beyond its type's range is null with a warning, since an error would fail
--- the query for all other keys, too.
+-- fold_expression), except for the combiners sum and count: a sum beyond its type's range is null with a warning, since
+-- an error would fail the query for all other keys, too.
 -- The expression compares sums of integers and of numeric(p, s) with the type's range. For sums of other types it calls
 -- current_sum, which handles exceptions, but only for keys with more than one value or update.
 create or replace function pgcombine_internal.current_expression("column" pgcombine.queue_column)

@@ -1,7 +1,7 @@
 -- pgcombine_internal.lock_tables(queue, attempt [, wholly]) → boolean
 -- Tries to lock a queue's tables with their partitions, its views and its catalog row against all other use, until the
--- transaction ends. If they don't become free in time, the function holds no lock, pauses, and returns false. The
--- caller then tries again.
+-- transaction ends. If these objects don't become free in time, the function releases its locks, pauses, and returns
+-- false. The caller then tries again.
 -- Other transactions lock these objects in any order. So waiting for one of them while holding another could be a
 -- deadlock. Sessions that wait for this attempt began to wait after the attempt began, and PostgreSQL looks for a
 -- deadlock only after deadlock_timeout. So from half of that time on the attempt takes only what is free at once.
@@ -17,13 +17,13 @@ as $$
 declare
     _timeout constant text := current_setting('lock_timeout');
     _began constant timestamptz := clock_timestamp();
-    -- ms
+    -- half of deadlock_timeout, in ms
     _patience constant numeric := (select s.setting::numeric / 2 from pg_settings s where s.name = 'deadlock_timeout');
     _wait constant numeric := 100 * 2 ^ least(lock_tables.attempt, 7); -- ms
     _left numeric := _wait;
     _updates constant text := format('pgcombine.%I', lock_tables.queue || '_updates');
     _values constant text := format('pgcombine.%I', lock_tables.queue || '_values');
-    _ordered constant text[] := array[ -- in the order of the readers of <queue>_current
+    _ordered constant text[] := array[ -- in the order in which readers of <queue>_current lock
         -- LOCK TABLE on a view would also lock the tables that the view reads
         format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'),
         format('lock table only %s in access exclusive mode', _values),

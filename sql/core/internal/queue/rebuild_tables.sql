@@ -31,7 +31,8 @@ declare
     _children oid[];
     _child record;
 begin
-    -- The partition key of the new log has no cast to own_tx: the check below calls the domain's function for each row.
+    -- The partition key of the new log has no cast to own_tx. The check constraint below has the cast, and so calls the
+    -- domain's function for each row.
     execute format('create table %s (like %s including defaults including constraints)
                     partition by list (((pgcombine_tx >> %s) & %s))',
         _new_updates, _updates, _queue.segment_bits, _queue.segments - 1);

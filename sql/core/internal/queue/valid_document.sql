@@ -10,7 +10,7 @@ as $$
 declare
     _size constant integer := pg_column_size(array[document]); -- array[…] detoasts the document
 begin
-    return _size < 8 * 64 -- a level takes 8 bytes
+    return _size < 8 * 64 -- too small for more than 64 levels, of 8 bytes each
         or _size <= bytes and not jsonb_path_exists(document, 'strict $.**{65}');
 end
 $$;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.portable_text()
 -- Makes the text of a value mean the same on every server until the transaction ends, regardless of the settings of
 -- servers, databases and roles.
--- Dates are in ISO style (month before day if ambiguous), times without a zone are in UTC, intervals and money have
--- PostgreSQL's default form, floating-point numbers have all their digits.
+-- Dates are in ISO style (an ambiguous date in the input has the month before the day), times without a zone are in
+-- UTC, intervals and money have PostgreSQL's default form, floating-point numbers have all their digits.
 create or replace function pgcombine_internal.portable_text()
 returns void
 language plpgsql
