@@ -289,7 +289,7 @@ alter table pgcombine.token enable row level security;
 comment on table pgcombine.token is 'Input that a queue has, by name: the same token again changes nothing.';
 comment on column pgcombine.token.role is
     'The role whose token it is: other roles may use the same one. Empty: all roles share the queue''s tokens.';
-comment on column pgcombine.token.updates is 'How many updates came with it; null: not counted.';
+comment on column pgcombine.token.updates is 'How many updates came with the token; null: not counted.';
 
 create table pgcombine.granted_right (
     "right" text not null,
@@ -368,7 +368,8 @@ create table pgcombine.destination_state (
 );
 alter table pgcombine.destination_state enable row level security;
 comment on table pgcombine.destination_state is
-    'States of destinations: exports and other servers. A delivery writes no row, a change of state does.';
+    'States of destinations: exports and other servers. While a destination is up, its row is written at most once a '
+    'minute.';
 comment on column pgcombine.destination_state.ticket is
     'Grows with each change of the state and each probe. The report of an attempt with an older ticket is ignored.';
 
@@ -394,7 +395,7 @@ comment on table pgcombine.export is
 comment on column pgcombine.export.owner is
     'Name of the server that delivers the export, as far as this server knows; null: no other server has the export.';
 comment on column pgcombine.export.epoch is
-    'Grows with each change of owner. A destination accepts only deliveries of the highest epoch.';
+    'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
     'Last sequence of a full state that is being delivered. The exporter then marks all other keys as deleted.';
 
@@ -567,7 +568,8 @@ create table pgcombine.handoff_delivery (
 );
 create index handoff_delivery_last on pgcombine.handoff_delivery (destination, at);
 comment on table pgcombine.handoff_delivery is
-    'Acknowledgements, one row for each delivered page. A server that lacks an acknowledged token has lost commits.';
+    'Acknowledgements, one row for each page of hints (those delivered together). A server that lacks an acknowledged '
+    'token has lost commits.';
 comment on column pgcombine.handoff_delivery.witness is
     'Token of a write that the server has, as reported by any caller. The column token is set only by replayers.';
 
@@ -665,8 +667,8 @@ create table pgcombine.rollup (
     ready_at   timestamptz,
     created_at timestamptz not null default now()
 );
-comment on table pgcombine.rollup is 'One row a rollup; its queue has the same name.';
-comment on column pgcombine.rollup.source is 'The table that it aggregates.';
+comment on table pgcombine.rollup is 'One row for each rollup, whose queue has the same name.';
+comment on column pgcombine.rollup.source is 'The table that the rollup aggregates.';
 comment on column pgcombine.rollup.key is 'The key columns, as they were given.';
 comment on column pgcombine.rollup.value is 'The value columns, as they were given.';
 comment on column pgcombine.rollup.filter is 'The condition on rows of the source; null: all rows count.';
@@ -674,7 +676,8 @@ comment on column pgcombine.rollup.slice_by is 'The column of the source by whos
 comment on column pgcombine.rollup.definition is 'What analyze_rollup found: key expressions, states and columns.';
 comment on column pgcombine.rollup.slices is 'Into how many slices backfill divides the keys by their hash.';
 comment on column pgcombine.rollup.done is 'How many of the slices are backfilled.';
-comment on column pgcombine.rollup.boundary is 'With slice_by: down to which value of it rows are backfilled.';
+comment on column pgcombine.rollup.boundary is
+    'With slice_by: the value of that column down to which rows are backfilled; empty: all values.';
 comment on column pgcombine.rollup.ready_at is 'When the backfill ended; null: existing rows may be missing.';
 
 -- comments on all other columns; the last ones are for columns of several tables --------------------------------------
@@ -691,8 +694,8 @@ begin
         ('{combiner}', '{fold}', 'Expression that combines the updates of a key.'),
         ('{combiner}', '{merge}', 'Expression that combines two values.'),
         ('{combiner}', '{initial}', 'Default of the updates'' column.'),
-        ('{combiner}', '{types}', 'Types that it takes; null: every type.'),
-        ('{combiner}', '{function}', 'The function or aggregate that it calls; null: a built-in one.'),
+        ('{combiner}', '{types}', 'Types that the combiner takes; null: every type.'),
+        ('{combiner}', '{function}', 'The function or aggregate that it is; null: a built-in one.'),
         ('{combiner}', '{type}', 'The type for which the function is used.'),
         ('{component_table}', '{name}', 'Name of the table.'),
         ('{component_table}', '{marked}', 'Condition for rows that delete_flagged deletes.'),
@@ -722,19 +725,19 @@ begin
          'Token of the write.'),
         ('{handoff_hint,handoff_retained,handoff_quarantine}', '{shape}', 'Hash of the queue''s columns and types.'),
         ('{handoff_hint,handoff_retained,handoff_quarantine,handoff_refused}', '{payload}', 'The updates, as text.'),
-        ('{handoff_hint,handoff_retained}', '{servers}', 'Names of the servers that hold updates of it; null: all.'),
+        ('{handoff_hint,handoff_retained}', '{servers}', 'Servers that hold updates of the write; null: all.'),
         ('{handoff_queue}', '{servers}', 'Names of all servers.'),
         ('{handoff_queue,handoff_retained}', '{replicas}', 'Number of servers that hold a key.'),
         ('{handoff_queue}', '{dropped_at}', 'When the queue was dropped.'),
         ('{handoff_quarantine,handoff_refused}', '{number}', 'Place of the update in the write.'),
         ('{handoff_partial}', '{slots}', 'Slots of keys whose updates are here.'),
         ('{handoff_replica}', '{name}', 'Name of the server.'),
-        ('{handoff_replica}', '{dsn}', 'Its address, without a password.'),
-        ('{handoff_replica}', '{epoch}', 'Its epoch at the last contact.'),
+        ('{handoff_replica}', '{dsn}', 'Address of the server, without a password.'),
+        ('{handoff_replica}', '{epoch}', 'Epoch of the server at the last contact.'),
         ('{handoff_replica,handoff_server}', '{id}', 'Identity of the server; null: not known yet.'),
-        ('{handoff_replica}', '{max_rows}', 'Quota of its hints in updates.'),
-        ('{handoff_replica}', '{max_bytes}', 'Quota of its hints in bytes.'),
-        ('{handoff_replica}', '{when_full}', 'Beyond the quota: writers wait, or it needs a repair.'),
+        ('{handoff_replica}', '{max_rows}', 'Quota of the updates in hints for the server.'),
+        ('{handoff_replica}', '{max_bytes}', 'Quota of the bytes in hints for the server.'),
+        ('{handoff_replica}', '{when_full}', 'At the quota: writes are refused (backpressure), or have no hint.'),
         ('{handoff_replica}', '{bytes}', 'Bytes in hints, as of measured_at.'),
         ('{handoff_replica}', '{measured_at}', 'When rows and bytes were measured.'),
         ('{handoff_server}', '{name}', 'Name of this server.'),
@@ -754,8 +757,8 @@ begin
         ('{pass}', '{began}', 'When the pass began.'),
         ('{pass}', '{ended}', 'When the pass ended.'),
         ('{pass_minute}', '{minute}', 'When the minute began.'),
-        ('{pass_minute}', '{passes}', 'Number of passes that ended in it and took updates.'),
-        ('{pass_minute}', '{seconds}', 'Sum of their durations.'),
+        ('{pass_minute}', '{passes}', 'Number of passes that took updates and ended in the minute.'),
+        ('{pass_minute}', '{seconds}', 'Sum of the durations of these passes.'),
         ('{quarantined_key}', '{id}', 'pgcombine_key of its updates in <queue>_quarantine.'),
         ('{quarantined_key}', '{key}', 'The key, as a JSON object.'),
         ('{queue}', '{segment_bits}', 'See segments.'),
@@ -789,12 +792,12 @@ begin
         ('{spark_alive,spark_load}', '{load}', 'Identity of the load.'),
         ('{spark_limit}', '{role}', 'Name of the role; empty: all others.'),
         ('{spark_limit}', '{loads}', 'Largest number of unfinished loads.'),
-        ('{spark_load}', '{number}', 'Number of its stage.'),
+        ('{spark_load}', '{number}', 'Number in the name of the table spark_stage_<number>.'),
         ('{spark_load}', '{run_id}', 'Name of the run.'),
         ('{spark_load}', '{kind}', 'stage: updates. values: initial values.'),
         ('{spark_load}', '{started_at}', 'When the load began.'),
         ('{spark_load}', '{expected}', 'Number of rows that the attempts wrote.'),
-        ('{tick}', '{at}', 'Time of the snapshot from which next_id is.'),
+        ('{tick}', '{at}', 'When next_id was read.'),
         ('{tick}', '{next_id}', 'The next transaction id at that time.'),
         ('{token}', '{token}', 'The token.'),
         ('{token}', '{at}', 'When its transaction began.'),
@@ -814,7 +817,7 @@ begin
         (null, '{since}', 'When the state that the row describes began.'),
         (null, '{created_at}', 'When it was created.'),
         (null, '{updates}', 'Number of updates.'),
-        (null, '{keys}', 'Number of their keys.'),
+        (null, '{keys}', 'Number of keys of these updates.'),
         (null, '{changes}', 'Number of values that changed.'),
         (null, '{role}', 'Name of the role.'),
         (null, '{sqlstate}', 'SQLSTATE of the last error.'),

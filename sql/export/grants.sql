@@ -21,7 +21,7 @@ drop policy if exists refused_again on pgcombine.export_quarantine;
 create policy refused_again on pgcombine.export_quarantine for update
     using (pgcombine_internal.has_right(export, 'export') or pgcombine_internal.may_operate_export(export))
     with check ((pgcombine_internal.has_right(export, 'export') or pgcombine_internal.may_operate_export(export))
-                and (since = '-infinity' or pgcombine_internal.representable(since))); -- -infinity: flagged
+                and (since = '-infinity' or pgcombine_internal.representable(since))); -- see delete_flagged
 grant select, update (state, ticket, failures, retry_at, reason, since) on pgcombine.destination_state to public;
 drop policy if exists seen on pgcombine.destination_state;
 create policy seen on pgcombine.destination_state for select

@@ -1,1 +1,1 @@
-grant select on pgcombine.hint_stat to public; -- shows each reader only the rows that it may see
+grant select on pgcombine.hint_stat to public; -- the view has rows only for roles that monitor or replay

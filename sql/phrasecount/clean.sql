@@ -1,7 +1,7 @@
 -- phrasecount.clean()
--- Empties the work tables and deletes documents of runs that never committed. Call it in a separate transaction while
--- holding the lock of a run. The last writer of a dead run may still lock a table, so set a lock_timeout. If the call
--- fails, go on without it: the rows of a dead run do no harm.
+-- Empties the work tables and deletes the chunks of documents of runs that never committed. Call the function in a
+-- separate transaction while holding the lock of a run. The last writer of a dead run may still lock a table, so set a
+-- lock_timeout. If the call fails, go on: the rows of a dead run do no harm.
 -- Tables written: phrasecount.listed, scanned, move, delta, kept, document_chunk.
 create or replace function phrasecount.clean()
 returns void

@@ -1,7 +1,7 @@
 -- phrasecount.keep(documents, owners, seqs, tokens)
 -- Stores the chunks of documents that aren't stored yet. A document is identified by its content. So a run can store
 -- chunks before it commits, and several attempts can store the same chunks: those of the first attempt stay. The table
--- phrasecount.kept lists the documents of runs that haven't committed; clean() deletes them.
+-- phrasecount.kept lists the documents of runs that haven't committed. The function clean deletes their chunks.
 --   documents  hashes, each once and in order, so that two writers can't deadlock
 --   owners     for each chunk the position of its document, from 1
 --   seqs, tokens  for each chunk its number and its tokens
@@ -21,7 +21,7 @@ begin
         on conflict do nothing
         returning k.document)
     select array_agg(new.document) into _new from new;
-    -- chunks are left if somebody has deleted only the document manually
+    -- deletes chunks of a document that somebody has deleted manually without its chunks
     delete from phrasecount.document_chunk c where c.document = any (_new);
     insert into phrasecount.document_chunk (document, seq, tokens)
     select n.document, c.seq, c.tokens

@@ -100,4 +100,5 @@ create unlogged table if not exists phrasecount.delta (
 );
 create index if not exists delta_position on phrasecount.delta (load, position);
 comment on table phrasecount.delta is
-    'Work: documents whose number of files changes. sign: 1 the first file, -1 no file is left. n: a file that has it.';
+    'Work: documents whose number of files changes by refs. sign: 1 the document is new, -1 no file has it any more, 0 '
+    'otherwise. n: a file that has it.';

@@ -1,2 +1,2 @@
--- A rollup's definition is no secret; its owner writes it.
+-- Every role may see the definitions of rollups.
 grant select on pgcombine.rollup to public;

@@ -1,7 +1,6 @@
 -- Spark's loads and the ids of runs belong to the role that made them: other roles neither see them nor lock their
 -- rows. Policies check this, not functions with their owner's rights, since in a policy current_user is always the role
--- whose statement runs. The privileges are on columns for the reason given in sql/core/grants.sql; remove_load deletes
--- loads.
+-- whose statement runs. No role gets delete: the function remove_load deletes loads.
 grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_limit,
     pgcombine.load_stat to public;
 grant insert (load, queue, run_id, kind),

@@ -17,7 +17,7 @@ declare
 begin
     loop
         _export := pgcombine_internal.require_export(claim_deliveries.export);
-        exit when _export.queue = _claimed; -- another session may have made this export again for another queue
+        exit when _export.queue = _claimed; -- during the wait the export may have been made again for another queue
         _claimed := _export.queue;
         perform pgcombine_internal.claim_buckets(_claimed, act);
     end loop;

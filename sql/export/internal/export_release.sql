@@ -17,7 +17,7 @@ declare
 begin
     perform pgcombine_internal.require_right(_export.queue, 'operate');
     for _entry in
-        update pgcombine.export_quarantine q set since = '-infinity' -- for delete_flagged
+        update pgcombine.export_quarantine q set since = '-infinity' -- delete_flagged deletes these
         where q.export = _export.export and (export_release.seq is null or q.seq = export_release.seq)
         returning q.entry
     loop

@@ -1,7 +1,7 @@
 -- pgcombine_internal.export_resync(export [, keys, bucket]) → bigint
--- Delivers keys again, for a destination that has lost them or was changed by others: writes an entry with the present
--- value and a new sequence for each key. Returns the number of entries. They have no old value. A key without a value
--- gets an entry without a new value, which deletes the key at the destination.
+-- Delivers keys again, for a destination that has lost them or was changed by others: writes for each key an entry with
+-- the present value, without an old value, and with a new sequence. Returns the number of entries. A key without a
+-- value gets an entry without a new value, which deletes the key at the destination.
 --   keys    a JSON array of objects, the key columns by name; null: every key that has a value
 --   bucket  only the keys of this bucket of the queue, so that passes over other buckets needn't wait; null: all
 --           buckets
@@ -33,7 +33,7 @@ begin
     perform pgcombine_internal.require_delivering(_export.export);
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
     perform pgcombine_internal.require_right(_queue.queue, 'read');
-    -- an older snapshot would show older values
+    -- with the snapshot of an earlier statement, entries would have outdated values
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
         format('export "%s": its entries can''t be written at this isolation level', _export.export),
             'begin transaction isolation level read committed');

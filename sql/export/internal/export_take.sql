@@ -19,8 +19,9 @@ declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_take.export);
     _superseded text := '';
     _olds constant text := pgcombine_internal.column_list(_export.queue, 'value', '{old}');
-    -- Equal keys may have different texts (1 and 1.0). A destination that stores keys as text has two keys then. This
-    -- can happen with a collation, and with types whose operator class has no equalimage function (number 4)
+    -- Equal keys may have different texts (1 and 1.0), which are two keys for a destination that stores keys as text.
+    -- So each text gets a row. Texts of equal keys can differ with a collation, and for types whose operator class has
+    -- no equalimage function (support function 4).
     _forms constant text := (
         select string_agg(format(', %I::text', c.name), '' order by c.position)
         from pgcombine.queue_column c

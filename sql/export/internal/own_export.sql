@@ -3,14 +3,13 @@
 -- new epoch.
 -- Waiting entries are replaced with an entry for each key that has a value, since the former owner ran other passes.
 -- After these entries the exporter marks the destination's other keys as deleted, if it can (export_sweep).
--- Sequences start at epoch * 2^40. So a receiver ignores the former owner if it keeps the highest sequence of a key, or
--- accepts only the highest epoch.
+-- Sequences start at epoch * 2^40. So a receiver that keeps the highest sequence of each key, or accepts only the
+-- highest epoch, ignores the former owner.
 --   owner  this server's name among these servers; null: no other server has the export
---   epoch  lower bound: higher than any epoch that the destination has seen
+--   epoch  lower bound of the new epoch: higher than any epoch that the destination has seen
 -- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
--- Errors: PC021 unknown export; 42501 the caller lacks the right to operate the export's queue; those of
--- claim_deliveries.
+-- Errors: PC021 unknown export; 42501 the caller doesn't own the schema; those of claim_deliveries.
 create or replace function pgcombine_internal.own_export(export text, owner text, epoch bigint default 0)
 returns bigint
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine_internal.start_export(export, existing)
 -- Adds the observer of an export. From now on passes write every change of the export's queue as an entry. A pass draws
--- the sequence while it has claimed the bucket, so two passes over a key can't commit in another order.
+-- the sequence while it has claimed the bucket, so two passes over a key commit in the order of their sequences.
 --   existing  whether to replace the waiting entries with one for each key that has a value, without an old value
 -- Tables written: <export>_exports, observer, queue.
 -- Errors: PC021 unknown export; those of add_observer.

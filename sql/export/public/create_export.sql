@@ -1,8 +1,8 @@
 -- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets])
 -- Creates an export: from now on every change of the queue's values is also an entry of the table <export>_exports.
--- An entry has the key columns, old_<value> and new_<value> (null: the key had or has no value) and seq. The entries of
--- a key have growing seq, in the order in which passes commit. An SQL observer writes the entries in the pass's
--- transaction.
+-- An entry has the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has no value) and
+-- the number seq. The entries of a key have growing seq, in the order in which passes commit. An SQL observer writes
+-- the entries in the pass's transaction.
 -- Export workers (pgcombine export run) deliver the entries and delete them.
 --   export        lower-case name, at most 40 characters; also the name of its destination
 --   exporter      postgres, files, webhook, or python (a function in the worker's program)
@@ -37,7 +37,7 @@ declare
     _problem text;
     _hint text;
 begin
-    select r.problem, r.hint into _problem, _hint -- see create_queue
+    select r.problem, r.hint into _problem, _hint
     from (values
         (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid export name ' || coalesce(quote_literal(_name), 'null'),
          'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
@@ -52,7 +52,7 @@ begin
             format('invalid export "%s": buckets %s, batch %s', _name,
             coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')),
                 'buckets are 1 to 1024, batch is positive'),
-        -- every role can read the catalog
+        -- other roles can read the address
         (pgcombine_internal.holds_secret(create_export.target) is not true,
             'an address with a password or another secret can''t be registered',
             'leave the password out: put it into a password file (~/.pgpass), a service or PGPASSWORD, and the user '

@@ -2,8 +2,8 @@
 --     → (applied, digest, hinted, replica_sets)
 -- Accepts a write at this server, which becomes the write's coordinator. One transaction stores the token, the updates
 -- that this server holds, and a hint for each other server that holds some.
--- If the token is known, no update is applied again, but the hints are written again, since a retry may come after the
--- loss of the write's first coordinator and its hints.
+-- If the token is known, the updates aren't applied again. But the hints are written again, since a retry may come
+-- after the loss of the write's first coordinator, and with it the first hints.
 --   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
 --   servers       names of all servers
@@ -15,9 +15,9 @@
 --                 be reached in each of them
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_store_tokens, handoff_put and
 -- handoff_set_topology.
--- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
--- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
--- server is being rebuilt; 42501 the caller lacks the right to replicate writes; those of an insert.
+-- Errors: PC040 the token was used for other updates; PC041 the token is too old, more than a day ahead, or no UUID of
+-- version 7; PC042 another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered;
+-- PC046 this server is being rebuilt; 42501 the caller lacks the right to replicate writes; those of an insert.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
     payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
     out replica_sets jsonb)
@@ -45,7 +45,8 @@ begin
         perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, handoff_accept.servers,
             handoff_accept.replicas);
     end if;
-    -- a writer may retry for half of the retention; the other half is for the delivery of the hints
+    -- A write that this server doesn't know is accepted for half of the retention. The other half is the time in which
+    -- the hints can be delivered.
     if pgcombine_internal.handoff_time(token) < now() - _me.retention
        or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2
            and not pgcombine_internal.handoff_remembers(token) then
@@ -55,7 +56,7 @@ begin
                 _me.retention / 2, now());
     end if;
     digest := pgcombine_internal.handoff_digest(payload);
-    if replicas >= cardinality(servers) then -- _holders stays null: all servers
+    if replicas >= cardinality(servers) then -- all servers hold all keys, so _holders stays null
         replica_sets := jsonb_build_array(to_jsonb(servers));
     else
         execute format(

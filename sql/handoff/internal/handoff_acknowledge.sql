@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_acknowledge(destination, tokens, deduplicated) → bigint
--- Deletes hints whose server has acknowledged the commit; returns their number.
+-- Deletes the hints of writes that a server has committed; returns the number of hints.
 --   deduplicated  number of these writes that the server had before
 -- Runs with its owner's rights. A caller with the right to replicate writes can delete hints of the queues into whose
 -- updates it may insert. The function records a token that the server must remember (handoff_last) only if the caller

@@ -3,8 +3,8 @@
 -- Applies writes in one transaction: appends the updates of those whose token is new. Returns a status for each write:
 --   applied    the token was new
 --   duplicate  the token is known with the same digest: nothing was done
---   conflict   the token is known with another digest: nothing was done
---   expired    the token is older than the retention, so it is unknown whether it was applied: nothing was done
+--   conflict   the token is known with another digest or for another queue: nothing was done
+--   expired    the token is unknown, but older than the retention, so the write may have been applied: nothing was done
 -- Parameters:
 --   server            the id of this server, as the sender knows it (handoff_handshake). Null: the caller has called
 --                     handoff_check
@@ -17,9 +17,9 @@
 --   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. Only the
 --                     updates of this server's keys are appended (handoff_local_updates)
 --   details           for each write null, or a JSON object. refused: the updates that this server refuses, as objects
---                     of number, sqlstate, error; they are stored instead (handoff_refused). retried and number: the
---                     write is an update of another write that this server refused; it is appended only if the server
---                     still lacks it
+--                     of number, sqlstate, error; they are stored in handoff_refused instead. retried, number: the
+--                     write retries one update that this server refused: the update of this number in the write with
+--                     the token retried. It is appended only if the server still lacks it
 -- If a write came in part with a rebuild (handoff_partial), only its other updates are appended. The insert runs with
 -- the caller's rights.
 -- Tables written: <queue>_updates, those of handoff_store_tokens, handoff_set_topology, handoff_refuse and

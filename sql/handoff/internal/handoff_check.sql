@@ -2,8 +2,9 @@
 -- Raises unless a write has come to the right server and the queue has the shape that the sender knows. Until the
 -- transaction ends no rebuild of this server can begin (see handoff_rebuild_begin).
 --   server  the id that handoff_handshake returned
--- If no write has come to the queue yet, this server may not have held the former queue of that name, which the other
--- servers dropped. Then a caller who may replay gives the queue the sender's later generation (handoff_generation).
+-- If the sender's queue is of a later generation (handoff_generation), and no write has come to this server's queue
+-- yet, a caller who may replay gives the queue that generation: the other servers have dropped a queue of that name
+-- that this server never held.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates, since the lock needs a privilege to
 -- write.
 -- Tables written: handoff_queue.

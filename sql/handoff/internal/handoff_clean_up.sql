@@ -1,10 +1,11 @@
 -- pgcombine_internal.handoff_clean_up()
 -- Cleans up after replayers, which call it. The function
---   adds up the acknowledgements, except each server's last one and the last writes to each queue that a server must
---     have;
+--   adds acknowledgements to their server's totals, but keeps those that handoff_last and handoff_status read;
 --   makes the partitions of tokens for today and the next two days;
 --   drops partitions older than the retention, and empty partitions of later days (from a wrong clock);
---   deletes retained writes older than the retention, and then flags for repair the servers that don't take deliveries.
+--   deletes retained writes and records of partial rebuilds older than the retention. If it deletes a retained write,
+--     it flags for repair the servers that don't take deliveries;
+--   truncates the table of retained writes if the table is empty.
 -- Tokens from more than a day ahead are refused, so writers find all partitions made. A writer that made a partition
 -- would block all others until its transaction ends. The function skips a step that would wait for another transaction,
 -- and a partition on which another object depends, until the next call.
@@ -75,7 +76,7 @@ begin
             from pgcombine.handoff_retained) then
             lock table pgcombine.handoff_retained in access exclusive mode;
             if not exists (select from pgcombine.handoff_retained) then
-                truncate pgcombine.handoff_retained; -- the quota is compared with the table's size
+                truncate pgcombine.handoff_retained; -- reduces the table's size, which the quota limits
             end if;
         end if;
     exception when lock_not_available then
@@ -92,16 +93,16 @@ begin
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'pgcombine.handoff_token'::regclass and (c.relname < _oldest or c.relname > _newest)
     loop
-        begin -- the lock blocks writers, so it is better to leave a partition than to wait long
+        begin -- writers queue up behind this lock, so the function waits only briefly
             perform set_config('lock_timeout', '200ms', true);
-            -- an empty partition stays empty from here on
+            -- while the lock is held, no writer inserts a token
             execute format('lock table pgcombine.%I in share mode', _partition);
             execute format('select exists (select from pgcombine.%I)', _partition) into _used;
             if _partition < _oldest or not _used then
                 execute format('drop table pgcombine.%I', _partition);
             end if;
         exception
-            when dependent_objects_still_exist then null; -- any role may make a view, or a column of the row type
+            when dependent_objects_still_exist then null; -- such as another role's view of the partition
             when lock_not_available then return;
         end;
     end loop;

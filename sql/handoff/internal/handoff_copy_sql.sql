@@ -3,6 +3,7 @@
 -- Returns, at the source of a rebuild, the definition of a queue, and four queries that the rebuild runs in one
 -- snapshot.
 --   slots        the slots of keys to copy; null: all
+--   destination  name of the server that is rebuilt
 --   shape        see handoff_shape; null: there is no such queue
 --   definition   the call that creates the same queue, without its observers
 --   columns      the queue's columns

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_definition(queue) → (shape, columns, keys, defaults)
 -- Returns what a writer needs to know of a queue: its shape (handoff_shape), its columns in order, the number of key
--- columns, and the defaults by column name. If there is no such queue, all are null or empty.
+-- columns, and the defaults by column name. If there is no such queue, the shape is null.
 create or replace function pgcombine_internal.handoff_definition(queue text, out shape uuid, out columns text[],
     out keys integer, out defaults jsonb)
 language sql stable

@@ -3,7 +3,8 @@
 -- server then lacks them permanently, so it is flagged for repair with the reason.
 --   hints  whether to delete all hints for the server, too
 -- Tables written: handoff_quarantine, handoff_hint, handoff_replica.
--- Errors: PC022 there are none; PC045 the server isn't registered, or no reason is given.
+-- Errors: PC022 no such update is quarantined, if a token is given; PC045 the server isn't registered, or no reason is
+-- given.
 create or replace function pgcombine_internal.handoff_discard(name text, reason text, token uuid default null,
     number integer default null, hints boolean default false)
 returns bigint
@@ -34,7 +35,7 @@ begin
     perform pgcombine_internal.require(_updates > 0 or handoff_discard.token is null, 'PC022',
         format('server "%s" has refused no such update', handoff_discard.name),
         format('pgcombine replicas quarantine ls %s lists them', handoff_discard.name));
-    if _updates > 0 then -- a comparison of tokens doesn't find refused updates
+    if _updates > 0 then -- by_tokens: a comparison of tokens finds missing writes, but no updates missing from a write
         perform pgcombine_internal.handoff_require_repair(handoff_discard.name, case when hints
             then 'hints were truncated: '
             else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_fitting(queue, token, payload, details, placed, replicas, came) → text
--- Returns the updates of a write to append here. It is for writes of which some updates were refused, and for retries
--- of such an update. Null: there are none.
+-- Returns the updates of a write that this server appends, if this server refuses some of its updates, or if the write
+-- retries a refused update. Null: there are none.
 --   details                 see handoff_apply
 --   placed, replicas, came  see handoff_local_updates
 -- Tables written: those of handoff_refuse and handoff_accepts.

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_forget(name)
--- Adds the acknowledgements of a server to its totals and deletes them, so that the server needn't remember its last
--- token. Called when the server was replaced or rebuilt.
+-- Adds the acknowledgements of a server to its totals and deletes them. A server that was replaced or rebuilt needn't
+-- have the tokens that it acknowledged before.
 -- Tables written: handoff_delivery, handoff_replica.
 create or replace function pgcombine_internal.handoff_forget(name text)
 returns void

@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_hash(queue) → text
--- Returns the expression that hashes a row's key to 64 bits, alike on all servers: that of key_hash. PostgreSQL hashes
--- an enum by the OID of its label, which differs between servers. So enums, and arrays of enums, are hashed as text.
+-- Returns an expression that hashes a row's key to 64 bits, alike on all servers. PostgreSQL hashes an enum by the OID
+-- of its label, which differs between servers. So enums, and arrays of enums, are hashed as text. For other keys the
+-- expression is that of key_hash.
 create or replace function pgcombine_internal.handoff_hash(queue text)
 returns text
 language sql stable

@@ -20,7 +20,7 @@ as $$
         union all
         select h.token, h.shape, h.digest, h.servers, h.updates, h.payload, q.placed, q.replicas, s.id
         from pgcombine.handoff_replica r
-        join pgcombine.handoff_hint h on h.destination = r.name -- the primary key begins with destination
+        join pgcombine.handoff_hint h on h.destination = r.name -- so that the search uses the primary key
         cross join pgcombine.handoff_server s
         left join pgcombine.handoff_queue q on q.queue = h.queue
         where h.queue = handoff_payloads.queue and h.origin is null and (tokens is null or h.token = any (tokens))

@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_put(queue, token, shape, digest, servers, destinations, payload) → text[]
--- Writes the hints of a write, one for each destination, unless they exist. If a destination's quota is reached, the
--- function flags it for repair and returns it, or raises an error if the destination exerts backpressure.
+-- Writes the hints of a write, one for each destination, unless they exist. If a destination's quota is reached and its
+-- when_full is backpressure, the function raises an error. With require_repair it writes no hint for the destination,
+-- flags the destination for repair and returns its name.
 -- The quota is approximate: pending hints are measured at most once a second, by one of the callers.
 -- This server must have the write's token with this digest. Without the check a caller could write a hint with the
 -- token of another queue's write.
@@ -37,7 +38,7 @@ begin
                 hint = 'replicate writes by pgcombine_internal.handoff_accept, which stores the token first';
     end if;
     foreach _destination in array handoff_put.destinations loop
-        -- the lock waits for the end of a removal (handoff_unregister)
+        -- if handoff_unregister is removing the server, waits until the removal has ended
         select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination for key share;
         if not found then
             raise exception 'server "%" is not registered here', _destination

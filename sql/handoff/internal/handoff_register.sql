@@ -1,14 +1,14 @@
 -- pgcombine_internal.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
 -- Registers another server that holds the same queues, or changes its registration (null: no change).
--- A new server may lack earlier writes to the queues. Tokens don't show writes that are older than the retention. So
--- the function flags a new server for repair until it is rebuilt, if writers have named other servers for a queue.
+-- If writers have named other servers for a queue before, the function flags a new server for repair until it is
+-- rebuilt: the server may lack earlier writes, and a comparison of tokens doesn't show writes older than the retention.
 --   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
 --                        password file or the replayer's environment (see handoff_check_address)
 --   max_rows, max_bytes  quota of waiting updates and their bytes, approximately
 --   when_full            backpressure: writes are refused at the quota; require_repair: writes are taken without a hint
 --                        for the server, which is flagged for repair
 --   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
---                        That server may lack writes that the former one had, so it is flagged for repair
+--                        If the former server took writes, the next one may lack them, so it is flagged for repair
 -- Tables written: handoff_replica, handoff_delivery, destination_state.
 -- Errors: PC045 an invalid name or that of this server, a dsn with more than an address, an invalid quota.
 create or replace function pgcombine_internal.handoff_register(name text, dsn text, max_rows bigint default null,

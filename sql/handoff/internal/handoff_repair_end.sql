@@ -3,9 +3,9 @@
 -- deliveries, unless they were paused manually. Returns whether the server needs no other repair.
 -- The copy has the updates that the server had refused, except those that its sources refused. So copies of the
 -- sources' rows replace the server's rows in handoff_quarantine, and its hints of retried updates are deleted.
---   sources      the servers from which it was copied
+--   sources      the servers from which the rebuilt server was copied
 --   quarantined  tokens of the copied writes of which a source refused updates
---   reason       why the sources themselves need repair; the server then needs it, too. Null: they need none
+--   reason       why the sources themselves need repair, as the rebuilt server then does, too. Null: they need none
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid,
     sources text[],

@@ -6,8 +6,8 @@
 --   token   the write; null: all writes
 --   number  the update in the write; null: all updates of the write
 -- Tables written: handoff_quarantine, handoff_hint.
--- Errors: PC022 there are none; PC045 the server isn't registered, it needs a rebuild first, or a rebuild of another
--- server is in progress: a rebuild may bring the updates.
+-- Errors: PC022 no such update is quarantined, if a token is given; PC045 the server isn't registered or needs repair,
+-- or a rebuild or a comparison is in progress, which may bring the updates.
 create or replace function pgcombine_internal.handoff_retry(name text, token uuid, number integer default null)
 returns bigint
 language plpgsql

@@ -3,11 +3,11 @@
 -- already. Servers that the caller no longer names become former servers, since hints may be on them. Naming a removed
 -- server again moves no key.
 -- If not all servers hold all keys, a change may give a server keys that it didn't hold before. The function then flags
--- all servers for repair. This affects all queues, so the caller must have the right to replay.
+-- the named servers for repair. The flag concerns all queues of a server, so the caller must have the right to replay.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue, or to move its keys; PC001 unknown queue;
--- 22023 no servers, an unknown one, or no replicas.
+-- 22023 no servers, a null among them, or no positive number of replicas.
 create or replace function pgcombine_internal.handoff_set_topology(queue text, servers text[], replicas integer)
 returns void
 language plpgsql

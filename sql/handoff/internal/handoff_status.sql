@@ -3,12 +3,13 @@
 -- Returns what this server knows about the completeness of the servers that hold a queue:
 --   id            of this server
 --   ids           JSON: the ids of other servers, as this server knows them
---   lags          JSON: for each other server the number of writes to the queue that wait here for it, or that it
---                 refused
---   refused       JSON: for each server, this one included, the number of writes of which it refused updates
+--   lags          JSON: for each other server the number of writes to the queue that wait here for the server, or that
+--                 it refused as a whole
+--   refused       JSON: for each server, this one included, the number of writes of which it refused single updates
 --   seen          JSON: for each other server the last recorded writes to the queue that it has; for each coordinator's
 --                 id the last writes from there. A server that lacks one of them has lost commits
---   broken        the servers, perhaps including this one, that lack writes for which no hint waits
+--   broken        the servers, perhaps including this one, that are flagged for repair: they may lack writes for which
+--                 no hint waits
 --   named         the registered servers that writers name as holders of the queue, or named before; and this one
 --   known         the servers that are registered or that writers name; only these may lack writes. Null: none yet
 --   coordinators  ids of the servers from which this one retains writes that others may lack (handoff_retained)
@@ -54,7 +55,7 @@ begin
     where w.server is not null;
     select coalesce(jsonb_object_agg(r.name, s.tokens) filter (where s.tokens is not null), '{}') into seen
     from pgcombine.handoff_replica r
-    cross join lateral ( -- several, since the server may have committed them in another order
+    cross join lateral ( -- several tokens, since the server may have committed the writes in another order
         select array_agg(distinct l.witness) as tokens
         from (select d.witness from pgcombine.handoff_delivery d
               where d.destination = r.name and d.queue = handoff_status.queue and d.witness is not null

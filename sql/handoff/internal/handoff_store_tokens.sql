@@ -2,17 +2,17 @@
 --     shape, placed, replicas]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of the writes with status 'applied'.
 -- The rows come in the order of the given tokens; handoff_apply explains the status.
---   coordinator   the server whose hints these are. If it is registered here, the function records the greatest token
---                 of those writes that the coordinator holds itself. Readers of the queue (handoff_status) check that
---                 the coordinator has it. If the caller may replay, the token is remembered (handoff_last), and a
+--   coordinator   name of the server whose hints these are. If that server is registered here, the function records the
+--                 greatest token of the writes whose updates it holds. Readers of the queue (handoff_status) check that
+--                 the coordinator has this token. If the caller may replay, handoff_last returns the token, and a
 --                 coordinator that lacks it is paused
---   coordinators  the id of each write's coordinator; null: the write needn't be retained. The others are retained with
---                 their payloads, so that this server can deliver them if their coordinators are lost. The replayer
---                 deletes a retained write once all its servers have the token.
+--   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes are
+--                 retained with their payloads, so that this server can deliver them if their coordinators are lost.
+--                 The replayer deletes a retained write once all its servers have the token.
 --                 At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained,
 --                 and not_retained_at is set. A write whose payload here isn't the whole write (its digest differs)
---                 isn't retained either. If all writes are retained, at most one token of the coordinator a second is
---                 recorded, since readers can ask for the retained writes
+--                 isn't retained either. If all writes are to be retained, the function records at most one token of
+--                 the coordinator a second, since readers find the retained writes
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
 --   slots         if a rebuild brought only a part of the write (handoff_partial): the slots of the updates it brought
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.

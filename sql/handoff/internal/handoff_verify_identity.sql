@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_verify_identity(name, id, epoch) → uuid
--- Checks, before a delivery, that a server is still the one that this coordinator knows. If the coordinator knows none
--- yet, or the server has a later epoch, the function stores the identity, provided that the caller may replay.
--- Returns the last token that the server acknowledged and must remember (handoff_remembers). Null: there is none, the
--- server's data were replaced, or the caller lacks the right to replay.
+-- Checks, before a delivery, that a server is still the one that this coordinator knows. If the server's id is not
+-- known here yet, or its epoch is later, the function stores id and epoch, provided that the caller may replay, and
+-- returns null. Otherwise it returns the last token that the server acknowledged and must remember (handoff_remembers).
+-- Null: there is none, or the caller lacks the right to replay.
 --   id, epoch  the server's answer to handoff_handshake
 -- Tables written: handoff_replica.
 -- Errors: PC042 another server, or an earlier epoch; PC045 the server isn't registered.

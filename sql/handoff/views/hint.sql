@@ -3,7 +3,7 @@
 --   destination  name of the other server
 --   token        token of the write
 --   queue        name of the queue
---   updates      number of updates in it
+--   updates      number of updates in the write
 --   bytes        size of the write
 --   since        when the hint was written
 create or replace view pgcombine.hint as

@@ -23,7 +23,7 @@ begin
     argument := substr(expression, length(aggregate) + 2);
     if tree ~ ':aggfilter <>' then
         argument := left(argument, -1);
-    else -- the argument may have the same words in a string, so PostgreSQL tells whether it ends before them
+    else -- a string in the argument may also contain ') FILTER (WHERE ', so PostgreSQL parses each possible argument
         for _split in select s from generate_series(1, length(argument)) s
             where substr(argument, s, 16) = ') FILTER (WHERE '
         loop

@@ -1,10 +1,11 @@
 -- pgcombine_internal.aggregate_states(aggregate, argument, argument_type, condition) → (state, kind, type, plus)
--- Returns the states from which aggregate_result computes an aggregate; no row: it has to be computed from the rows.
---   state      rows, nulls and so on; min or max is the state of that name
+-- Returns the states from which aggregate_result computes an aggregate. No row: passes compute the aggregate from the
+-- rows of the source.
+--   state      name of the state, such as rows or nulls
 --   kind, plus see analyze_rollup
---   type       of the state; null: that of the aggregate
--- A sum alone isn't enough: sum(x) is null without a value that isn't null, and what infinity adds can't be taken back.
--- So nulls, NaN and infinities are counted apart. These counts are null while there are none.
+--   type       type of the state; null: that of the aggregate
+-- A sum alone isn't enough: sum(x) is null if no x has a value, and an infinity can't be subtracted from a sum. So
+-- nulls, NaN and infinities are counted apart. These counts are null instead of 0.
 create or replace function pgcombine_internal.aggregate_states(aggregate text, argument text, argument_type regtype,
     condition text)
 returns table (state text, kind text, type text, plus text)

@@ -3,18 +3,21 @@
 --   alias     the name of a row of the table in the expressions
 --   filter    the condition of the rows that count; null: all with a key that isn't null
 --   keys      the key columns: name, type, collation, expression
---   states    the value columns of the queue: name, type, combiner, and plus, the aggregate that an inserted row adds
---             to it. kind tells what a deleted row adds: sum: −plus. extreme: nothing. taken: plus, which an inserted
---             row doesn't add, for the extreme that "of" names. computed: nothing, and neither do inserted rows
+--   states    the value columns of the queue: name, type, combiner, plus (an aggregate over rows) and kind, which tells
+--             what changed rows add to the column:
+--               sum       inserted rows add plus, deleted rows -plus
+--               extreme   inserted rows add plus: their minimum or maximum
+--               taken     deleted rows add plus; "of" names the column of kind extreme for the same aggregate
+--               computed  neither add anything: a pass computes the column
 --   columns   the value columns of the rollup: name, type, and expression over the states
---   computed  what pass_template needs of computed columns, without the query; null: there are none
---   aggregates  name and expression of the computed columns
+--   computed  what pass_template needs of columns that passes compute, without the query; null: there are none
+--   aggregates  name and expression of these columns
 --   reads     the numbers of the table's columns that the expressions read, by name
 -- count, sum, avg, variance and stddev of integers and numeric are additive: a deleted row takes back what it added.
--- Floating-point sums aren't, since rounding doesn't cancel out. Several states make one such column, see
--- aggregate_states.
--- min and max are kept with the extreme of deleted values. Only if that is the extreme of all, the extreme is computed.
--- Any other aggregate is computed by the pass, for the keys that have updates.
+-- Floating-point sums aren't, since rounding doesn't cancel out. One such column may need several states (see
+-- aggregate_states).
+-- A pass computes min and max from the source only if no remaining value is beyond the deleted ones (taken). It
+-- computes any other aggregate from the source, for all keys that have updates.
 -- Errors: PC003 a column that doesn't parse, isn't immutable or isn't aggregated.
 create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)
 returns jsonb
@@ -28,15 +31,15 @@ declare
     _columns jsonb := '[]';
     _aggregates jsonb := '[]';
     _needs text[] := '{}';
-    _names jsonb := '{}'; -- of the columns of states, by state, argument and condition
-    _taken text[]; -- names of columns
+    _names jsonb := '{}'; -- names of the states' columns, by state, argument and condition
+    _taken text[]; -- column names in use
     _checked text[] := '{}';
     _filter text;
     _call record;
     _state record;
     _name text;
     _extreme text;
-    _own jsonb; -- columns of the states of one aggregate, by state
+    _own jsonb; -- columns of one aggregate's states, by state
     _n text;
     _reads jsonb := '{}';
 begin
@@ -67,7 +70,7 @@ begin
     select v.place, p.* from unnest(value) with ordinality v (given, place),
         pgcombine_internal.parsed_expression(source, v.given) p;
     _taken := _taken || array(select v.name from pg_temp.pgcombine_value v);
-    -- the number of rows shows when a key goes. The first count(*) is that number
+    -- A key without rows is deleted, so the queue counts rows. If the rollup has a column count(*), that is the count.
     select v.name into _name from pg_temp.pgcombine_value v where v.expression = 'count(*)'
     order by v.place limit 1;
     if not found then

@@ -1,9 +1,10 @@
 -- pgcombine_internal.backfill_slice(rollup [, wait]) → boolean
--- Enqueues what the next slice of a rollup lacks, see rollup_difference. Returns whether slices are left; null: another
--- session backfills the rollup.
--- With slice_by, the first slices are the keys of about 200,000 rows each, the greatest values first. Then follow
--- slices of all keys by their hash, of about a million rows each. They also find rows that were moved meanwhile.
---   wait  whether to wait for the other session
+-- Enqueues the updates that a rollup lacks in its next slice of keys (see rollup_difference). Returns whether slices
+-- are left.
+-- With slice_by, the first slices are the keys of about 200,000 rows each, from the greatest values of that column
+-- down. Then all keys follow, in slices by their hash, of about a million rows each. These also find rows whose value
+-- changed during the first slices.
+--   wait  what to do if another session backfills the rollup: true waits for that session, false returns null
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: pgcombine.rollup, <queue>_updates.
 -- Errors: PC001 unknown queue; PC003 no rollup, or the isolation level isn't read committed; 42501 the caller lacks the

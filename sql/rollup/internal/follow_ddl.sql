@@ -1,7 +1,7 @@
 -- pgcombine_internal.follow_ddl() event trigger, after alter table and create table
 -- Brings rollups in line with a changed source. The rows of a table that has become a part of the source are enqueued,
 -- those of a former part are taken back, and triggers are made. Trigger functions are made again if a column was
--- renamed. Refuses to make a source a part of a table without triggers, since statements on that table would be missed.
+-- renamed. A source must not become a part of another table, since statements on that table would be missed.
 -- Runs with its owner's rights: the role that changes the table needs none on the rollup.
 -- Tables written: <rollup>_updates.
 -- Errors: PC003 the source would become a part of another table, or rows come or go at an isolation level other than
@@ -27,7 +27,7 @@ begin
     for _rollup in
         select r.* from pgcombine.rollup r join pg_class c on c.oid = r.source
         join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
-        -- another table's statement must neither wait for this source nor fail because of it
+        -- skips other rollups, so that the statement neither waits for their sources nor fails because of them
         where exists (
             select from pg_event_trigger_ddl_commands() d
             where d.objid in (select pgcombine_internal.descendants(r.source)

@@ -1,5 +1,5 @@
 -- pgcombine_internal.follow_drop() event trigger, after tables were dropped
--- Refuses to drop a part of a rollup's source: its rows are gone by now and can't be taken back.
+-- Refuses to drop a part of a rollup's source: the rollup would keep the part's rows, which can't be read any more.
 -- Runs with its owner's rights, to see the rollups.
 -- Errors: PC003 a part of a source was dropped.
 create or replace function pgcombine_internal.follow_drop()

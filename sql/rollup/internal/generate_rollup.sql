@@ -31,10 +31,10 @@ begin
     select pg_get_userbyid(c.relowner) into _owner from pg_class c where c.oid = _rollup.source;
     execute format('create or replace function %s returns trigger language plpgsql security definer
         set search_path = pg_catalog, pg_temp as %L', _function, pgcombine_internal.rollup_trigger(_rollup));
-    execute format('revoke execute on function %s from public', _function); -- for triggers of other tables
+    execute format('revoke execute on function %s from public', _function); -- or any role could make triggers with it
     if (select p.proowner from pg_proc p where p.oid = _function::regprocedure) <> _owner::regrole then
         _create := not has_schema_privilege(_owner, _schema, 'create');
-        if _create then -- a function's owner must have this right when it becomes the owner
+        if _create then -- PostgreSQL makes a role the owner only if the role may create objects in the schema
             execute format('grant create on schema %I to %I', _schema, _owner);
         end if;
         execute format('grant execute on function %s to %I', _function, current_user);

@@ -1,9 +1,8 @@
 -- pgcombine_internal.make_rollup_triggers(queue)
--- Makes the triggers of a rollup's source that are missing or disabled. If it makes any, writers of the table wait
--- until the caller's transaction ends. The triggers always fire, also for logical replication and under
+-- Makes the missing triggers of a rollup's source, and enables disabled ones. If there are any, writers of the table
+-- wait until the caller's transaction ends. The triggers always fire, also for logical replication and under
 -- session_replication_role = replica: the rows of such writes are in the table, so they count.
--- Errors: 42501 the caller lacks the right to make triggers of the table; PC002 a table is in the rollup twice, by
--- itself and as part of another table.
+-- Errors: 42501 the caller lacks the right to make triggers of the table.
 create or replace function pgcombine_internal.make_rollup_triggers(queue text)
 returns void
 language plpgsql

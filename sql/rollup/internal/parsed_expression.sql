@@ -1,9 +1,9 @@
 -- pgcombine_internal.parsed_expression(source, given) → (name, expression, type, collation, tree, reads)
 -- Lets PostgreSQL parse an output column of a query of a table, as 'sum(tokens) as tokens'.
---   expression  the text that PostgreSQL prints for it: its names are qualified, so it means the same on every search
---               path. The columns of the table may be qualified by the table's name
---   tree        PostgreSQL's parse tree of it, as text
---   reads       the numbers of the table's columns that it reads, by name
+--   expression  the text that PostgreSQL prints for the expression. Names in it are qualified, so it means the same on
+--               every search path. The columns of the table may be qualified by the table's name
+--   tree        PostgreSQL's parse tree of the expression, as text
+--   reads       the numbers of the table's columns that the expression reads, by name
 -- Errors: PC003 the text isn't one output column over this table alone, or has no name.
 create or replace function pgcombine_internal.parsed_expression(source regclass, given text, out name text,
     out expression text, out type text, out "collation" text, out tree text, out reads jsonb)
@@ -54,7 +54,7 @@ begin
     where r.ev_class = _view;
     if _problem is null then
         perform set_config('search_path', 'pg_catalog', true), set_config('datestyle', 'ISO', true),
-            set_config('intervalstyle', 'postgres', true); -- every session reads such constants alike
+            set_config('intervalstyle', 'postgres', true); -- styles that all sessions read alike
         expression := pg_get_viewdef(_view);
         perform set_config('search_path', _path, true), set_config('datestyle', _date_style, true),
             set_config('intervalstyle', _interval_style, true);

@@ -18,7 +18,7 @@ begin
         return;
     end if;
     perform pgcombine_internal.generate_rollup(queue);
-    begin -- if it fails, the setting is undone, too
+    begin -- an error in this block also undoes its settings
         perform set_config('lock_timeout', '1000', true);
         perform pgcombine_internal.make_rollup_triggers(queue);
         perform set_config('lock_timeout', _patience, true);

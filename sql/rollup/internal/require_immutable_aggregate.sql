@@ -1,6 +1,6 @@
 -- pgcombine_internal.require_immutable_aggregate(expression, tree)
--- Raises unless a value column gives the same result for the same rows in every session. PostgreSQL can't check this
--- as require_immutable lets it, since an index has no aggregates.
+-- Raises unless a value column gives the same result for the same rows in every session. require_immutable can't check
+-- this by an index, since an index has no aggregates. So this function looks up the functions in the parse tree.
 --   expression, tree  see parsed_expression
 -- Errors: PC003 a function of the column isn't immutable.
 create or replace function pgcombine_internal.require_immutable_aggregate(expression text, tree text)

@@ -1,7 +1,7 @@
 -- pgcombine_internal.rollup_columns(rollup) → (name, number), a row for each column
--- Returns the columns of a rollup's source that its expressions read: the name that they had when the rollup was made,
--- and their number. The view <queue>_source keeps both, also if columns are renamed, or if a restored dump numbers them
--- differently.
+-- Returns the columns of a rollup's source that the rollup's expressions read: for each the name that it had when the
+-- rollup was made, and its number now. The view <queue>_source keeps this name when the column is renamed, and refers
+-- to the column also in a restored dump, which may number columns differently.
 create or replace function pgcombine_internal.rollup_columns(rollup pgcombine.rollup)
 returns table (name name, number integer)
 language sql stable

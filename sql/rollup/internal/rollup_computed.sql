@@ -1,6 +1,6 @@
 -- pgcombine_internal.rollup_computed(rollup, touched) → text
--- Returns the query of a rollup's computed columns: for keys that a relation lists, from the source.
---   touched  a from item of the key columns
+-- Returns the query that computes a rollup's computed columns from the source, for the keys in a from item.
+--   touched  the from item; it has the key columns
 create or replace function pgcombine_internal.rollup_computed(rollup pgcombine.rollup, touched text)
 returns text
 language sql stable

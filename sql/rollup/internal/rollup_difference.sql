@@ -2,8 +2,8 @@
 -- Returns the query of the updates that a rollup lacks: what its source holds minus what the rollup has, with pending
 -- and quarantined updates, in one snapshot. A key for which nothing is missing has no row.
 --   condition  the condition over the key expressions ({keys}) of the keys to compare
--- The triggers append each later change, so the difference is right whatever writers do meanwhile. Every row makes the
--- pass compute the columns that it doesn't combine: the extremes of deleted values are at least those of all values.
+-- The triggers append each later change, so the difference stays right while writers go on. Every row makes the pass
+-- compute the minima and maxima of its key: the row has the extremes of all values as those of deleted values.
 create or replace function pgcombine_internal.rollup_difference(rollup pgcombine.rollup, condition text)
 returns text
 language sql stable

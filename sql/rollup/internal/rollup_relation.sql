@@ -1,6 +1,7 @@
 -- pgcombine_internal.rollup_relation(rollup, relation) → text
--- Returns a from item that yields rows of a rollup's source under the names that its expressions use, even if columns
--- were renamed since. Virtual generated columns are null in transition tables, so the item computes them.
+-- Returns a from item that yields rows of a rollup's source under the column names that the rollup's expressions use,
+-- even if columns were renamed since. Virtual generated columns are null in transition tables, so the item computes
+-- them.
 --   relation  a from item with the columns of the source, without its alias
 create or replace function pgcombine_internal.rollup_relation(rollup pgcombine.rollup, relation text)
 returns text

@@ -1,9 +1,10 @@
 -- pgcombine_internal.rollup_rows(rollup, source [, sign, condition]) → text
 -- Returns the select that folds rows of a rollup's source into updates of its queue, one for each key. Rows whose key
--- has a null have none.
+-- has a null are left out.
 --   source     a from item, see rollup_relation
---   sign       '+': what inserted rows add; '-': what deleted rows add; '=': the values of the queue if these rows are
---              all, in the form of updates that make passes compute what they don't combine
+--   sign       '+': the updates for inserted rows. '-': those for deleted rows. '=': updates that make the queue's
+--              values from all rows; for min and max they also make the pass compute the extreme (see
+--              rollup_difference)
 --   condition  a condition over the key expressions ({keys}) that further restricts the rows
 create or replace function pgcombine_internal.rollup_rows(rollup pgcombine.rollup, source text, sign text default '+',
     condition text default null)

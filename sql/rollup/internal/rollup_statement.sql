@@ -1,6 +1,6 @@
 -- pgcombine_internal.rollup_statement(rollup, minus, plus) → text
--- Returns the statement that enqueues a change of a rollup's source. It folds the updates by key first. So an update of
--- rows that leaves a key's values unchanged enqueues nothing.
+-- Returns the statement that enqueues a change of a rollup's source. The statement folds the updates by key. So changed
+-- rows that leave a key's values unchanged enqueue nothing for this key.
 --   minus, plus  from items of the rows before and after the change, see rollup_relation; null: there are none
 create or replace function pgcombine_internal.rollup_statement(rollup pgcombine.rollup, minus text, plus text)
 returns text

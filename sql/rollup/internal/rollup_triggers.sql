@@ -1,12 +1,13 @@
 -- pgcombine_internal.rollup_triggers(queue) → (relation, name, own, definition, state)
 -- Lists the triggers that a rollup's source needs, and the state of each.
---   own         whether make_rollup_triggers makes it; a partition's row triggers come with its parent's
+--   own         whether make_rollup_triggers makes the trigger. PostgreSQL makes a partition's row triggers with those
+--               of its parent
 --   definition  the text between the trigger's name and its function in create trigger
 --   state       null: present and enabled; otherwise 'missing' or 'disabled'
 -- A table without partitions and inheritance has statement triggers with transition tables. These are wrong for a table
 -- with partitions: they miss a row that a MERGE moves, and a statement that names a partition doesn't fire them. The
--- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So such
--- tables have row triggers.
+-- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So tables
+-- with partitions or inheritance, and tables that a subscription writes, have row triggers.
 -- TRUNCATE has statement triggers only. They don't extend to partitions, so each table has its own, which takes back
 -- the rows of this table alone.
 create or replace function pgcombine_internal.rollup_triggers(queue text)

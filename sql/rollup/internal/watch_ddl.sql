@@ -1,6 +1,7 @@
 -- pgcombine_internal.watch_ddl()
--- Makes the event triggers that follow changes of rollups' sources (see follow_ddl, follow_drop), if the caller may.
--- Only a superuser may, or on some services a role that stands in for one. Without them verify names what has changed.
+-- Makes the event triggers that follow changes of rollups' sources (see follow_ddl, follow_drop). PostgreSQL permits
+-- that to superusers, and some services to their administrator's role. For other callers the function does nothing;
+-- verify then names what has changed.
 create or replace function pgcombine_internal.watch_ddl()
 returns void
 language plpgsql

@@ -1,10 +1,10 @@
 -- call pgcombine.backfill(rollup)
--- Brings the rows that a rollup's source had before the rollup into the rollup, in slices, while everybody goes on
--- writing. Workers do the same on their own. If the call is interrupted, the next call goes on after the last slice.
+-- Adds the rows that a rollup's source had before the rollup was created, in slices, while writers go on. Workers do
+-- the same on their own. If the call is interrupted, the next call goes on after the last slice.
 -- It is a procedure, called outside of a transaction: it commits after each slice.
 -- Tables written: those of backfill_slice.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction, or the queue isn't a rollup; 42501 the caller
--- lacks the right to run passes over it.
+-- lacks the right to run passes over the queue.
 create or replace procedure pgcombine.backfill(rollup text)
 language plpgsql
 as $$

@@ -6,18 +6,18 @@
 --   source    a table. With partitions or inheritance, the rows of all its tables count. So do rows that row security
 --             hides from the reader
 --   key       expressions over a row of the table, as in a select list: 'customer', 'lower(page) as page'. Rows for
---             which one is null don't count
+--             which one of the expressions is null don't count
 --   value     aggregates: 'count(*) as requests', 'sum(tokens) filter (where done) as tokens'
 --   filter    condition on rows: others don't count
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already
--- Expressions are immutable, as those of an index are. count, sum, avg, variance and stddev of integers and numeric
--- cost a pass no look at the source (see analyze_rollup). min and max cost one when the extreme goes. Any other
--- aggregate is computed from the source for each key that has updates. So the function warns if no index of the source
--- begins with the key columns.
--- Rows that the table has already come in by call pgcombine.backfill(rollup), which workers do, too. The column
--- ready_at of pgcombine.rollup says when that is done.
+-- Expressions must be immutable, as those of an index are. For count, sum, avg, variance and stddev of integers and
+-- numeric, a pass doesn't read the source (see analyze_rollup). For min and max it reads the key's rows if their
+-- extreme was deleted, and for any other aggregate the rows of each key that has updates. So the function warns if no
+-- index of the source begins with the key columns.
+-- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
+-- pgcombine.rollup has the time when all of them were added.
 -- Writers of the table wait until the caller's transaction ends. The function waits for them at most lock_timeout.
 -- The caller needs the rights of the owners of the schema and of the table.
 -- Tables written: pgcombine.rollup; those of create_queue.
@@ -74,7 +74,7 @@ begin
     perform pgcombine_internal.require(to_regclass(format('pgcombine.%I', _name)) is null
         and to_regclass(format('pgcombine.%I', _name || '_source')) is null, 'PC002',
         format('a relation pgcombine.%s exists', _name), 'choose another name');
-    -- also keeps the definition of the table as it is. The queue's passes read the table, so its lock comes first
+    -- also keeps other sessions from changing the table's definition
     execute format('lock table %s in share row exclusive mode', source);
     _definition := pgcombine_internal.analyze_rollup(source, key, value, filter);
     if slice_by is not null then
@@ -102,8 +102,8 @@ begin
     if not has_table_privilege(_source.relowner, format('pgcombine.%I', _name || '_updates'), 'insert') then
         perform pgcombine.grant_right('enqueue', pg_get_userbyid(_source.relowner), _name);
     end if;
-    -- a key goes when the source has no row of it and nothing is left to backfill. create_queue would warn, since it
-    -- can't know that the columns agree
+    -- The condition deletes a key that has no row. It is set here because create_queue would warn: the condition is
+    -- safe only because a key without rows has 0 in all columns.
     update pgcombine.queue q
     set delete_when = pgcombine_internal.checked_condition(_name, 'delete_when', (
         select string_agg(format('coalesce(%I, 0) = 0', s ->> 'name'), ' and ')

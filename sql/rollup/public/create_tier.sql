@@ -14,7 +14,7 @@
 -- The other options are those of create_queue. There is no max_backlog, since a full tier would let passes over the
 -- source fail.
 -- The roles with the right to run passes over the source get the right to enqueue to the tier. A role that gets the
--- former right later needs the latter as well.
+-- right to run passes later also needs the right to enqueue.
 -- An update whose key expression is null or raises an error fails in the source, so that its key is quarantined there.
 -- drop_queue of a tier drops the observer, too. drop_queue of the source needs force; the tier then stays an ordinary
 -- queue.

@@ -24,7 +24,7 @@ begin
             end if;
         end loop;
     end loop;
-    -- its pending updates aren't lost: the source has them
+    -- force drops pending updates, too: the source still has their rows
     perform pgcombine.drop_queue(drop_rollup.rollup, force => true);
 end
 $$;

@@ -1,15 +1,15 @@
 -- pgcombine_internal.begin_load(load, queue, run_id [, kind, join_only]) → text
--- Begins a load, or joins one in progress; every writer may call it. Returns the table, in schema pgcombine, that takes
--- the load's rows. Null: this run was applied already, and nothing is to be written.
+-- Begins a load, or joins one in progress. Every writer of the load calls the function. Returns the table, in schema
+-- pgcombine, that takes the load's rows. Null: this run was applied already, and nothing is to be written.
 --   load       the id of this attempt at the run. A Spark job that runs again uses another id
 --   run_id     names the run; a role's run is applied once. A stream's batch has the run id 'stream:<query>:<batch>'
---   kind       stage   rows wait in the load's table, spark_stage_<n>, until end_load makes updates of them
---              values  rows also wait in that table, and become values: the initial load of an empty queue
+--   kind       stage: rows wait in the load's table, spark_stage_<n>, and end_load makes updates of them. values:
+--              end_load makes them the first values of an empty queue
 --   join_only  whether to raise instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
 -- those columns of the stage that it may insert into the queue's table.
--- A role with too many loads gives up those that have ended, or whose writers were silent for an hour, unless a session
--- uses their stage.
+-- If the role has too many loads, the function gives up those that have ended, or whose writers were silent for an
+-- hour, unless a session uses their table.
 -- Tables written: pgcombine.spark_load; those of open_stage and give_up_load.
 -- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
 -- PC032 the role has too many loads; 42501 the caller lacks the right to insert into the queue's table.
@@ -37,7 +37,6 @@ begin
 
     select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     if not found and not begin_load.join_only then
-        -- give up the role's loads that have ended, or were silent for an hour
         if not pgcombine_internal.may_load() then
             perform pgcombine_internal.give_up_load(l.load, if_idle => true)
             from pgcombine.spark_load l

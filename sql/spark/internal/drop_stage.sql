@@ -11,7 +11,7 @@ declare
 begin
     if _stage is not null then
         execute format('lock table %s in access exclusive mode nowait', _stage);
-        perform set_config('lock_timeout', '1s', true); -- drop table locks dependent objects before it checks them
+        perform set_config('lock_timeout', '1s', true); -- drop table may wait for the locks of dependent objects
         execute format('drop table %s', _stage);
         perform set_config('lock_timeout', _timeout, true);
     end if;

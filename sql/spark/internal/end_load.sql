@@ -2,15 +2,16 @@
 -- Ends a load: records the run and, if the run is new, moves the rows of the winning attempts from the stage to the
 -- queue, in the calling transaction. The caller may call it again when it doesn't know whether the first call
 -- committed.
---   attempts      the attempts that succeeded; null: those that prepare_load named, otherwise each part's first attempt
+--   attempts      the attempts that succeeded, by transaction id; null: those that prepare_load named, otherwise each
+--                 part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
 --   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update for each key
 --   updates       number of rows that the run added
 --   applied       whether this call added them
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of remove_load.
--- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 rows
--- of it were lost; 42501 the caller lacks the right to insert; those of initialize_load.
+-- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 the
+-- load has lost rows; 42501 the caller lacks the right to insert; those of initialize_load.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql
@@ -37,7 +38,7 @@ begin
     if applied then
         insert into pgcombine.token (queue, role, token, updates) values (_queue.queue, _role, end_load.run_id, 0)
         on conflict do nothing;
-        applied := found; -- false: a rival has committed the row while this call waited for it
+        applied := found; -- false: another call has committed the row while this call waited for it
     end if;
     if not applied then
         select coalesce(max(r.updates), 0) into updates

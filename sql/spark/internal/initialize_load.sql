@@ -1,6 +1,7 @@
 -- pgcombine_internal.initialize_load(load, ended) → bigint
--- Runs begin_initialize for end_load, and returns 0. If ended is set, runs end_initialize and returns its result. No
--- pass over the queue runs from begin_initialize until the transaction ends.
+-- end_load calls the function twice: before it inserts values (ended is false), and after that. The first call runs
+-- begin_initialize and returns 0. The second one runs end_initialize and returns its result. Between the first call and
+-- the end of the transaction no pass runs over the queue.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has marked it as
 -- ended, and only the load's role can do that.
 -- Tables written: <queue>_values.

@@ -5,8 +5,8 @@
 -- The stage is unlogged, so a crash of the server empties it. The crash also empties spark_alive, and end_load notices
 -- that.
 -- The load's role may read the stage, and insert into the columns that it may insert into the queue's table.
--- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has begun it, and
--- only the load's role can insert its row. The role can't set started_at, which proves that.
+-- Runs with its owner's rights. The caller's right follows from the load: only the load's role can insert the load's
+-- row, and started_at, which no role can set, proves that the calling transaction has inserted it.
 -- Tables written: pgcombine.spark_alive; makes the stage.
 -- Errors: PC030 no such load begins in this transaction; 42501 the load's role lacks the right to insert into the
 -- queue's table.

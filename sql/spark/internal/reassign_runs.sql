@@ -2,7 +2,8 @@
 -- Copies the run ids of one role to another, for a Spark job that changes its role. Runs that were applied for the
 -- first role then count as applied for the second, too. Returns the number of run ids copied.
 -- Tables written: pgcombine.token.
--- Errors: PC001 unknown queue; 42501 the caller is neither the owner nor a member of both roles.
+-- Errors: PC001 unknown queue; 42501 the caller isn't the owner, and either isn't a member of both roles or lacks the
+-- right to load into the queue.
 create or replace function pgcombine_internal.reassign_runs(queue text, from_role name, to_role name)
 returns bigint
 language plpgsql

@@ -8,9 +8,9 @@
 --   role        role that makes the load
 --   started_at  when the load began
 --   seen_at     when a writer of the load was last active, to the minute
---   ended       whether the load has ended and its stage is still to be removed
---   rows        about how many rows were written, some seconds ago
---   bytes       size of its stage
+--   ended       whether the load has ended, and only its table is still to be removed
+--   rows        about how many rows were written, by statistics that are some seconds old
+--   bytes       size of the table with the load's rows
 create or replace view pgcombine.load_stat with (security_barrier) as
 select l.number as load, l.queue, l.run_id, l.kind, l.role, l.started_at, l.seen_at, l.ended_at is not null as ended,
        coalesce(pg_stat_get_live_tuples(s.stage) + coalesce((select sum(c.tuples_processed) from pg_stat_progress_copy c

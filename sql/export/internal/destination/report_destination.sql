@@ -1,10 +1,10 @@
 -- pgcombine_internal.report_destination(kind, name [, ticket, failure]) → text
 -- Reports an attempt at a destination; returns the state that follows.
--- After a success, a destination that was suspect or down is up again, and the workers of an export are woken. While it
--- is up, the time of the last success is written at most once a minute.
--- After a failure it is suspect, or down after down_after failures in a row, and isn't tried for a while. The wait
--- doubles with each failure, between backoff and longest_backoff, and varies by a quarter, so that waiting workers
--- don't try again at the same time.
+-- After a success, a destination that was suspect or down is up again, and the workers of an export are woken. While
+-- the destination is up, the time of the last success is written at most once a minute.
+-- After a failure the destination is suspect, or down after down_after failures in a row, and isn't tried for a while.
+-- The wait doubles with each failure, between backoff and longest_backoff, and varies by a quarter, so that waiting
+-- workers don't try again at the same time.
 -- A paused destination stays paused.
 --   ticket   the ticket that try_destination returned for the attempt. If a failure, a pause or another attempt was
 --            recorded since, this report changes nothing, so attempts that were in progress together count as one
