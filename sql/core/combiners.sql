@@ -13,9 +13,8 @@
 --   bit_or bit_xor                                              undoes the first one in a bit_xor
 --   array_union    any array of elements with an order          the elements of all arrays, each once, sorted. Null
 --                                                               elements count, and come last
---   jsonb_merge    jsonb                                        the members of all objects, at every depth. Of
---                                                               a member's values that aren't objects, the greatest
---                                                               in jsonb's order
+--   jsonb_merge    jsonb                                        the members of all objects, at every depth (see the
+--                                                               function jsonb_merge)
 --   last(at)       any; "at" is a value column with max         the value of the update with the greatest "at"
 --   first(at)      any; "at" is a value column with min         the value of the update with the least "at"
 --   computed       any                                          the old value or, where pgcombine.queue.computed
@@ -50,8 +49,8 @@
 -- Templates, which expand fills in:
 --   fold     aggregate over the pending updates of a key: {value} is the column
 --   merge    combines the old value {old} with the folded updates {new}; either may be null
---            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least}
---            and {greatest}: the aggregates of {value}; {position}: the position of the column that orders
+--            Both may have {type}, the type; {collated_type}, the type with its collation; {schema}, the type's schema;
+--            {least} and {greatest}, the aggregates of {value}; {position}, the position of the column that orders
 --   initial  default of the column in <queue>_updates
 --   types    base types that the combiner accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (

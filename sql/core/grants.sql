@@ -1,9 +1,9 @@
 -- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants privileges on
 -- the tables of single queues. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
--- The next two statements keep other roles from creating triggers with pgcombine's trigger functions, and columns of
--- its row types and enums. An upgrade couldn't change a type that a column has. Other uses of pgcombine's functions
--- don't stop an upgrade (see queries/set_aside.sql).
+-- The next two statements keep other roles from using pgcombine's trigger functions on their own tables, and from
+-- making columns of its row types and enums. An upgrade couldn't change a type that a column has. Other uses of
+-- pgcombine's functions don't stop an upgrade (see queries/set_aside.sql).
 revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
 do $$
 declare

@@ -1,5 +1,6 @@
--- Gives the database, and all objects in it of the superuser who runs this, to an ordinary role, which is created if it
--- is missing. Code that runs with its owner's rights (observers, triggers) then runs without a superuser's rights.
+-- Makes an ordinary role the owner of the database, and of all objects in it that belong to the superuser who runs
+-- this. Creates the role if it is missing. Code that runs with its owner's rights (observers, triggers) then runs
+-- without a superuser's rights.
 -- The setting pgcombine.owner names the role. Extensions, and objects that only a superuser may own, keep their owner.
 -- The statement can be repeated.
 do $$

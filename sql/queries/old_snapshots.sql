@@ -2,10 +2,10 @@
 -- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database makes all passes slower the
 -- longer it is held.
 -- Parameter, given four times: minimum age in seconds. Unused replication slots are listed at any age.
--- since is when the transaction began. For standbys and slots it is the time of the transaction id (see time_of); it is
--- null for an unused slot. detail identifies the holder and may say how to end it. It doesn't contain the query's text,
--- since workers log detail and the query may hold values that the log's readers must not see. A role that isn't a
--- member of pg_read_all_stats doesn't see sessions of other roles.
+-- The column since is the time at which the transaction began. For standbys and slots it is the time of the transaction
+-- id (see time_of); it is null for an unused slot. The column detail identifies the holder and may say how to end it.
+-- It doesn't contain the query's text, since workers log detail, and the query may hold values that the log's readers
+-- must not see. A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
     a.xact_start as since,
     extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,

@@ -1,6 +1,6 @@
 -- A queue's columns, keys first. Parameter: queue.
--- base is the type without domains and modifiers; for an array it is that of the elements.
--- scale is the number of digits after the point to which PostgreSQL rounds a value; null: it keeps all digits.
+--   base   the type without domains and modifiers; for an array that of the elements
+--   scale  the number of digits after the point to which PostgreSQL rounds a value; null: it keeps all digits
 with recursive below (name, type, modifier) as (
     select a.attname, a.atttypid, a.atttypmod
     from pg_attribute a

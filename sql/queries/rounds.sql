@@ -1,5 +1,5 @@
--- The number of each queue's current round: the transaction ids for which its log now uses one segment (see
--- consumed_segments). Parameter: names of queues.
+-- The number of each queue's current round. A round is the range of transaction ids whose updates go to one segment of
+-- the log (see consumed_segments). Parameter: names of queues.
 select queue, txid_snapshot_xmax(txid_current_snapshot()) >> segment_bits
 from pgcombine.queue
 where queue = any (%s)

@@ -1,4 +1,5 @@
--- Drops the updates of a quarantined key, by its number; no row: it isn't quarantined, or the role can't see it.
+-- Drops the updates of a quarantined key that is given by its number. Returns no row if the key isn't quarantined, or
+-- if the role can't see it.
 -- The query reads the key itself, since a number in a JSON key would lose digits in Python.
 select pgcombine.drop_quarantined(k.queue, k.key)
 from (select q.queue, q.key from pgcombine.quarantine q where q.queue = %s and q.id = %s offset 0) k

@@ -1,10 +1,10 @@
 -- pgcombine_internal.refuse_backlog() trigger, before insert, statement level, on <queue>_updates; arguments: the
 -- queue, its max_backlog
 -- Refuses enqueues while max_backlog or more updates are pending.
--- It counts the pending updates only if the statistics show at least max_backlog insertions since the last passes, or
--- can't show the number: the statistics start from zero after a crash (see counted_since) and on a promoted standby.
--- Workers then soon pass over all buckets (see due). Reading the statistics costs a read of the journal and of shared
--- memory for each bucket. The statistics are up to about a second old, so a statement may exceed the limit.
+-- The function counts the pending updates only if the statistics show at least max_backlog insertions since the last
+-- passes, or can't show the number: the statistics start from zero after a crash (see counted_since) and on a promoted
+-- standby. Workers then soon pass over all buckets (see due). Reading the statistics costs a read of the journal and of
+-- shared memory for each bucket. The statistics are up to about a second old, so a statement may exceed the limit.
 -- Runs with its owner's rights. PostgreSQL has checked that the writer may insert into the trigger's table. The
 -- function checks that the table is the queue's, since a role with the right to execute the function could create such
 -- a trigger on its own table.
@@ -27,7 +27,7 @@ begin
     end if;
     _since := pgcombine_internal.counted_since();
     -- The subquery n repeats the function inserted, since the trigger runs for every enqueue and a call takes longer.
-    select case when bool_and(p.began > _since and n.inserted >= p.inserted) -- null: the statistics can't show it
+    select case when bool_and(p.began > _since and n.inserted >= p.inserted) -- null: the number is unknown
                 then sum((n.inserted - p.inserted) / (q.buckets / q.partitions)) end into _pending
     from pgcombine.queue q
     join pgcombine.bucket b using (queue)

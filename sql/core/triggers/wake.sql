@@ -1,13 +1,13 @@
--- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the channel
--- The channel is pgcombine.<argument>, where the argument is the queue's name; without an argument the queue doesn't
--- notify. The trigger doesn't know the buckets of the rows, since a transition table would halve the rate of COPY.
--- enqueue knows them: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a bucket,
--- unless buckets share it. Components use the trigger on their own tables, too.
--- Refuses inserts into a copied database (see own_cluster), whose stored ids another database assigned. If the database
--- isn't a copy, the session stores the file number of the table cluster_identity in a variable, and skips this check
--- while the number stays the same: the identity can't change within the file (see refuse_cluster_identity). A role that
--- sets the variable itself can insert into a copied database. At most these updates are lost, since post_restore
--- appends again those that it finds pending, and truncates the log.
+-- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the queue
+-- The trigger notifies the channel pgcombine.<queue>; without the argument it doesn't notify. The trigger doesn't know
+-- the buckets of the rows, since a transition table would halve the rate of COPY. The function enqueue knows them: it
+-- keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a bucket, unless buckets share it.
+-- Components use the trigger on their own tables, too.
+-- The trigger refuses inserts into a copied database (see own_cluster), whose stored ids another database assigned. If
+-- the database isn't a copy, the session stores the file number of the table cluster_identity in a variable, and skips
+-- this check while the number stays the same: the identity can't change within the file (see refuse_cluster_identity).
+-- A role that sets the variable itself can insert into a copied database. At most that role's updates are lost, since
+-- post_restore appends again those that it finds pending, and truncates the log.
 -- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
 -- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
 -- alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this table has

@@ -12,8 +12,8 @@
 --   role          role of the session
 --   state         state of the session, such as active or idle in transaction
 --   since         when its transaction began; for a standby or a slot an estimate
---   age_seconds   seconds since then
---   transactions  number of transaction ids that were assigned since then
+--   age_seconds   seconds since that time
+--   transactions  age of the snapshot or of the transaction, as a number of transaction ids
 create or replace view pgcombine.oldest_snapshot as
 select d.holder, d.pid, d.name, d.role, d.state, d.since,
     extract(epoch from clock_timestamp() - d.since)::double precision as age_seconds, d.transactions

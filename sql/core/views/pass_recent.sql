@@ -10,7 +10,7 @@
 --   updates  number of updates that it took
 --   keys     number of their keys
 --   changes  number of values that it changed
---   hash_ranges   into how many ranges the hashes of keys were divided. The pass took the keys of one. 1: all keys
+--   hash_ranges   number of hash ranges into which the keys were divided; the pass took the keys of one. 1: all keys
 create or replace view pgcombine.pass_recent with (security_barrier) as
 select q.queue, p.bucket, p.pass, p.began, p.ended, date_part('epoch', p.ended - p.began) as seconds,
        p.updates, p.keys, p.changes, coalesce(p.range_mask, 0) + 1 as hash_ranges

@@ -1,7 +1,7 @@
 -- pgcombine.queue_stat
 -- One row for each queue on which the reader has any right: about how much is pending, how old it is, and what recent
--- passes have done. Reading the view each second is cheap: it estimates, and keeps the estimates for some time (see
--- sample). The view status counts exactly.
+-- passes have done. Reading the view each second is cheap: its numbers of pending updates are estimates that are kept
+-- for seconds (see the function sample). The view status counts exactly.
 --   queue                  name of the queue
 --   buckets                number of buckets
 --   paused                 whether no pass runs over the queue
@@ -51,7 +51,8 @@ left join lateral (
 ) t on true
 cross join lateral (
     select count(*) as passes, coalesce(sum(p.updates), 0) as updates, coalesce(sum(p.keys), 0) as keys,
-           coalesce(sum(p.changes), 0) as changes, -- one sort for both percentiles
+           coalesce(sum(p.changes), 0) as changes,
+           -- one call sorts once for both percentiles
            percentile_disc(array[0.5, 0.99]) within group (order by date_part('epoch', p.ended - p.began)) as seconds
     from pgcombine.pass p
     where p.queue = q.queue and p.updates > 0 and p.ended > now() - interval '1 minute'

@@ -2,7 +2,8 @@
 -- Returns the tables that may hold a bucket's pending updates, and the condition that selects these updates.
 --   new        a mark: only updates that a pass with this mark takes. Null: all visible updates
 --   pass, range_mask, marks  see bucket_marks
---   tables     the segments that aren't empty, for ids after the marks and for ids that a mark saw in progress
+--   tables     the segments that aren't empty and take ids that a mark doesn't see: ids after the mark, and ids that
+--              the mark saw in progress
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
 -- Every pass and every poll calls this function, so it runs few queries.
 create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,

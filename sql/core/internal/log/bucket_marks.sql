@@ -12,7 +12,7 @@ as $$
 declare
     _last pgcombine.pass;
     _one pgcombine.pass; -- the last pass over all keys
-    _left bigint; -- hash ranges whose mark isn't known yet
+    _left bigint; -- number of hash ranges whose mark isn't known yet
 begin
     select p.* into _last from pgcombine.pass p
     where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket order by p.pass desc limit 1;

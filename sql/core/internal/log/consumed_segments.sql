@@ -4,7 +4,7 @@
 -- if every present and future snapshot sees the mark's pass. The function knows this if the snapshot in the
 -- parameter seen sees the pass, and the pass's transaction id is below horizon.
 --   seen     a snapshot
---   horizon  the oldest snapshot that was held after seen was taken (see oldest_snapshot). Null: unknown
+--   horizon  the result of oldest_snapshot, called after seen was taken. Null: unknown
 --   last     the last id of the segment's round, if the round is over and marks that count see all its ids. Null: the
 --            segment is large, but its round isn't over, or the marks don't see all its ids, or the horizon is unknown.
 --            Then only its rows show whether it holds pending updates

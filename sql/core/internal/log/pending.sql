@@ -1,6 +1,6 @@
 -- pgcombine_internal.pending(queue, bucket [, seen_by]) → boolean
 -- Returns whether a bucket has pending updates.
---   seen_by  only updates that this snapshot sees
+--   seen_by  count only updates that this snapshot sees; null: all visible updates
 -- Runs with its owner's rights, for roles with any right on the queue.
 -- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine_internal.pending(queue text, bucket integer, seen_by txid_snapshot default null)

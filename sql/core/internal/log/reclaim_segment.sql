@@ -3,7 +3,7 @@
 -- segment's lock at once, and if nothing in the locked segment is needed. So it doesn't wait for writers, and they wait
 -- only briefly.
 -- Tables written: the segment.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to truncate it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right to truncate the segment.
 create or replace function pgcombine_internal.reclaim_segment(queue text, relation text, partition integer, last bigint,
     seen txid_snapshot, horizon bigint)
 returns boolean

@@ -1,6 +1,6 @@
 -- pgcombine_internal.sizes(queue) → jsonb
--- Returns the sizes of a queue's tables, for sample: an array of objects with table, rows (as of the last vacuum or
--- analyze), bytes (with TOAST) and index_bytes. The object of the log has segments, filled, waiting and
+-- Returns the sizes of a queue's tables, for the function sample: an array of objects with table, rows (as of the last
+-- vacuum or analyze), bytes (with TOAST) and index_bytes. The object of the log has segments, filled, waiting and
 -- waiting_bytes in place of rows.
 -- A segment waits to be reclaimed if no update on its last pages is pending, and if its round is over or the segment is
 -- large (see consumed_segments).

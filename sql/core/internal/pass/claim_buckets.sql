@@ -3,9 +3,9 @@
 -- queue's catalog row, read after the claim.
 -- It claims bucket 0 first, which every queue has. From then on nobody else can add or remove buckets. A second
 -- statement claims the others, and sees buckets that a rebucket has added while the first one waited.
---   act    what the caller does: the error names it if the isolation level isn't read committed, since an older
---          snapshot would miss what was committed before the claim. Null: any level. The function then raises 40001 if
---          the buckets have changed since the snapshot
+--   act    what the caller does, for the message of an error: the function then requires the isolation level read
+--          committed, since an older snapshot would miss what was committed before the claim. Null: any level is
+--          allowed, and the function raises 40001 if the buckets have changed since the snapshot
 --   renew  whether to write new versions of the rows. A pass with an older snapshot then can't claim them (40001). So
 --          no pass commits later with the former observers. The worker of such a pass runs it again
 -- Tables written: bucket, if renew is set.

@@ -8,7 +8,8 @@
 --   most                    maximum number of updates. Without a turn the maximum is at least a 32nd of the backlog,
 --                           since each pass reads the whole backlog
 --   turn                    null: take the hash range with the oldest mark. Otherwise take the hash range with this
---                           number (modulo their count), so that a failing hash range doesn't delay the others
+--                           number, modulo the number of hash ranges, so that a failing hash range doesn't delay the
+--                           others
 --   range_mask, hash_range  the keys with hash & range_mask = hash_range (see key_hash)
 --   updates, pending        numbers of pending updates of the hash range and of all keys
 create or replace function pgcombine_internal.next_hash_range(queue pgcombine.queue, source text, marks_mask bigint,

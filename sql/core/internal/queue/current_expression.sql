@@ -3,7 +3,8 @@
 -- fold_expression), except for the combiners sum and count: a sum beyond its type's range is null with a warning, since
 -- an error would fail the query for all other keys, too.
 -- The expression compares sums of integers and of numeric(p, s) with the type's range. For sums of other types it calls
--- current_sum, which handles exceptions, but only for keys with more than one value or update.
+-- current_sum, which catches errors. It calls current_sum only for keys with more than one value or update, since the
+-- call is slow.
 create or replace function pgcombine_internal.current_expression("column" pgcombine.queue_column)
 returns text
 language plpgsql stable

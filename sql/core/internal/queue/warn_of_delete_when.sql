@@ -1,6 +1,6 @@
 -- pgcombine_internal.warn_of_delete_when(queue)
--- Warns if delete_when holds for values that aren't the combiners' identity (n <= 0, or n = 0 beside another sum). The
--- result for a key then depends on which updates fall into one pass.
+-- Warns if delete_when holds for values that aren't the combiners' identity (n <= 0; or n = 0 in a queue with a second
+-- sum). The result for a key then depends on which updates fall into one pass.
 -- The function tries samples. If delete_when holds for a value, the next update must give the same result with that
 -- value as without a value.
 -- Errors: PC001 unknown queue.

@@ -18,7 +18,7 @@ begin
         where not q.paused and (busy.queue is null or q.queue = busy.queue)
             and pgcombine_internal.has_right(q.queue, 'work')
           -- Checking a bucket takes four times as long as reading the sizes of its tables. If a size is null, another
-          -- session has just exchanged the table, so the bucket is checked. The names are built here, since
+          -- session has just exchanged the table, so the bucket is checked. The tables' names are built here, since
           -- segment_tables takes three times as long.
           and exists (
               select from generate_series(0, q.segments - 1) s
