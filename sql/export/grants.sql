@@ -1,4 +1,4 @@
--- The privileges and policies of export workers and operators. They follow the rules of sql/core/grants.sql.
+-- The privileges and policies of export workers and operators.
 grant select on pgcombine.export_status, pgcombine.export_stat to public;
 grant select, update (sweep) on pgcombine.export to public;
 drop policy if exists seen on pgcombine.export;

@@ -1,5 +1,5 @@
 -- phrasecount.compare(load, directory)
--- The second step of a run: finds what its scan changes, first the URIs (move), then the documents (delta).
+-- The second step of a run: finds what the scan changes, first the URIs (table move), then the documents (table delta).
 -- A document is live while a URI of some directory refers to it, so only its first and its last reference count. Files
 -- with a problem, and files beyond --limit, count as absent.
 --   load       the run

@@ -1,7 +1,8 @@
 -- pgcombine_internal.disown_export(export, owner, epoch) → boolean
 -- Records that another server owns the export from an epoch on. Returns false if this server knows of a later epoch, or
 -- of another owner of the same epoch.
--- This server then no longer delivers the export. Its waiting entries are deleted, since the owner delivers every key.
+-- This server then no longer delivers the export. The export's waiting entries are deleted here, since the owner
+-- delivers every key.
 -- Passes write no entries until own_export is called.
 -- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.

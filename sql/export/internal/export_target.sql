@@ -4,7 +4,7 @@
 --   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
 --                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
 --                 pgcombine_deleted (whether the queue no longer has the key). A deleted key's row stays, so that an
---                 older entry can't bring the key back. A slow worker whose connection was lost may deliver one
+--                 older entry, from a slow worker whose connection was lost, can't bring the key back
 --   create_stage  makes a temporary table for one batch
 --   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
 --   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas)
 --     → (applied, digest, hinted, replica_sets)
 -- Accepts a write at this server, which becomes the write's coordinator. One transaction stores the token, the updates
--- that this server holds, and a hint for each other server that holds some.
+-- that this server holds, and a hint for each other server that holds some of the updates.
 -- If the token is known, the updates aren't applied again. But the hints are written again, since a retry may come
 -- after the loss of the write's first coordinator, and with it the first hints.
 --   server        the id of this server (handoff_handshake)
@@ -16,8 +16,7 @@
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_store_tokens, handoff_put and
 -- handoff_set_topology.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, more than a day ahead, or no UUID of
--- version 7; PC042 another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered;
--- PC046 this server is being rebuilt; 42501 the caller lacks the right to replicate writes; those of an insert.
+-- version 7; PC044 a quota is reached; PC045 a server isn't registered; those of handoff_check and of an insert.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
     payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
     out replica_sets jsonb)

@@ -3,8 +3,8 @@
 --   deduplicated  number of these writes that the server had before
 -- Runs with its owner's rights. A caller with the right to replicate writes can delete hints of the queues into whose
 -- updates it may insert. The function records a token that the server must remember (handoff_last) only if the caller
--- may replay. For readers of the queue it records a token from any caller, if it deleted the token's hint
--- (handoff_status).
+-- may replay. For readers of the queue (handoff_status) it records a token from any caller, if it deleted the token's
+-- hint.
 -- Tables written: handoff_hint, handoff_delivery.
 -- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_acknowledge(destination text, tokens uuid[], deduplicated bigint)

@@ -9,7 +9,7 @@
 -- Tokens from more than a day ahead are refused, so writers find all partitions made. A writer that made a partition
 -- would block all others until its transaction ends. The function skips a step that would wait for another transaction,
 -- and a partition on which another object depends, until the next call.
--- One session works at a time; others return at once.
+-- One session cleans up at a time. In other sessions the function returns at once.
 -- Runs with its owner's rights, for roles that may delete hints.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
 -- Errors: 42501 the caller lacks the right to delete hints.

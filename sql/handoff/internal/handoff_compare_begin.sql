@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_compare_begin(repair)
 -- Records that a comparison of the servers' tokens begins. handoff_compare_end can then clear the flags of the servers
--- that are flagged for repair now. A later flag removes the comparison's id from the server's row, so the end of the
--- comparison doesn't clear it.
+-- that are flagged for repair now. If a server is flagged again later, the comparison's id is removed from the server's
+-- row, and the end of the comparison doesn't clear that flag.
 --   repair  the id of the comparison
 -- Tables written: handoff_replica, handoff_server.
 create or replace function pgcombine_internal.handoff_compare_begin(repair uuid)

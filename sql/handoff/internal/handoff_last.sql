@@ -1,7 +1,8 @@
 -- pgcombine_internal.handoff_last(name) → uuid
--- Returns the last token recorded for a server: one that the server acknowledged to this one, or one that came from it.
--- The server must remember the token (handoff_remembers). Null: none is recorded, or the caller lacks the right to
--- replay.
+-- Returns the last token recorded for another server: one that the other server acknowledged to this server, or that
+-- came from there.
+-- The other server must remember the token (handoff_remembers). Null: none is recorded, or the caller lacks the right
+-- to replay.
 create or replace function pgcombine_internal.handoff_last(name text)
 returns uuid
 language plpgsql stable

@@ -15,8 +15,8 @@ begin
     if to_regclass('pgcombine.' || _name) is not null then
         return;
     end if;
-    -- If two sessions make the same partition, the second waits for the lock and then finds the partition. After a wait
-    -- for an advisory lock it might not find it.
+    -- If two sessions make the same partition, the second waits for this lock and then finds the partition. After a
+    -- wait for an advisory lock it might overlook the partition.
     lock table pgcombine.handoff_token in share update exclusive mode;
     if to_regclass('pgcombine.' || _name) is null then
         execute format('create table pgcombine.%I (like pgcombine.handoff_token including all)', _name);

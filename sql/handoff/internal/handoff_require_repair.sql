@@ -1,7 +1,8 @@
 -- pgcombine_internal.handoff_require_repair(destination, reason [, by_tokens])
 -- Flags a server for repair: hints alone can no longer make it complete.
--- The first reason stays, with two exceptions. During a rebuild or a comparison a new reason replaces it, and the end
--- of the rebuild or comparison then doesn't clear the flag. A reason that needs a rebuild replaces one that doesn't.
+-- The first reason stays, with two exceptions. During a rebuild or a comparison a new reason replaces the first, and
+-- the end of the rebuild or comparison then doesn't clear the flag. A reason that needs a rebuild replaces a reason
+-- that needs none.
 -- The command pgcombine replicas verify shows the writes that the server lacks; pgcombine replicas rebuild makes it
 -- complete.
 --   by_tokens  whether the flag may be cleared once the servers' tokens are equal (pgcombine replicas repair)

@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_subset(payload, numbers) → text
 -- Returns the payload with only the updates of these numbers (from 1), in their order.
--- It is PL/pgSQL, since PL/pgSQL finds an array's element directly. SQL would search each element from the beginning.
+-- The function is in PL/pgSQL, which finds an array's element directly. SQL would search each element from the
+-- beginning.
 create or replace function pgcombine_internal.handoff_subset(payload text, numbers integer[])
 returns text
 language plpgsql immutable

@@ -1,5 +1,5 @@
 -- pgcombine.hint_stat
--- One row for each other server: about how many writes wait here for it, and the age of the oldest. The view reads at
+-- One row for each other server: about how many writes wait here for that server, and since when. The view reads at
 -- most 200 hints of a server; the view handoff counts all. If a server has more, hint_stat estimates: it multiplies the
 -- number of all servers' hints, from PostgreSQL's statistics, by the server's share of all waiting updates when they
 -- were last measured (see handoff_put). Only roles that monitor or replay see rows.

@@ -1,5 +1,5 @@
--- The number of stored files that the run has found but doesn't count, since they are beyond --limit; and the first
--- one. Parameters: directory (real path), load.
+-- The number of stored files that the run has found but doesn't count, since they are beyond --limit; and the first of
+-- their paths. Parameters: directory (real path), load.
 select count(*), min(u.path)
 from phrasecount.uri u
 join phrasecount.directory d on d.id = u.directory

@@ -17,7 +17,7 @@ declare
     _reads text;
 begin
     if rollup.definition #>> '{computed,columns}' is not null and rollup.definition #>> '{computed,needs}' is null then
-        -- rows in which none of the columns that the rollup reads has changed make no pass compute their key
+        -- leaves out rows in which no column that the rollup reads has changed: passes needn't compute their keys
         select string_agg(quote_ident(a.attname), ', ') into _reads
         from pgcombine_internal.rollup_columns(rollup) r
         join pg_attribute a on a.attrelid = rollup.source and a.attnum = r.number

@@ -8,8 +8,8 @@
 -- with partitions: they miss a row that a MERGE moves, and a statement that names a partition doesn't fire them. The
 -- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So tables
 -- with partitions or inheritance, and tables that a subscription writes, have row triggers.
--- TRUNCATE has statement triggers only. They don't extend to partitions, so each table has its own, which takes back
--- the rows of this table alone.
+-- TRUNCATE has statement triggers only, and a table's trigger isn't a trigger of the table's partitions. So each table
+-- and partition has a trigger, which takes back the rows of this table alone.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable

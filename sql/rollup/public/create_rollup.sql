@@ -1,14 +1,15 @@
 -- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists])
 -- Creates a rollup: an aggregate of a table by key that is right in every snapshot. The view pgcombine.<rollup> shows
--- it. Triggers of the table enqueue each change of its rows, so writers don't wait for each other. The combined state
--- is the queue of the rollup's name: workers, observers, exports and expiry work on it as on any queue.
+-- the aggregate. Triggers of the table enqueue each change of its rows, so writers don't wait for each other. The
+-- combined state is in a queue with the rollup's name: workers, observers, exports and expiry work on it as on any
+-- queue.
 --   rollup    lower-case name of at most 40 characters
 --   source    a table. With partitions or inheritance, the rows of all its tables count. So do rows that row security
 --             hides from the reader
 --   key       expressions over a row of the table, as in a select list: 'customer', 'lower(page) as page'. Rows for
 --             which one of the expressions is null don't count
 --   value     aggregates: 'count(*) as requests', 'sum(tokens) filter (where done) as tokens'
---   filter    condition on rows: others don't count
+--   filter    condition on rows; rows for which it isn't true don't count
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already

@@ -6,8 +6,8 @@
 --   kind       stage: rows wait in the load's table, spark_stage_<n>, and end_load makes updates of them. values:
 --              end_load makes them the first values of an empty queue
 --   join_only  whether to raise instead of beginning a load
--- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
--- those columns of the stage that it may insert into the queue's table.
+-- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write those
+-- columns of the load's table that it may insert into the queue's table.
 -- If the role has too many loads, the function gives up those that have ended, or whose writers were silent for an
 -- hour, unless a session uses their table.
 -- Tables written: pgcombine.spark_load; those of open_stage and give_up_load.

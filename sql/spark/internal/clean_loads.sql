@@ -1,11 +1,11 @@
 -- pgcombine_internal.clean_loads([older_than, runs_older_than]) → (loads, runs)
--- Removes dead loads with their stages, and ids of old runs. Workers call it as a part of their upkeep. Returns how
--- many of each were removed.
+-- Removes dead loads with their stages (the tables spark_stage_<n>), and ids of old runs. Returns how many of each were
+-- removed.
 --   older_than       a load is dead if its writers were silent for this long and no session uses its stage. A load that
 --                    still writes, or that a living JDBC job directs, stays at any age. If the function removes a
 --                    load whose job continues, the job fails, and none of the load's rows are applied
---   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
---                    of each stream is never deleted
+--   runs_older_than  ids of runs are deleted at this age. A run that runs again after that counts twice. The id of each
+--                    stream's last batch is never deleted
 -- Tables written: pgcombine.spark_load, spark_alive, token; drops stages.
 create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
     runs_older_than interval default '30 days',

@@ -1,7 +1,6 @@
 -- pgcombine_internal.end_load(load, queue, run_id [, attempts, expected, preaggregate]) → (updates, applied)
--- Ends a load: records the run and, if the run is new, moves the rows of the winning attempts from the stage to the
--- queue, in the calling transaction. The caller may call it again when it doesn't know whether the first call
--- committed.
+-- Ends a load: records the run and, if the run is new, moves the rows of the attempts that succeeded from the load's
+-- stage to the queue, in the calling transaction. If the answer to the commit is lost, call the function again.
 --   attempts      the attempts that succeeded, by transaction id; null: those that prepare_load named, otherwise each
 --                 part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
