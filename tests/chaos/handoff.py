@@ -1,25 +1,26 @@
 """Hinted handoff under random faults and lost servers: each acknowledged write is there, exactly once.
 
-``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (in memory) and
-runs at once
+``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (with their files
+in /dev/shm if that has room) and runs at once
 
-- writers, each of which tries the coordinators in its own random order. A write has a random consistency level. After
-  a failure it is retried with the same token, but one in ten isn't. Some tokens come from clocks that are hours wrong;
+- writers, each of which tries the coordinators in its own random order. A write has a random consistency level. Nine of
+  ten writes are retried after a failure, with the same token. Some tokens come from clocks that are hours wrong;
 - readers at random consistency levels;
 - a replayer and a combining session at each server;
-- faults: a server is killed and started again, is stopped for seconds, is cut off in one direction or both, or its
-  answers are lost;
-- now and then, the loss of a server with its disk. The other servers remove it and are repaired, and an empty server
-  takes its place and is rebuilt. The next loss comes when all servers are equal again. The last loss comes after the
-  writers have ended.
+- faults: a server is killed and started again, hangs for seconds, refuses connections, is cut off in one direction or
+  both, or its answers are lost;
+- now and then, the loss of a server with its disk. The other servers remove the lost server and are repaired; an empty
+  server takes its place and is rebuilt. The next loss comes when all servers are equal again. The last loss comes after
+  the writers have ended.
 
 These statements must be true:
 
 - an acknowledged write is there, unless each server that acknowledged it was lost before all servers were equal;
-- a reading that is ``complete`` has all writes that were acknowledged before the reading began;
+- a reading that is ``complete`` has all writes that were acknowledged before it began, except such lost ones;
 - no reading has more than was written;
 - a write of which every attempt raised UnavailableError is on no server;
-- at the end all servers have the same writes, each once, no hints and no retained payloads.
+- at the end each write that is on a server is on all servers that hold its keys, and counts once on each of them; no
+  hints and no retained payloads are left.
 
 The program prints one JSON line. Its status is 1 if one of the statements is false.
 """
@@ -64,13 +65,13 @@ LEVELS = ["ONE", "QUORUM", "ALL"]
 TRIES = 12
 TIMEOUT = 1.5  # the timeout of a call, in seconds
 CREATED = 0.5  # the probability that an empty server gets the queue before its rebuild
-# A run ends when each of the figures in HAPPEN has been counted, at the latest so many seconds after its planned end.
+# After its planned end a run goes on until each figure in HAPPEN has been counted, but at most for so many seconds.
 MORE_SECONDS = 600.0
 HAPPEN = [
     *("acknowledged at ONE", "acknowledged at QUORUM", "acknowledged at ALL", "retries", "indeterminate"),
     *("gets complete", "gets incomplete", "losses", "recoveries"),
 ]
-RECOVERY_SECONDS = 240.0
+RECOVERY_SECONDS = 240.0  # a recovery from a loss fails after so many seconds
 DISTURBED_SECONDS = 45.0  # after so many seconds of a recovery, no new fault begins until the recovery ends
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
@@ -144,7 +145,10 @@ class Ledger:
         return any(self.lost[name] == losses for name, losses in write.acked)
 
     def acknowledge(self, write: Write, acked: Iterable[str], losses: Mapping[str, int]) -> None:
-        """Record the servers that acknowledged the write. ``losses`` are the counts of losses before the call."""
+        """Record the servers that acknowledged the write.
+
+        ``losses`` has the number of each server's losses before the attempt.
+        """
         with self._lock:
             before = self.certain(write)
             write.acked |= {(name, losses[name]) for name in acked}
@@ -153,7 +157,7 @@ class Ledger:
                     self._least[word] += n
 
     def lose(self, name: str) -> None:
-        """Record a loss of the server: what it acknowledged before no longer counts.
+        """Record a loss of the server. Its earlier acknowledgements no longer count.
 
         Call this when no write reaches the server any more, before its data is removed.
         """
@@ -190,16 +194,18 @@ class Chaos:
         self.seconds = seconds
         self._began = time.monotonic()
         self._end = self._began + seconds
-        self._busy = {
-            name: threading.Lock() for name in clusters
-        }  # held by the thread that disturbs or repairs the server
+        # the thread that disturbs a server, or recovers from its loss, holds the server's lock
+        self._busy = {name: threading.Lock() for name in clusters}
         self._calm = threading.Event()  # set while no fault may begin
         self._stop = threading.Event()  # ends the replayers and the combining sessions
         self._lock = threading.Lock()
 
     @property
     def over(self) -> bool:
-        """Whether the run ends. It goes on for up to MORE_SECONDS while a figure in HAPPEN is still 0."""
+        """Whether the run ends: after a false statement, or at its time.
+
+        The time is extended by up to MORE_SECONDS while a figure in HAPPEN is still 0.
+        """
         late = time.monotonic() - self._end
         return bool(self.outcome.wrong) or late > (0 if all(map(self.outcome.figures.get, HAPPEN)) else MORE_SECONDS)
 
@@ -455,7 +461,7 @@ class Chaos:
         return done
 
     def _repaired(self, servers: list[Cluster], chance: random.Random, deadline: float, anew: set[str]) -> None:
-        """Repair until no server lacks a write. Servers in ``anew`` are empty until a rebuild and may."""
+        """Repair until no server lacks a write, except the servers in ``anew``, which are empty until a rebuild."""
         while True:
             done = self.repair(chance.choice(servers), deadline)
             self.tell(f"repaired: {summary(done)}")
@@ -465,7 +471,7 @@ class Chaos:
             self._rest(deadline, f"servers are not equal: {done}")
 
     def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
-        """Repeat the call until it succeeds, since faults may make it fail."""
+        """Repeat the call until it succeeds, since faults make calls fail. Raises AssertionError at ``deadline``."""
         last = ""
         while True:
             try:
@@ -486,7 +492,7 @@ class Chaos:
         time.sleep(0.3)
 
     def _sessions(self) -> dict[str, object]:
-        """The state of each server: its marks, its transactions, and the locks they wait for."""
+        """The state of each server: its marks, its transactions, and what these wait for."""
         return self._asked(MARKS, SESSIONS)
 
     def _asked(self, *statements: str) -> dict[str, object]:

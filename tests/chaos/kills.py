@@ -1,8 +1,9 @@
-"""Kill workers, backends and the server with -9 at random while producers enqueue; then count everything.
+"""Kill workers, backends and the server at random while producers enqueue; then count all updates.
 
 ``python -m tests.chaos.kills --seconds 60`` starts its own embedded server, four producers and three workers,
-each a process. Again and again it waits for the next change of a value, and kills a worker, a session's backend or the
-server. At the end workers drain the queue. Then these statements must be true:
+each a process. Again and again the program waits for the next change of a value, and kills a worker, a session's
+backend or the server with -9, or terminates a backend. At the end workers drain the queue. Then these statements must
+be true:
 
 - the values are the sums over all *committed* updates: each producer also writes a token into
   another table in the same transaction, so a commit without an answer can be looked up;
@@ -46,8 +47,11 @@ VICTIMS = {"worker": 5, "backend terminated": 3, "backend": 2, "server": 1}  # r
 
 @dataclass
 class Outcome:
-    """``ambiguous`` counts commits that got no answer but happened; ``wrong`` lists violations.
-    ``restarts`` counts workers that found no server when they started."""
+    """The figures of a run, and in ``wrong`` its violations.
+
+    ``ambiguous`` counts commits that happened but got no answer. ``restarts`` counts workers that found no server when
+    they started, and so were started again.
+    """
 
     seed: int
     seconds: float
@@ -82,9 +86,9 @@ def produce(dsn: str, producer: int, acknowledgements: Path) -> None:
                         continue
                     conn.commit()
                     print(number, file=written, flush=True)
-                    # Write more slowly than the workers combine. Otherwise they would combine without an end.
+                    # Write more slowly than the workers combine, so that they can drain the queue at the end.
                     time.sleep(0.02)
-            time.sleep(0.05)  # the server is unreachable: wait before the next attempt
+            time.sleep(0.05)  # after an error the server may be unreachable: wait before the next attempt
 
 
 def run(home: Path, seconds: float, seed: int) -> Outcome:
@@ -94,7 +98,9 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     dsn = run_cli("dsn", env=env).stdout.strip()
     with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn, buckets=4, pass_limit=200)  # a backlog after an outage takes several passes
+        make_queue(
+            conn, buckets=4, pass_limit=200
+        )  # so few updates that a backlog after an outage takes several passes
         audit(conn)
         conn.execute(
             "create table public.token (producer int, number int, updates jsonb, primary key (producer, number))"
@@ -108,7 +114,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
 
         def revive() -> bool:
             for index, worker in enumerate(workers):
-                # the worker started while the server was unreachable: restart it, as a supervisor does
+                # status 1: the worker found no server when it started; start another one, as a supervisor does
                 if worker.poll() == 1:
                     workers[index] = start_worker()
                     outcome.restarts += 1
@@ -141,7 +147,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
         eventually(lambda: revive() and drained(dsn), timeout=180, what="what is left is combined")
     ended = [line for line in (home / "workers.log").read_text().splitlines() if line.startswith("pgcombine: ")]
     for line in ended:
-        # a worker that starts while the server is stopped may itself start the server
+        # These lines are expected: a worker that starts while the server is down fails, or starts the server itself.
         if "can't connect to PostgreSQL" not in line and "started PostgreSQL" not in line:
             outcome.wrong.append(f"a worker ended by itself: {line}")
     if "Traceback" in (home / "workers.log").read_text():
@@ -190,7 +196,7 @@ def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
 
 
 def changes(dsn: str) -> int:
-    """The number of the last change so far; 0 while the server is unreachable."""
+    """The number of the last change so far, or 0 while the server is unreachable."""
     with suppress(psycopg.OperationalError), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         return int(one(conn, "select coalesce(max(id), 0) from public.wc_audit"))
     return 0

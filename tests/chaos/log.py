@@ -1,20 +1,21 @@
-"""Run everything that can overlap on the log at once; then count all updates.
+"""Run all kinds of transactions on the log at once, since they can overlap; then count all updates.
 
 ``python -m tests.chaos.log --seconds 3600`` starts its own embedded server (or uses the database of ``--dsn``, which
 must have the schema) and runs at once, each in its own sessions,
 
-- writers under both isolation levels: savepoints, rollbacks, ids that are drawn early, prepared transactions, updates
-  in arrays; some transactions stay open for seconds;
-- sessions that run passes under both isolation levels: over any bucket, a given bucket, or hash ranges of the keys;
-  some roll back;
+- writers under read committed and repeatable read: with savepoints, rollbacks, ids that are drawn early, prepared
+  transactions, and updates in arrays; some transactions stay open for seconds;
+- sessions that run passes under read committed and repeatable read: over any bucket, a given bucket, or hash ranges of
+  the keys; some roll back;
 - a worker, which is killed with -9 again and again;
-- sessions that reclaim segments, trim the journal and change the number of buckets;
-- pauses of all writers and readers, since overlapping transactions otherwise never let a segment be reclaimed;
-- repeatable-read readers of the current values and of the pending updates. Both reads in one snapshot must be equal.
+- a session that reclaims segments and trims the journal, and one that changes the number of buckets;
+- readers under repeatable read, which read the current values, the values and the pending updates twice in a snapshot.
+  Both reads must be equal, and the values with the pending updates must be the current values.
 
-Segments have few ids, so the log reuses them all the time. At the end the values must be the sums over all committed
-updates, and the changes of each key must be a chain that leads to its value. The program prints one JSON line. Its
-status is 1 if one of these checks fails.
+Now and then all writers and readers pause, since otherwise their overlapping transactions would never let a segment be
+reclaimed. Segments have few ids, so the log reuses segments all the time. At the end the values must be the sums over
+all committed updates, and the changes of each key must be a chain that leads to its value. The program prints one JSON
+line. Its status is 1 if one of these checks fails.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
 WORDS = [f"w{i}" for i in range(40)]
-# A run ends when each figure in ``happen`` has been counted, at the latest so many seconds after its planned end.
+# After its planned end a run goes on until each figure in ``happen`` has been counted, but at most for so many seconds.
 MORE_SECONDS = 300.0
 HAPPEN = ["committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated", "workers killed"]
 LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
@@ -73,7 +74,10 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends. It goes on for up to MORE_SECONDS while a figure in ``happen`` is still 0."""
+        """Whether the run ends: after a fault, or at its time.
+
+        The time is extended by up to MORE_SECONDS while a figure in ``happen`` is still 0.
+        """
         more = 0 if all(map(self.outcome.figures.get, self.happen)) else MORE_SECONDS
         return bool(self.outcome.wrong) or time.monotonic() > self._end + more
 
@@ -91,8 +95,8 @@ class Chaos:
 
     def run(self) -> Outcome:
         with self.session(autocommit=True) as conn:
-            # A segment covers few transaction ids, so that the log reuses segments often. With 4 bits, chance decides
-            # whether a segment can be reclaimed.
+            # A segment covers 16, 64 or 256 transaction ids, so that the log reuses segments often. With 16 ids, it
+            # depends on chance whether a segment can be reclaimed at all.
             bits = random.Random(self.outcome.seed).choice([4, 6, 8])
             conn.execute(f"alter table pgcombine.queue alter column segment_bits set default {bits}")
             make_queue(conn, buckets=2, pass_limit=60, notify=False)
@@ -153,7 +157,7 @@ class Chaos:
 
     def transaction(self, conn: psycopg.Connection, chance: random.Random) -> Counter[str]:
         updates: Counter[str] = Counter()
-        # Begin the transaction. Otherwise psycopg's first block would be a transaction instead of a savepoint.
+        # Begin the transaction. Otherwise the first ``conn.transaction()`` would begin it, instead of a savepoint.
         conn.execute("select 1")
         # Draw the id early: when this transaction writes, other transactions have drawn higher ids.
         if chance.random() < 0.2:
@@ -212,7 +216,7 @@ class Chaos:
                     self.count("conflicts")
                 except psycopg.Error as error:
                     conn.rollback()
-                    if error.sqlstate != "PC003":  # rebucket has removed the bucket
+                    if error.sqlstate != "PC003":  # PC003: rebucket has removed the bucket
                         raise
 
     def work(self, chance: random.Random) -> None:
@@ -228,7 +232,7 @@ class Chaos:
                     self.wait(chance.random() * 3)
                     worker.kill()
                     self.count("workers killed")
-            eventually(lambda: not one(conn, working), what="the last one's sessions end")
+            eventually(lambda: not one(conn, working), what="the sessions of the last worker end")
 
     def read(self, chance: random.Random) -> None:
         with self.session() as conn:
@@ -288,7 +292,7 @@ class Chaos:
                 except AGAIN:
                     self.count("rebucket's conflicts")
                 except psycopg.Error as error:
-                    if error.sqlstate != "PC006":  # rebucket didn't get its lock in time
+                    if error.sqlstate != "PC006":  # PC006: rebucket didn't get its lock in time
                         raise
                     self.count("rebucket gave up")
 

@@ -38,8 +38,10 @@ VICTIMS = ("run", "server", "java", "worker")
 
 @dataclass
 class Round:
-    """One round: ``victim`` was killed ``seconds`` after the start of the run; ``interrupted`` tells whether the
-    kill ended the run early; ``updates`` counts what the next run had to add."""
+    """One round. ``victim`` was killed ``seconds`` after the start of the run, unless the run had ended before.
+
+    ``interrupted`` tells whether the run failed. ``updates`` counts the updates that the next run had to add.
+    """
 
     number: int
     victim: str
@@ -55,7 +57,7 @@ def rounds(corpus: Path, home: Path, count: int, seed: int) -> Iterator[Round]:
     chance = random.Random(seed)
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     figures = run_again(corpus, env)
-    # the added second covers the start of Python
+    # the added second is for the start of Python
     longest = figures["seconds"] - figures["step_seconds"]["verifying"] + 1
     for number, victim in enumerate(islice(cycle(chance.sample(VICTIMS, len(VICTIMS))), count), start=1):
         edit_corpus(corpus, chance)

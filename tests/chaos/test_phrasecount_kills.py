@@ -1,4 +1,4 @@
-"""A few rounds of ``phrasecount_kills``; run it as a program for more."""
+"""Two rounds of ``phrasecount_kills``, which can run more rounds as a program."""
 
 from __future__ import annotations
 

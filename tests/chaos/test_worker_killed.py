@@ -1,4 +1,4 @@
-"""Workers are killed at random moments: every update counts once."""
+"""After kills of workers at random moments, every update counts once."""
 
 from __future__ import annotations
 

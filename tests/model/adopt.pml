@@ -3,14 +3,16 @@
  *
  * In the dump, one update was pending and one was combined. Writers and passes check in their own transaction whether
  * the database is adopted; if it isn't, they are refused and try again. The adopter appends the pending update again,
- * deletes all other updates, and writes a new cluster identity and mark, all in one commit. A process may be killed
+ * deletes all other updates, and writes a new cluster identity and mark, all in one commit. An adopter may be killed
  * before its commit.
  *
- * Assertions when all processes have ended and one has adopted: the pending update counts once, the combined update
- * counts no second time, and each update of a writer counts once. No pass has used the ids of the other database.
+ * Assertions when all processes have ended: the combined update counts no second time, and each update of a writer
+ * counts once. If a session has adopted the database, the pending update counts once, and no update has an id of the
+ * other database any more. If none has, the restored updates are unchanged.
  *
- * Broken variants, one -D each: NO_LOCK (two adopters don't wait for each other), NO_SECOND_LOOK (an adopter that has
- * waited for the lock doesn't check again), NO_LOOK (writers don't check), PASS_FIRST (passes don't check).
+ * Broken variants, one -D each, in which spin must find an error: NO_LOCK (two adopters don't wait for each other),
+ * NO_SECOND_LOOK (an adopter that has waited for the lock doesn't check again), NO_LOOK (writers don't check),
+ * PASS_FIRST (passes don't check).
  */
 
 #define ADOPTERS 2
@@ -21,8 +23,8 @@ bool locked = false;      /* an adopter has locked the table of the cluster iden
 byte restored = 2;        /* updates with ids of the other database: a pending and a combined one */
 byte anew = 0;            /* the pending update, appended again with an id of this database */
 byte written = 0;         /* updates of writers of this database */
-byte enqueued = 0;        /* updates whose commit a writer knows */
-byte combined_pending = 0, combined_written = 0, combined_again = 0; /* how often passes took these updates */
+byte enqueued = 0;        /* updates that writers have committed */
+byte combined_pending = 0, combined_written = 0, combined_again = 0; /* how often passes took each kind */
 byte ended = 0;
 
 proctype Adopter() {

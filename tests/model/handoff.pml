@@ -15,7 +15,8 @@
  *   - a server applies a write at most once;
  *   - a write that a surviving server or two servers have acknowledged is on a surviving server;
  *   - if another survivor lacks the write, a survivor has its text or a hint, from which a repair can deliver it;
- *   - without hints, marks and late deliveries by a client of the lost home, all servers have the write;
+ *   - all survivors have the write when no hints and no marks are left, unless a rebuild or a repair is under way, an
+ *     operator hasn't yet unregistered the lost server everywhere, or a client of the lost home has delivered late;
  *   - a get that reports a complete result has each write that a quorum acknowledged before, and, if no server was
  *     lost, each write that any server acknowledged before.
  *
@@ -33,20 +34,21 @@
  *   - READ_ELSEWHERE (with GET): a get reads another server than it asked.
  *
  * Settings that enlarge the model: WRITES, HOMES, ASKING (a server asks the others one after the other whether they
- * have the writes whose texts it keeps), GET (a get asks servers one after the other). FIRST=0 and PROMPT reduce it.
+ * have the writes whose texts it keeps), GET (a get asks servers one after the other). Settings that reduce the model:
+ * FIRST=0 (the first write goes to server 0), PROMPT (acknowledgements are never late).
  */
 
 #ifndef WRITES
 #define WRITES 1          /* number of writes, each with a token */
 #endif
 #ifndef HOMES
-#define HOMES 2           /* number of times that a client sends a write to a home */
+#define HOMES 2           /* how often clients send each write to a home */
 #endif
 #define N 3
 #define NOBODY N
 #define BIT(i) (1 << (i))
 #define HAS(set, i) (((set) >> (i)) & 1)
-#define ALL 7             /* servers */
+#define ALL 7             /* the set of all servers */
 #define OTHERS(s) (ALL & ~BIT(s))
 #define AT(h, d) ((h) * N + (d))
 #define KEPT(s, w) ((s) * WRITES + (w))
@@ -75,7 +77,7 @@ byte id[N];
 
 mtype = { idle, checked, locked, copied };
 mtype rebuild = idle;     /* one rebuild */
-bool rebuilt = false;     /* the rebuild has begun */
+bool rebuilt = false;     /* whether the rebuild has begun */
 byte to = NOBODY, from = NOBODY;
 byte due = 0;             /* writes whose hints must be delivered to the source before the copy */
 byte reached = 0;         /* homes that answer the rebuild */
@@ -83,7 +85,7 @@ byte mine = 0;            /* homes whose mark of `to` the rebuild may remove at 
 byte stale = 0;           /* homes that don't know the new id of `to` */
 
 byte repair = 0;          /* the repair: 0 not begun, 1..3 compares a pair, 4..6 removes a server's marks, 7 ended */
-bool late = false;        /* a client of the lost home has delivered since the repair began */
+bool late = false;        /* whether a client of the lost home has delivered a write since the repair began */
 
 /* temporary variables */
 byte i, j, k, x; bool ok, whole;
@@ -121,7 +123,7 @@ inline make_mark(s, set) {
 
 inline drop(s, w) { kept[s] = kept[s] & ~BIT(w); origin[KEPT(s, w)] = 0; said[KEPT(s, w)] = 0 }
 
-#ifdef FIRST              /* fixes the home of the first write: all servers are alike */
+#ifdef FIRST              /* the home of the first write; this loses no case, since all servers are alike */
 #define MAY_BE_FIRST(w, h) (w > 0 || tries[0] > 0 || h == FIRST)
 #else
 #define MAY_BE_FIRST(w, h) true
@@ -353,7 +355,7 @@ inline check() {
   :: else -> break
   od;
 
-  /* servers whose result a get reports as complete */
+  /* for each server j, ok: a get that reads j would report a complete result */
   if
   :: whole && !(mark[0] | mark[1] | mark[2]) ->
      j = 0;

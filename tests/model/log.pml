@@ -38,9 +38,9 @@
 #ifndef RING
 #define RING 2            /* segments */
 #endif
-#define ROUND 2           /* ids in a segment's round */
+#define ROUND 2           /* consecutive ids that go to one segment, before the next ids go to the next segment */
 #define IDS (WRITERS + PASSES + 1)
-#define PASSERS 2
+#define PASSERS 2         /* processes that combine */
 
 #define BIT(i) (1 << (i))
 #define BELOW(i) (BIT(i) - 1)
@@ -52,7 +52,7 @@ short running = 0;        /* ids in progress, of writers and passes */
 short writing = 0;        /* ids in progress, of writers only */
 short committed = 0;      /* ids of writers that have committed */
 short rows[RING];         /* ids of the updates in each segment */
-byte writers = 0, passes = 0, readers = 0; /* numbers of those that have begun */
+byte writers = 0, passes = 0, readers = 0; /* how many of each kind have begun */
 
 typedef Version { short value; short seen; byte xmax; short open; byte tx };
 Version version[PASSES + 1]; /* after each pass: the value, the mark, the pass's own id */
@@ -84,7 +84,8 @@ inline xmin_of(result, xmax_, open_) {
   do :: result < xmax_ && !HAS(open_, result) -> result++ :: else -> break od
 }
 
-/* x := the ids in the segments that a pass reads: of ids in progress at the mark, and from its xmax on */
+/* x := the ids in the segments that a pass reads: the segments of the ids that were in progress at the mark, and of the
+ * ids from the mark's xmax on */
 inline read_segments(mark, until) {
   x = 0; s = 0;
   do
@@ -191,14 +192,14 @@ inline current(n) {
   :: d_step { snap[PASSERS + r].held -> \
        current(PASSERS + r); assert(x == first[r]); release(PASSERS + r); first[r] = 0; CLEAR }
 
-/* Reclaims segment n if its newest round is combined, and all snapshots see the pass that combined it. */
+/* Reclaims segment n if its newest ids are combined, and all snapshots see the pass that combined them. */
 #define RETIRE(n) \
   :: d_step { rows[n] != 0 -> retire(n); CLEAR }
 
 inline retire(n) {
   k = 0; j = 1;
   do :: j < next -> if :: SEGMENT(j) == n -> k = j / ROUND :: else fi; j++ :: else -> break od;
-  /* v := the first version whose mark is beyond round k */
+  /* k is the newest round of ids in the segment; v := the first version whose mark is beyond that round */
   v = 1;
   do
   :: v <= last ->
@@ -254,7 +255,7 @@ active proctype World() {
   d_step { version[0].xmax = 1; pass[0].at = idle; pass[1].at = idle };
 end:
   do
-  /* a writer gets its id and appends an update, now or later */
+  /* a writer gets its id, and appends an update now (first option) or when it commits (second option) */
   :: d_step { writers < WRITERS -> writers++; running = running | BIT(next); writing = writing | BIT(next);
        rows[SEGMENT(next)] = rows[SEGMENT(next)] | BIT(next); next++ }
   :: d_step { writers < WRITERS -> writers++; running = running | BIT(next); writing = writing | BIT(next); next++ }
