@@ -1,6 +1,6 @@
 """Each kind of connection that callers may pass to pgcombine, opened as the users of its library do.
 
-At the end of the block psycopg commits uncommitted work, and SQLAlchemy rolls it back.
+If the block ends without an error, psycopg commits its transaction, and SQLAlchemy rolls it back.
 """
 
 from __future__ import annotations

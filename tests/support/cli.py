@@ -1,8 +1,8 @@
 """Run the command line in another process.
 
 ``start_cli`` runs the installed console script. ``run_cli`` forks a process that has already imported the commands,
-which takes a tenth of the time. Only for ``phrasecount``, and with environment variables for Python, ``run_cli`` also
-runs the script.
+which takes a tenth of the time. For ``phrasecount``, and when environment variables for Python are given, ``run_cli``
+also runs the script.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def command(*args: object) -> list[str]:
 
 
 def environment(env: Mapping[str, object] | None = None) -> dict[str, str]:
-    """This process's environment, updated for reproducible output and by ``env``. None removes a variable."""
+    """This process's environment with settings for reproducible output, updated by ``env``: None removes a variable."""
     merged = dict(os.environ)
     # Printed errors and tables must not depend on the terminal in which the tests run.
     merged.update(COLUMNS="200", NO_COLOR="1", PYTHONUNBUFFERED="1")

@@ -1,4 +1,4 @@
-"""What tests need besides Python packages: a test whose need isn't met is skipped, and fails in CI."""
+"""What tests need besides Python packages. A test without what it needs is skipped, or fails in CI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require(what: str, *, there: object) -> None:
 
 
 def does_not_apply(why: str) -> NoReturn:
-    """Skip the test, in CI too, since this server or account can't run it, whatever is installed."""
+    """Skip the test, in CI too: it can't run on this server or with this account."""
     pytest.skip(why)
 
 

@@ -94,7 +94,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The arrows without each one that has the same ends as a path of other arrows. There must be no cycle."""
+    """The arrows between packages that no path of several arrows connects as well. There must be no cycle."""
     all_pairs = set(pairs)
     targets: dict[str, set[str]] = {}
     for one, other in all_pairs:

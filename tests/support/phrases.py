@@ -16,8 +16,10 @@ def tokens(text: str) -> list[str]:
 
 
 def expected(*directories: Path) -> Counts:
-    """For each phrase of the UTF-8 files below the directories: the number of different documents that have it, and its
-    number of occurrences in these documents."""
+    """Count the phrases in the UTF-8 files below the directories. Equal files count once.
+
+    Returns for each phrase the number of files that have it, and the number of its occurrences.
+    """
     return expected_of(
         path.read_text(encoding="utf-8") for directory in directories for path in directory.rglob("*") if path.is_file()
     )

@@ -128,8 +128,10 @@ def pass_time(conn: psycopg.Connection, seconds: float) -> None:
 
 
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
-    """Quarantine a key, given by column. A pass then moves the key's pending updates into the quarantine, and combines
-    all other pending updates."""
+    """Quarantine a key, given by column, and run passes.
+
+    The passes move the key's pending updates into the quarantine, and combine all other pending updates.
+    """
     insert = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)"
         " values (%s, %s, 0, %s, %s, %s) returning id"
@@ -147,7 +149,7 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
 
 
 def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[object] | None = None) -> None:
-    """Run a statement that writes to a table of values, as in a session that loads values."""
+    """Run a statement that writes to a table of values. Only a session marked as one that loads values may do that."""
     queue = re.search(r"pgcombine\.(\w+)_values", statement)
     assert queue, statement
     conn.execute("select set_config('pgcombine.initialize_' || %s, 'on', false)", (queue[1],))

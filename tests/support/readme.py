@@ -51,7 +51,7 @@ def commands(page: Path = README) -> list[str]:
 
 
 def command(ending: str) -> str:
-    """README's one-line command that makes a venv and ends with ``ending``. Raises LookupError if not just one does."""
+    """README's one-line command that makes a venv and ends with ``ending``. Raises LookupError unless one does."""
     found = [line for line in commands() if line.startswith("python3 -m venv") and line.endswith(ending)]
     if len(found) != 1:
         raise LookupError(f"README.md has {len(found)} commands that make .venv and end with {ending!r}, not 1")

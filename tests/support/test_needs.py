@@ -1,4 +1,4 @@
-"""Tests whose needs aren't met are skipped, with one line for each reason, or fail in CI."""
+"""Tests without what they need are skipped, with one line for each reason, or fail in CI."""
 
 from __future__ import annotations
 
