@@ -51,6 +51,6 @@ def follow(changes: Iterable[Change]) -> dict[str, int]:
 
 
 def check(conn: psycopg.Connection, expected: dict[str, int], queue: str = "wc") -> None:
-    """Check that a drained queue has the values ``expected``, without zeros, and that unbroken chains of changes end in these."""
+    """Check that a drained queue has the values ``expected`` without zeros, and unbroken chains of changes to them."""
     assert values(conn, queue) == {word: n for word, n in expected.items() if n}
     assert follow(audited(conn, queue)) == values(conn, queue)
