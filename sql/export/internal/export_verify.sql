@@ -11,8 +11,8 @@
 --                difference is missing, surplus, other (another value) or ahead (a sequence beyond $2: this server's
 --                entries would be ignored). A value differs from the same value in a column whose type can't hold it
 -- The order of keys may differ between the two databases, so page and target_page each use their database's order.
--- Errors: PC021 unknown export; PC003 the exporter isn't postgres; PC045 another server delivers the export; 42501 the caller
--- lacks the right to deliver the export, or the right to read the queue.
+-- Errors: PC021 unknown export; PC003 the exporter isn't postgres; PC045 another server delivers the export; 42501 the
+-- caller lacks the right to deliver the export, or the right to read the queue.
 create or replace function pgcombine_internal.export_verify(export text, out page text, out look text,
     out target_page text, out compare text)
 language plpgsql stable
