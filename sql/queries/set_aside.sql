@@ -4,9 +4,9 @@
 -- be ambiguous. So the upgrade first renames the older function. PostgreSQL can't replace a view whose columns change,
 -- so the upgrade renames such a view, too. Unlike a drop, renaming works although other objects depend on the function
 -- or view: pgcombine's views, policies and triggers, which the upgrade makes again later, and objects of other roles.
--- At the end the upgrade drops the renamed functions and views. It keeps those on which another object still depends: a
--- role must not be able to stop an upgrade, and an upgrade must not drop another role's defaults, indexes and generated
--- columns.
+-- At the end the upgrade drops the renamed functions and views. The upgrade keeps those on which another object still
+-- depends: a role must not be able to stop an upgrade, and an upgrade must not drop another role's defaults, indexes
+-- and generated columns.
 
 create temporary table older on commit drop as
 select p.oid as routine, p.ctid as version

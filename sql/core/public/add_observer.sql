@@ -3,20 +3,21 @@
 -- Adds an observer to a queue: every pass that commits later runs it over the changes of the pass. The call waits for
 -- running passes, and no pass begins until the call commits.
 --   statement  an insert, update, delete, merge (PostgreSQL 17 and later), or a select that calls a function. It reads
---              the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value).
---              Or it reads the relation arrived: the key and value columns, one row for each key with the pass's
---              updates of the key, combined with each other but not with the old value. The statement sees the tables
---              as they were before the pass. Its names are looked up on the search path of the role that runs the pass,
---              so qualify them
+--              the relation changes, the relation arrived, or both. The relation changes has the key columns,
+--              old_<value> and new_<value> (null: the key had or has no value). The relation arrived has the key and
+--              value columns: one row for each key, with the pass's updates of the key combined with each other but not
+--              with the old value. The statement sees the tables as they were before the pass. Its names are looked up
+--              on the search path of the role that runs the pass, so qualify them
 --   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
--- changes is for consumers, arrived feeds other queues. Differences of changes can't feed a queue: they lack late
--- updates of expired keys, each expired key would take its value out of the other queue, and some combiners (min, max,
--- hll) have no differences. A key that a pass removes because it has expired isn't in arrived, but its late updates
--- are. Updates of a quarantined key arrive when the key is retried.
--- The statement can read no other part of the pass's statement. If updates cancel out, changes is empty, but an
--- aggregate over it still returns a row: add having count(*) > 0. The statement, and triggers on the tables that it
--- writes, run with the rights of the role that runs the pass. So the owner of such a table can do everything that the
--- worker can. Let the schema's owner own these tables, and make neither the owner nor the workers superusers.
+-- The relation changes is for consumers, the relation arrived feeds other queues. Differences of new and old values
+-- can't feed a queue: they lack late updates of expired keys, each expired key would take its value out of the other
+-- queue, and some combiners (min, max, hll) have no differences. A key that a pass removes because it has expired isn't
+-- in arrived, but its late updates are. Updates of a quarantined key are in arrived once the key is retried.
+-- The statement can read no other part of the pass's statement. If updates cancel out, the relation changes is empty,
+-- but an aggregate over this relation still returns a row: add having count(*) > 0. The statement, and triggers on the
+-- tables that it writes, run with the rights of the role that runs the pass. So the owner of such a table can do
+-- everything that the worker can. Let the schema's owner own these tables, and make neither the owner nor the workers
+-- superusers.
 -- Passes that can't run an observer in Python raise PC008. If an observer raises an error, the pass rolls back and is
 -- tried again. A key that keeps failing is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue, bucket.

@@ -1,7 +1,7 @@
 -- call pgcombine.drain(queue)
 -- Combines a queue's updates until none are pending, and returns their number as the parameter updates. Use it in cron,
--- and in programs without workers. It is a procedure, called outside of a transaction: it commits after each pass.
--- Other sessions may run passes at the same time.
+-- and in programs without workers. Call the procedure outside of a transaction: it commits after each pass. Other
+-- sessions may run passes at the same time.
 -- If a pass over a bucket fails, the call records the failure and leaves the bucket for the next call. After
 -- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, bisect). When the
 -- other buckets are done, it raises the last error. If other sessions keep all remaining buckets claimed for five

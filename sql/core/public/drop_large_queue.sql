@@ -4,7 +4,7 @@
 -- The first transaction removes the queue, and renames its tables to <queue>_updates_dropped and
 -- <queue>_values_dropped. Further transactions drop the partitions of these tables. If the call is interrupted, call it
 -- again.
--- It is a procedure, called outside of a transaction, since it commits.
+-- Call the procedure outside of a transaction, since it commits.
 -- Tables written: those of close_queue.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or quarantined, or a
 -- component keeps the queue, without force; PC006 the tables weren't free within lock_timeout; 2BP01 another object

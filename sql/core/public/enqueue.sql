@@ -54,8 +54,8 @@ begin
     if _queue.notify and has_table_privilege(_table, 'select')
        and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)
     then
-        -- A worker listens (see wake). The inserted rows show their partitions, which the trigger can't know. The
-        -- returning clause needs the privilege select.
+        -- A worker listens (see wake), so the insert also notifies the partitions of its rows, which the trigger can't
+        -- know. The returning clause needs the privilege select.
         perform set_config('pgcombine.quiet', 'on', true);
         execute format($$with inserted as (%s returning tableoid)
             select pg_notify(

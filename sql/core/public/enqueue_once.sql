@@ -4,10 +4,10 @@
 --   token    1 to 1024 bytes that name the input, such as the id of an event or of a message. A queue has one set of
 --            tokens, which all roles share. Workers delete tokens that are older than the queue's token_retention, so
 --            a retry must not come later
---   updates  as in enqueue. They aren't compared with those of the earlier call
--- Of two calls with the same token at the same time, the second waits until the first one's transaction ends. It
--- appends its updates if that transaction rolls back. Two transactions that take the same tokens in different orders
--- can deadlock (40P01), so take them in order, or commit after each.
+--   updates  as in enqueue. The call doesn't compare them with the updates of an earlier call
+-- Of two calls with the same token at the same time, the second waits until the first one's transaction ends. The
+-- second call appends its updates if that transaction rolls back. Two transactions that take the same tokens in
+-- different orders can deadlock (40P01), so take them in order, or commit after each.
 -- Tables written: <queue>_updates, pgcombine.token.
 -- Errors: PC001 unknown queue; PC004 the token is null, empty or too long, and those of enqueue; 42501 the caller lacks
 -- the right to enqueue; 40001 above read committed: the token was committed after the caller's snapshot was taken, so

@@ -1,11 +1,11 @@
 -- call pgcombine.expire(queue)
 -- Removes the keys that have expired, and returns their number as the parameter removed. Workers remove expired keys on
--- their own. Use this call in cron, and in programs without workers. It is a procedure, called outside of a
--- transaction: it commits after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its
--- values and removes at most 10000 keys. If another session keeps a bucket claimed for five seconds, the call leaves
--- the bucket. It doesn't touch a paused queue.
+-- their own. Use this call in cron, and in programs without workers. Call the procedure outside of a transaction: it
+-- commits after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its values and removes
+-- at most 10000 keys. If another session keeps a bucket claimed for five seconds, the call leaves the bucket. The call
+-- doesn't touch a paused queue.
 -- If a pass fails, it runs again without removing expired keys. If that fails, too, the call leaves the bucket;
--- otherwise it continues after the pages of the failed pass. It raises the last error after all other passes.
+-- otherwise it continues after the pages of the failed pass. The call raises the last error after all other passes.
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
 -- observers or the condition changed during a pass; 42501 the caller lacks the right to run passes over the queue;

@@ -1,13 +1,13 @@
 -- call pgcombine.reclaim([queue])
 -- Truncates the segments of the log whose updates are all combined and no longer needed, and deletes old tokens of
--- enqueue_once (see trim_tokens). It does so for one queue, or for all queues that the caller may run passes over.
+-- enqueue_once (see trim_tokens). Without a name, the call does so for all queues over which the caller may run passes.
 -- Workers call it every second for queues with a pass in the last minute, and every minute for all queues. A program
 -- that runs passes without workers should call it now and then.
 -- If a session is writing or reading a segment, the call leaves the segment for a later call. It also leaves a segment
 -- if some snapshot in the database can't see the pass that combined the segment's last update: the snapshot's holder
 -- still sees updates of the segment as pending. If neither the caller nor the schema's owner may see which snapshots
 -- are held (pg_read_all_stats), the call truncates nothing, and deletes combined updates in portions instead.
--- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
+-- Call the procedure outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates, pgcombine.token.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right to run passes
 -- over the queue.
@@ -47,7 +47,7 @@ begin
                     commit;
                     set local transaction isolation level read committed;
                 end loop;
-                perform pg_stat_force_next_flush(); -- so that the worker sees what to vacuum
+                perform pg_stat_force_next_flush(); -- so that the worker's query dead_segments sees the deletions
             end if;
             commit;
             set local transaction isolation level read committed;

@@ -2,8 +2,8 @@
 -- Waits until all updates that were committed before the call are combined. It doesn't wait for later updates, nor for
 -- updates in quarantine, which aren't pending. Workers must run.
 --   timeout  null: no limit, except statement_timeout
--- It is a procedure, called outside of a transaction: it commits between its checks, so that it holds no old snapshot.
--- It ends when no update that its first snapshot sees is pending.
+-- Call the procedure outside of a transaction: it commits between its checks, so that it holds no old snapshot. The
+-- call ends when no update that its first snapshot sees is pending.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 updates are still pending at the
 -- timeout; PC012 the database is a copy in which post_restore has not run yet.
 create or replace procedure pgcombine.wait(queue text, timeout interval default null)

@@ -2,7 +2,8 @@
 --     pgcombine.cluster_identity
 -- Refuses to change the cluster identity of a database that assigned the stored ids. Sessions remember the identity by
 -- the number of its table's file (see wake), and only TRUNCATE begins another file. The primary key refuses further
--- rows. Errors: PC012 the database isn't a copy.
+-- rows.
+-- Errors: PC012 the database isn't a copy.
 create or replace function pgcombine_internal.refuse_cluster_identity()
 returns trigger
 language plpgsql

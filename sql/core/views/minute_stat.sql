@@ -1,7 +1,7 @@
 -- pgcombine.minute_stat
 -- One row for each queue on which the reader has any right and each minute of the last day in which passes took
 -- updates.
--- The current minute isn't there yet.
+-- A minute appears once it has ended and a worker has summed it up.
 --   queue    name of the queue
 --   minute   when the minute began
 --   passes   number of passes that ended in the minute and took updates

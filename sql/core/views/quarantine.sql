@@ -1,8 +1,8 @@
 -- pgcombine.quarantine
 -- One row for each quarantined key of the queues that the reader may operate: its quarantined updates, and why it is
 -- quarantined.
--- These updates aren't pending: backlog doesn't count them, drain and wait don't wait for them, and <queue>_current
--- shows the key as it was last combined.
+-- Quarantined updates aren't pending: backlog doesn't count them, drain and wait don't wait for them, and
+-- <queue>_current shows the key as it was last combined.
 --   queue     name of the queue
 --   key       the key, as a JSON object
 --   updates   number of quarantined updates

@@ -74,8 +74,8 @@ begin
         end if;
     end loop;
 
-    -- Without statistics the planner expects one row in two hundred between two limits. It doesn't recognize a limit
-    -- that is written with "is not true", so it expects many rows.
+    -- Without statistics the planner expects one row in two hundred between two limits. The planner doesn't recognize a
+    -- limit that is written with "is not true", so it expects many rows.
     condition := case when cardinality(_open) = 0 then format('(pgcombine_tx < %s) is not true', _end)
                       else format('(pgcombine_tx >= %s or pgcombine_tx = any (%L))', _end, _open) end;
     if new is not null then

@@ -7,7 +7,7 @@
 --   horizon  the result of oldest_snapshot, called after seen was taken. Null: unknown
 --   last     the last id of the segment's round, if the round is over and marks that count see all its ids. Null: the
 --            segment is large, but its round isn't over, or the marks don't see all its ids, or the horizon is unknown.
---            Then only its rows show whether it holds pending updates
+--            Then only the segment's rows show whether it holds pending updates
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.consumed_segments(queue text, seen txid_snapshot, horizon bigint,

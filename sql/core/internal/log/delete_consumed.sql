@@ -1,7 +1,7 @@
 -- pgcombine_internal.delete_consumed(queue, relation, partition) → bigint
--- Deletes the combined updates among the first hundred thousand updates of a segment; returns their number. It replaces
--- truncation where the caller can't see which snapshots are held: older snapshots still see deleted rows, but not
--- truncated ones. Autovacuum frees the space.
+-- Deletes the combined updates among the first hundred thousand updates of a segment; returns their number. The
+-- function replaces truncation where the caller can't see which snapshots are held: older snapshots still see deleted
+-- rows, but not truncated ones. Autovacuum frees the space.
 -- Tables written: the segment.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)

@@ -1,5 +1,6 @@
 -- pgcombine_internal.post_restore_queue(queue)
--- The part of post_restore for one queue: appends its pending updates again, and removes all other updates.
+-- The part of post_restore for one queue: appends the queue's pending updates again, removes all other updates, and
+-- writes new marks.
 -- Tables written: <queue>_updates; pgcombine.pass.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.post_restore_queue(queue text)

@@ -4,8 +4,8 @@
 -- The function also raises if a table or view on the search path has the name of a part, since in a pass the name would
 -- mean the part.
 --   installed  whether the observer exists already. Then the function refuses only the names of parts, including those
---              of former versions. It leaves another error, such as a table that isn't on this role's search path, to
---              the pass
+--              of former versions. The function leaves any other error, such as a table that isn't on this role's
+--              search path, to the pass
 -- Errors: PC003 the statement reads another part, or fails; the message has PostgreSQL's reason.
 create or replace function pgcombine_internal.check_observer(queue text, observer text, installed boolean default false)
 returns void

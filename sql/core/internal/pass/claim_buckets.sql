@@ -1,8 +1,8 @@
 -- pgcombine_internal.claim_buckets(queue [, act, renew]) → pgcombine.queue
--- Claims all buckets of a queue until the transaction ends: passes in progress end, and none begins. Returns the
--- queue's catalog row, read after the claim.
--- It claims bucket 0 first, which every queue has. From then on nobody else can add or remove buckets. A second
--- statement claims the others, and sees buckets that a rebucket has added while the first one waited.
+-- Claims all buckets of a queue until the transaction ends: the call waits for passes in progress, and no pass begins.
+-- Returns the queue's catalog row, read after the claim.
+-- The function claims bucket 0 first, which every queue has. From then on nobody else can add or remove buckets. A
+-- second statement claims the others, and sees buckets that a rebucket has added while the first one waited.
 --   act    what the caller does, for the message of an error: the function then requires the isolation level read
 --          committed, since an older snapshot would miss what was committed before the claim. Null: any level is
 --          allowed, and the function raises 40001 if the buckets have changed since the snapshot

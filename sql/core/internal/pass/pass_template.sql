@@ -1,14 +1,14 @@
 -- pgcombine_internal.pass_template(queue, small_batch [, source, observed]) → text
--- Returns the statement of passes over a queue's buckets. It depends only on the queue's definition. regenerate_pass
--- stores it in pgcombine.queue, and pass_sql makes a bucket's statement from it. Its parameters say what a pass takes
--- (see taken_sql): $1 whether the queue has quarantined keys, $2 and $3 the ctids between which the pass removes
--- expired keys, $4 and $5 the bucket's marks and their range_mask (see bucket_marks), $6 the new mark, $7 the segments
--- that the pass reads, $8 and $9 the hash range.
+-- Returns the statement of passes over a queue's buckets. The statement depends only on the queue's definition.
+-- regenerate_pass stores it in pgcombine.queue, and pass_sql makes a bucket's statement from it. Its parameters say
+-- what a pass takes (see taken_sql): $1 whether the queue has quarantined keys, $2 and $3 the ctids between which the
+-- pass removes expired keys, $4 and $5 the bucket's marks and their range_mask (see bucket_marks), $6 the new mark, $7
+-- the segments that the pass reads, $8 and $9 the hash range.
 --   small_batch  whether the statement is for few updates. The planner can't know that few are pending, since a table
---                that fills and empties has no lasting statistics. It would read all values to join some of them. So
---                this statement looks up old values key by key (offset 0 rules out other joins). It writes values under
---                a condition that the planner takes for selective (num_nulls). Settings such as enable_hashjoin would
---                also affect combiners and observers
+--                that fills and empties has no lasting statistics. The planner would read all values to join some of
+--                them. So this statement looks up old values key by key (offset 0 rules out other joins). It writes
+--                values under a condition that the planner takes for selective (num_nulls). Settings such as
+--                enable_hashjoin would also affect combiners and observers
 --   source       a query of the queue's columns that replaces the log, for a search for failing keys. From $4 on the
 --                parameters are those of the query
 --   observed     whether the statement contains the observers. An observer that only reads (select my_function(…) from
@@ -16,11 +16,11 @@
 --                is a select, values or table, perhaps after comments, in parentheses or after a with clause. A with
 --                clause before an insert, update, delete or merge is recognized by that word. If a select after a with
 --                clause has such a word only as a name or in a string, add_observer refuses the statement
--- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
--- changes and the folded updates (arrived) to the observers, and counts updates, keys and changes. PostgreSQL leaves
--- arrived out of the plan if no observer reads it. A key whose new values have expired is deleted, as by delete_when.
--- The expired keys between $2 and $3 are deleted, too, unless they have pending or quarantined updates. Their condition
--- is a coalesce, which the planner takes for half of the rows, so that it joins many by hash.
+-- One statement has one snapshot. The statement folds the updates by key, joins the old values, writes the new ones,
+-- passes the changes and the folded updates (arrived) to the observers, and counts updates, keys and changes.
+-- PostgreSQL leaves arrived out of the plan if no observer reads it. A key whose new values have expired is deleted, as
+-- by delete_when. The expired keys between $2 and $3 are deleted, too, unless they have pending or quarantined updates.
+-- Their condition is a coalesce, which the planner takes for half of the rows, so that it joins many by hash.
 -- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition:
 --   columns  names of value columns
 --   needs    the condition, over v, the key's old values, and u, its folded updates. Null: all keys meet it
@@ -28,9 +28,9 @@
 --            snapshot of the statement. A key that its result lacks gets nulls
 -- An observer could read every part of the statement before it. The names of these parts, except changes and arrived,
 -- begin with pgcombine_, so that they hide no table of a user, and check_observer refuses such names. Rows are written
--- in the order of the table's pages and of its index, so that each page is visited once. They are written by ctid: if
--- another pass has changed or deleted them since the snapshot, PostgreSQL raises 40001 under repeatable read. An upsert
--- would silently insert a deleted row again.
+-- in the order of the table's pages and of its index, so that each page is visited once. Old rows are updated and
+-- deleted by ctid: if another pass has changed or deleted a row since the snapshot, PostgreSQL raises 40001 under
+-- repeatable read. An upsert would silently insert a deleted row again.
 -- Equal keys may look different (1 and 1.0). The changes show a key as it is stored, so an observer that compares keys
 -- as text sees an unbroken chain.
 -- Errors: PC001 unknown queue.

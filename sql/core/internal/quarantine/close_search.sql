@@ -3,8 +3,8 @@
 -- A key that failed is quarantined if other keys passed and changed values, or if its failure is proven to be its own
 -- (see next_try). Otherwise all keys may fail for a common reason, such as a dropped table of an observer. Then a key
 -- is quarantined only if all keys were tried, it is the only one that failed, no other bucket of the queue fails, and
--- no other key is quarantined. A hash range with a failing key that isn't quarantined isn't written to the journal. Its
--- values have not changed.
+-- no other key is quarantined. A hash range with a failing key that isn't quarantined isn't written to the journal. The
+-- values of its keys have not changed.
 --   updates, keys  numbers of updates and keys that were combined, in hash ranges that were written to the journal
 --   changes        number of values changed
 --   tries          number of ranges tried
@@ -20,8 +20,8 @@ declare
     _state record;
     _plan pgcombine.plan;
     _queue pgcombine.queue;
-    _all boolean; -- all keys were tried
-    _common boolean; -- all keys may fail for a common reason
+    _all boolean; -- whether all keys were tried
+    _common boolean; -- whether all keys may fail for a common reason
     _candidate record;
     _quarantined bigint;
     _range record;

@@ -7,8 +7,8 @@
 --               next search begins with fewer keys
 --   time_limit  duration of the search, at most half of statement_timeout (see next_try)
 --   observers   see plan_pass
--- It creates the temporary tables pgcombine_search_state, with one row, and pgcombine_search. The latter has the
--- queue's columns and
+-- The function creates the temporary tables pgcombine_search_state, with one row, and pgcombine_search. The latter has
+-- the queue's columns and
 --   pgcombine_key          the number of the key in this search, from 1
 --   pgcombine_hash_range   the key's hash range, by pgcombine_range_mask. The keys of a hash range have consecutive
 --                          numbers; the order of the hash ranges differs in each search

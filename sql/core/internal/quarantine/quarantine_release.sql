@@ -2,7 +2,7 @@
 -- Ends the quarantine of a key, or of all keys of the queue (key null); returns the number of their quarantined
 -- updates.
 --   put_back  true: append the updates to the log, so that they are pending again; false: delete them
--- It claims all buckets first, so that no pass quarantines updates meanwhile.
+-- The function claims all buckets first, so that no pass quarantines updates meanwhile.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
 -- PC009 the key isn't quarantined; 42501 the caller lacks the right to operate the queue; 40001 keys were quarantined,

@@ -1,5 +1,6 @@
 -- pgcombine_internal.close_queue(queue, force, wholly)
--- Removes a queue from the catalog and drops its objects. It only locks the queue's two tables; the caller drops them.
+-- Removes a queue from the catalog and drops its objects. The function only locks the queue's two tables; the caller
+-- drops them.
 --   force   see drop_queue
 --   wholly  whether to lock the tables' partitions, too
 -- Components register queries for two events (see the table hook). A query for the event close returns rows: a problem

@@ -21,7 +21,7 @@ begin
         from pgcombine.queue_column c
         join pg_opclass o on o.oid = pgcombine_internal.type_operator_class(c.type::regtype, 'hash')
         join pg_amproc a on a.amprocfamily = o.opcfamily and a.amproclefttype = o.opcintype
-                        and a.amprocrighttype = o.opcintype and a.amprocnum = 2 -- 64 bits, with a seed
+                        and a.amprocrighttype = o.opcintype and a.amprocnum = 2 -- 64-bit hash with a seed
         join pg_proc p on p.oid = a.amproc
         join pg_language l on l.oid = p.prolang
         where c.queue = key_hash.queue and c.role = 'key'

@@ -20,6 +20,6 @@ as $$
            + (select count(*) from pg_constraint k where k.conrelid in (select oid from tables))
            + (select count(*) from pg_attrdef d where d.adrelid in (select oid from tables))
            + (select count(*) from pg_trigger g where g.tgrelid in (select oid from tables))
-           + 150 -- the views, the quarantine's tables, catalogs
+           + 150 -- an allowance for the views, the quarantine's tables and catalogs
     from tables t
 $$;

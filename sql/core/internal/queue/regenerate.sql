@@ -1,7 +1,7 @@
 -- pgcombine_internal.regenerate(queue)
 -- Makes a queue's generated objects again: the tables of its quarantine if they are missing, the bounds of its values,
 -- its pass, its views with their comments, its function <queue>_enqueue, its triggers, and what components generate
--- (see the table hook). It runs for each queue after an upgrade, so that existing queues get the new definitions.
+-- (see the table hook). An upgrade calls the function for each queue, so that existing queues get the new definitions.
 -- Tables written: pgcombine.queue; those of components.
 -- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue.
 create or replace function pgcombine_internal.regenerate(queue text)

@@ -6,7 +6,7 @@
 -- of the queue's updates in a dump are pending.
 create or replace function pgcombine_internal.stable_hash(queue text)
 returns boolean
-language plpgsql stable -- keeps the query's plan, since every pass calls the function
+language plpgsql stable -- PL/pgSQL keeps the query's plan, and every pass calls the function
 as $$
 begin
     return not exists (

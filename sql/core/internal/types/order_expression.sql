@@ -1,8 +1,8 @@
 -- pgcombine_internal.order_expression(queue, ordered_by) → text
 -- Returns an ORDER BY list. The first row in this order is the one that last(ordered_by) or first(ordered_by) takes.
 -- Rows with equal ordered_by are ordered by the values of all columns that ordered_by orders, so that these values come
--- from the same row. Nulls come last. Values that their type considers equal (1 and 1.0), and types without an order,
--- are ordered as text.
+-- from the same row. Nulls come last. Values that their type considers equal (1 and 1.0), and values of types without
+-- an order, are ordered as text.
 create or replace function pgcombine_internal.order_expression(queue text, ordered_by text)
 returns text
 language sql stable

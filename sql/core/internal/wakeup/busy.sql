@@ -1,7 +1,7 @@
 -- pgcombine_internal.busy([queue]) → (queue, bucket)
 -- Lists the buckets with pending updates, of queues that aren't paused and over which the caller may run passes.
 -- Updates of the caller's own transaction don't count.
--- It checks each bucket in a subtransaction, so that it holds few locks at a time.
+-- The function checks each bucket in a subtransaction, so that it holds few locks at a time.
 create or replace function pgcombine_internal.busy(inout queue text default null, out bucket integer)
 returns setof record
 language plpgsql

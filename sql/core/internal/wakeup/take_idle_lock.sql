@@ -5,7 +5,7 @@
 --   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
 --            for a short time and polls again
 --   other    another session has the lock: enqueues notify until that session releases it
--- It takes session locks, which don't work through a pooler in transaction mode.
+-- The function takes session locks, which don't work through a pooler in transaction mode.
 create or replace function pgcombine_internal.take_idle_lock(relation oid)
 returns text
 language plpgsql
