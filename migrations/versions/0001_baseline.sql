@@ -680,7 +680,7 @@ comment on column pgcombine.rollup.boundary is
     'With slice_by: the value of that column down to which rows are backfilled; empty: all values.';
 comment on column pgcombine.rollup.ready_at is 'When the backfill ended; null: existing rows may be missing.';
 
--- comments on all other columns; the last ones are for columns of several tables --------------------------------------
+-- comments on all other columns; rows without tables are for columns of several tables --------------------------------
 
 do $$
 declare

@@ -19,7 +19,7 @@ begin
     -- refuses nulls, with which the comparison below would find no difference
     if not coalesce(handoff_set_topology.replicas > 0 and cardinality(handoff_set_topology.servers) > 0, false)
         or array_position(handoff_set_topology.servers, null) > 0 then
-        raise exception 'these are no servers of queue "%": %, with % replicas', handoff_set_topology.queue,
+        raise exception 'invalid servers of queue "%": %, with % replicas', handoff_set_topology.queue,
                 coalesce(handoff_set_topology.servers::text, 'null'), coalesce(handoff_set_topology.replicas::text,
                     'null')
             using errcode = '22023', hint = 'name the servers that hold the queue, and how many of them hold a key';

@@ -1,7 +1,7 @@
 -- pgcombine_internal.aggregate_result(aggregate, states) → text
 -- Returns the expression that computes an aggregate from its states.
 --   states  the column of each state, by the state's name (see aggregate_states). If passes compute the aggregate, its
---           only state is computed
+--           only state is named computed
 create or replace function pgcombine_internal.aggregate_result(aggregate text, states jsonb)
 returns text
 language sql immutable

@@ -35,7 +35,7 @@ begin
         select t.relation from tree t join pg_class c on c.oid = t.relation where c.relkind <> 'p'
     loop
         _from := format('only %s', _relation);
-        if not has_any_column_privilege(_relation, 'select') then -- reads the partition through the source
+        if not has_any_column_privilege(_relation, 'select') then -- the role may read it through the source
             _from := format('(select * from %s where tableoid = %s)', _source, _relation::oid);
         end if;
         if row_security_active(case when _from like 'only %' then _relation else _source end) then
