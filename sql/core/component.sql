@@ -23,7 +23,7 @@ insert into pgcombine.right_privilege ("right", relation, privileges, partitions
     ('work', '_values', '{select,insert,update,delete}', true),
     ('work', '_quarantine', '{select,insert}', false),
     ('work', '_quarantine_keys', '{select,insert}', false),
-    ('operate', '_updates', '{insert}', false), -- a retry inserts quarantined updates
+    ('operate', '_updates', '{insert}', false), -- retry_quarantined inserts updates
     ('operate', '_quarantine', '{select,delete}', false),
     ('operate', '_quarantine_keys', '{select,delete}', false),
     ('monitor', 'pgcombine.every_queue', '{select (monitor)}', false);

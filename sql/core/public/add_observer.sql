@@ -67,7 +67,7 @@ begin
         loop
             _runs := _runs or _line ~ _part;
         end loop;
-        if not _runs then -- PostgreSQL leaves a CTE that only reads out of the plan if no other part reads its rows
+        if not _runs then -- a plan lacks a CTE that only reads, if no other part reads the CTE's rows
             raise syntax_error using message = 'it only reads, so it must begin with select';
         end if;
     exception when others then

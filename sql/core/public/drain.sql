@@ -48,7 +48,8 @@ begin
                     _claimed := 0;
                 end if;
             exception when assert_failure or others then
-                -- Without the right the call ends. An observer may raise 42501, too, which is a failure of the pass.
+                -- Without the right to run passes the call ends. An observer may raise 42501, too, which is a failure
+                -- of the pass.
                 if sqlstate in ('PC008', 'PC012') or not pgcombine_internal.has_right(drain.queue, 'work') then
                     raise;
                 end if;

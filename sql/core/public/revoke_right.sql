@@ -46,7 +46,7 @@ begin
     loop
         execute format('revoke %s from %I', _privilege, _role);
     end loop;
-    -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
+    -- revoking a privilege on a table also revokes it on the columns, so grant the kept privileges on columns again
     for _privilege in
         select k from unnest(_kept) k where k = any (_before)
         except select g from pgcombine_internal.granted_privileges(_role) g

@@ -35,8 +35,8 @@ begin
     -- A pass that failed while it removed expired keys makes the scan skip the keys' pages (see forget_failure). The
     -- update forgets these pages, so that they are scanned under the new condition, too.
     update pgcombine.failure f set page = null where f.queue = _queue;
-    -- Each bucket gets a row. A running pass that scans for expired keys conflicts with the row of its bucket, and runs
-    -- again.
+    -- Each bucket gets a row, so its scan is due now. A repeatable-read pass that began earlier can't write that row
+    -- (40001), and is run again.
     insert into pgcombine.expiry as r (queue, bucket, page, due)
     select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket
     on conflict on constraint expiry_pkey do update

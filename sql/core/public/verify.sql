@@ -1,6 +1,6 @@
 -- pgcombine.verify(queue) → (problem)
--- Checks a whole queue and returns one row for each problem. The call reads one snapshot, so passes and enqueues
--- continue. Components add problems (see the table hook).
+-- Checks a whole queue and returns one row for each problem. The call only reads, in one snapshot, so passes and
+-- enqueues continue. Components add problems (see the table hook).
 -- Errors: PC001 unknown queue; those of components.
 create or replace function pgcombine.verify(queue text)
 returns table (problem text)

@@ -40,6 +40,6 @@ from (
         select 'replication slot', s.active_pid, s.slot_name::text, null, null, null, age(s.xmin)
         from pg_replication_slots s where s.xmin is not null
     ) h
-    order by h.transactions desc, h.since -- of a session and a standby with equal ids, the session comes first
+    order by h.transactions desc, h.since -- of a session and a standby of the same age, the session comes first
     limit 1
 ) d;

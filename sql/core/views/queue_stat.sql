@@ -34,7 +34,8 @@ from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (
     select coalesce(sum(b.pending), 0)::bigint as pending,
-           -- Another session has locked the tables for some time, so updates may be pending since the last estimate.
+           -- If the estimate is old, another session keeps the tables locked, so updates may be pending since the
+           -- estimate.
            coalesce(min(greatest(b.since, l.began)), case
                when n.at < clock_timestamp() - interval '15 seconds' then n.at end) as since
     from jsonb_to_recordset(n.figures) b (bucket integer, pending bigint, since timestamptz)

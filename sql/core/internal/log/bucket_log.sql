@@ -30,7 +30,7 @@ begin
         return;
     end if;
     if not _own and not pgcombine_internal.stable_hash(_queue.queue) then
-        -- the keys may be in other buckets here, so all updates are pending (see queue_marks)
+        -- in a copied database the keys may be in other buckets, so all updates are pending (see queue_marks)
         range_mask := 0;
         marks := array['1:1:'];
     end if;
@@ -58,7 +58,7 @@ begin
             _segments := _segments || _segment;
         end if;
     end loop;
-    if not _own then -- every segment may hold pending updates
+    if not _own then -- in a copied database every segment may hold pending updates
         _segments := array(select generate_series(0, _queue.segments - 1));
     end if;
     tables := '{}';

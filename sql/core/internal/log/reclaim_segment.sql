@@ -15,7 +15,7 @@ begin
     if last is null and pgcombine_internal.needed(_queue.queue, relation, partition, seen, horizon, false) then
         return false; -- reading the last pages is cheap and avoids most useless locks
     end if;
-    perform set_config('lock_timeout', '20ms', true); -- truncate also locks the TOAST table and its index
+    perform set_config('lock_timeout', '20ms', true); -- for truncate's locks of the TOAST table and its index
     execute format('lock table only %s in access exclusive mode nowait', relation);
     if last is null then
         if pgcombine_internal.needed(_queue.queue, relation, partition, seen, horizon, true) then

@@ -47,7 +47,7 @@ begin
               where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o) oldest
     cross join lateral (
         select case when oldest.more and coalesce(oldest.pass,
-            oldest.first) = oldest.first -- the other rows are passes over hash ranges
+            oldest.first) = oldest.first -- no other of these rows is an old pass over all keys
             then (select max(a.pass) from pgcombine.pass a where a.queue = b.queue and a.bucket = b.bucket
                       and a.range_mask is null and a.ended < clock_timestamp() - interval '1 hour')
             else oldest.pass end as pass) kept

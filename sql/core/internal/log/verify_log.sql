@@ -1,6 +1,7 @@
 -- pgcombine_internal.verify_log(queue) → problems
 -- The part of verify that checks the segments, their rows and the journal. In a copied database in which
--- post_restore has not run, it doesn't compare ids with the server's, since the ids come from another database.
+-- post_restore has not run, the function doesn't compare ids with the server's, since the ids come from another
+-- database.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_log(queue text)
 returns setof text

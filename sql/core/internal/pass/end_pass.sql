@@ -51,7 +51,7 @@ begin
     end if;
     if not _plan.more then
         perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket);
-    else -- doubles the limit, which fail_pass has halved
+    else -- doubles the bucket's limit, which fail_pass has halved
         update pgcombine.failure f
         set pass_limit = nullif(least(2 * greatest(f.pass_limit, 1), _queue.pass_limit), _queue.pass_limit)
         where f.queue = _plan.queue and f.bucket = _plan.bucket and f.pass_limit is not null;

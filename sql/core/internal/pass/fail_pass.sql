@@ -60,7 +60,7 @@ begin
         last = excluded.last,
         retry_at = clock_timestamp() + case when smaller then 0
             else least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) end * interval '1 s',
-        pass_limit = excluded.pass_limit, page = null -- after a failure passes remove no expired keys
+        pass_limit = excluded.pass_limit, page = null -- passes after a failure remove no expired keys
     returning f.attempts into fail_pass.attempts;
     bisect := fail_pass.attempts >= _queue.quarantine_after
         and not pgcombine_internal.is_transient(fail_pass.sqlstate);

@@ -20,7 +20,7 @@ as $$
 declare
     _hash constant text := (next_hash_range.queue).pass ->> 'hash';
     _hashes bigint[]; -- hash ranges of range_mask 4095 that have pending updates
-    _counts bigint[]; -- numbers of these updates
+    _counts bigint[]; -- numbers of their pending updates, in the same order
     _most bigint := next_hash_range.most;
 begin
     execute format('select array_agg(p.hash), array_agg(p.updates), coalesce(sum(p.updates), 0)

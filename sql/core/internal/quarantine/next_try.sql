@@ -38,7 +38,7 @@ begin
             exception
                 when transaction_rollback then null;
                 when data_exception or check_violation or program_limit_exceeded then _proven := true;
-                when out_of_memory or internal_error then -- the key is the cause if the server has memory otherwise
+                when out_of_memory or internal_error then -- the key is the cause if the server still has memory
                     perform pg_catalog.length(pg_catalog.repeat('x', 16000000)); -- raises if the server lacks memory
                     _proven := true;
             end;

@@ -18,7 +18,7 @@ declare
     _source constant text := format(
         'select %s, %s from pg_temp.pgcombine_search where pgcombine_quarantined is null and pgcombine_key between ',
         _queue.pass ->> 'keys', _queue.pass ->> 'new_values');
-    _page constant tid := '(0,0)'; -- the pass removes no expired keys
+    _page constant tid := '(0,0)'; -- $2 and $3 are equal: no expired keys are removed
     _changes refcursor := 'pgcombine_changes';
     _updates bigint;
     _keys bigint;

@@ -77,7 +77,7 @@ begin
         execute _query using _queue;
     end loop;
     -- Drop user-defined combiners that no queue uses now, with the routines that fold with them. A transaction
-    -- that creates a queue with a combiner has locked the combiner's row, so this skips the row.
+    -- that creates a queue with a combiner has locked the combiner's row, so "skip locked" leaves that row out.
     for _combiner in
         select k.combiner from pgcombine.combiner k where k.function is not null for update skip locked
     loop

@@ -24,7 +24,7 @@ begin
             format('Segment %s of the log of queue %s.', _place, _queue.queue));
     end loop;
     for _number in 0 .. create_partitions.partitions - 1 loop
-        if _queue.tablespaces is not null then -- the parents store no rows, so they need none
+        if _queue.tablespaces is not null then -- the parents store no rows, so they need no tablespace
             perform set_config('default_tablespace',
                 _queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)], true);
         end if;

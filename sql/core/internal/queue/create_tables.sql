@@ -18,7 +18,7 @@ declare
     _values constant text := format('pgcombine.%I', _queue.queue || '_values');
     _key constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _size text; -- expression for the bytes of the key columns whose types have no bound
-    _limited boolean; -- whether the domain limits the key
+    _limited boolean; -- whether the domain key_text limits the size of the key
     _columns text;
 begin
     select string_agg(format(case when t.typcategory = 'S' then 'octet_length(%I::text)'

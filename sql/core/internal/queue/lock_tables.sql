@@ -23,7 +23,7 @@ declare
     _left numeric := _wait;
     _updates constant text := format('pgcombine.%I', lock_tables.queue || '_updates');
     _values constant text := format('pgcombine.%I', lock_tables.queue || '_values');
-    _ordered constant text[] := array[ -- in the order in which readers of <queue>_current lock
+    _ordered constant text[] := array[ -- in the order in which readers of <queue>_current take these locks
         -- LOCK TABLE on a view would also lock the tables that the view reads
         format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'),
         format('lock table only %s in access exclusive mode', _values),

@@ -15,7 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
-    -- not later than the snapshot below
+    -- a time that isn't later than the snapshot of the insert below
     _at constant timestamptz := case current_setting('transaction_isolation')
         when 'read committed' then clock_timestamp() else now() end;
     _last timestamptz;
