@@ -1,4 +1,4 @@
-"""A rollup under writers, while workers and backfills are killed: it equals its query, also in snapshots meanwhile.
+"""A rollup equals its query, also in older snapshots, while sessions write and workers and backfills are killed.
 
 ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the test longer.
 """
@@ -26,7 +26,7 @@ from pgcombine.rollup r"""
 
 
 def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
-    """Kill a process at a random moment after a slice or a pass."""
+    """Run a command, and kill it up to 0.2 seconds after its first slice or pass."""
     before = conn.execute(PROGRESS).fetchall()
     with start_cli(*command, "--dsn", dsn) as process:
         eventually(lambda: process.poll() is not None or conn.execute(PROGRESS).fetchall() != before)

@@ -1,13 +1,13 @@
-"""Random statements on the source of a rollup; after each of them the view must equal the query of the source.
+"""Random statements on the source of a rollup; after each statement the rollup's view must equal its query.
 
-The tables are plain, have partitions of partitions, or are inherited from. They have generated columns, foreign keys
-that cascade, triggers that change and drop rows, row security. The statements are of every kind that changes rows, and
-name the table or one below it. Some run in transactions that roll back, or under another isolation level. Meanwhile
-rollups of random columns are created, backfilled, combined and dropped.
+The source is a plain table, has partitions, has partitions of partitions, or has tables that inherit from it. It may
+have generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. The statements
+are of every kind that changes rows, and name the source or a table below it. Some run in transactions that roll back,
+or under another isolation level. Meanwhile rollups of random columns are created, backfilled, combined and dropped.
 
-``Table.differing`` compares view and query in one statement. TRUNCATE, ATTACH and DETACH aren't safe under MVCC: a
-snapshot from before sees the rows that the table has after. So such a snapshot isn't compared. ``crowd`` runs such
-statements in many sessions at once.
+``run`` runs the statements in one session, and ``crowd`` in many sessions at once. ``Table.differing`` compares view
+and query in one statement, now or in an older snapshot. TRUNCATE, ATTACH and DETACH don't follow MVCC: even an older
+snapshot sees their effect. So a snapshot isn't compared after such a statement.
 """
 
 # ruff: noqa: S608
@@ -54,7 +54,7 @@ VALUES = [
 FILTERS = [None, None, "num <> 7", "coalesce(body, '') <> 'a, b) FILTER (WHERE'"]
 ROUNDED = {"mean": "round(mean, 9)", "var": "round(var, 9)", "dev": "round(dev, 9)"}
 ROUNDED["floats"] = "round(floats::numeric, 6)"
-# what a statement may fail with: it changes nothing then
+# errors with which a statement may fail; it changes nothing then
 REFUSALS = (
     psycopg.errors.IntegrityError,
     psycopg.errors.CardinalityViolation,  # a MERGE or an ON CONFLICT that changes a row twice
@@ -63,17 +63,18 @@ REFUSALS = (
     psycopg.errors.TriggeredDataChangeViolation,
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
-# and beside other sessions: a deadlock, an old snapshot, a row that moved. PostgreSQL also raises errors of its own if
-# a MERGE meets a row that such a session moves, and if the table of a cursor has just got an heir
+# Further errors that other sessions may cause. OperationalError: a deadlock, or a row that changed after the snapshot
+# or moved to another partition. The others are errors that PostgreSQL raises if a MERGE meets a row that another
+# session moves, and if the table of a cursor has just got an heir.
 RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
-# the source and what is below it
+# the source and the tables below it
 TREE = "select array_agg(d order by d) from pgcombine_internal.descendants(%s) d"
-# whether a table was truncated after the snapshot
+# whether the source or a table below it was truncated after the session's snapshot
 TRUNCATED = """
 select exists (select from pgcombine_internal.descendants(%s) d join pg_class c on c.oid = d and c.relkind = 'r'
                where c.relfilenode is distinct from pg_relation_filenode(c.oid))
 """
-# the tables that came later: their names, and whether each is below the source
+# the tables that ``change_parts`` has made: their names, and whether each is below the source now
 LATE = """
 select 'public.' || c.relname, exists (select from pg_inherits i where i.inhrelid = c.oid)
 from pg_class c where c.relname ~ '^late_\\d+$' and c.relkind = 'r' order by c.oid
@@ -81,30 +82,30 @@ from pg_class c where c.relname ~ '^late_\\d+$' and c.relkind = 'r' order by c.o
 
 
 class Wrong(Exception):
-    """A rollup has something else than its source."""
+    """A view doesn't equal its query, or a statement failed with an unexpected error."""
 
 
 @dataclass
 class Table:
-    """The source: what statements may name, and which options it has."""
+    """The source of a rollup, with its options, and the session that runs statements on it."""
 
     conn: psycopg.Connection
     chance: random.Random
-    shape: str
-    virtual: bool
-    cascade: bool
-    meddler: bool
-    secured: bool
-    watched: bool  # by event triggers
+    shape: str  # one of SHAPES
+    virtual: bool  # has a virtual generated column
+    cascade: bool  # has foreign keys that cascade
+    meddler: bool  # has triggers that change and drop rows
+    secured: bool  # has row security
+    watched: bool  # event triggers follow changes of its definition
     source: str = "public.doc"
-    names: list[str] = field(default_factory=list)
-    number: int = 0
-    moves: bool = False
+    names: list[str] = field(default_factory=list)  # the tables that statements may name
+    number: int = 0  # the greatest id so far
+    moves: bool = False  # has partitions, so that rows may move
     rollup: Rollup | None = None
 
     @classmethod
     def make(cls, conn: psycopg.Connection, chance: random.Random, shape: str | None = None, **options: bool) -> Table:
-        """A random table with rows and a rollup; ``options`` fix some of what is random."""
+        """Make a random table with rows and a rollup. Options that aren't given are random."""
         chosen = {
             name: options.get(name, chance.random() < likely)
             for name, likely in {"virtual": 0.4, "cascade": 0.4, "meddler": 0.4, "secured": 0.4, "watched": 0.7}.items()
@@ -131,7 +132,7 @@ class Table:
         run, chance = self.conn.execute, self.chance
         self.drop_rollup()
         name = f"r_{chance.randrange(10**6)}"
-        values = VALUES[:12] if chance.random() < 0.5 else VALUES  # without those that need the source for each key
+        values = VALUES[:12] if chance.random() < 0.5 else VALUES  # VALUES[12:] are computed from the source
         self.rollup = Rollup.make(
             self.conn,
             [values[n] for n in sorted(chance.sample(range(len(values)), chance.randint(1, 6)))],
@@ -151,7 +152,7 @@ class Table:
             self.rollup = None
 
     def keep_up(self) -> None:
-        """A step of the upkeep of the rollup."""
+        """Replace the rollup, or run a backfill, a drain or a pass."""
         chance = self.chance
         if self.rollup is None or chance.random() < 0.08:
             self.make_rollup()
@@ -162,11 +163,15 @@ class Table:
             self.conn.execute(call, (self.rollup.name, chance.randrange(2)))
 
     def differing(self, conn: psycopg.Connection, *, old: bool = False) -> list[tuple[object, ...]] | None:
-        """The rows that only the view or only the query has; None if the snapshot of ``conn`` can't tell."""
+        """The rows that only the view or only the query has, in the snapshot of ``conn``.
+
+        None if the rollup wasn't ready in the snapshot; with ``old`` also if the snapshot sees effects of a later
+        statement.
+        """
         if self.rollup is None or not self.rollup.ready(conn):
             return None
         found = self.rollup.differing(conn)
-        # the tables are locked by now
+        # the comparison has locked the tables, so the answers below are still true for the comparison
         if not old:
             return found
         changed = one(conn, TRUNCATED, self.source) or one(conn, TREE, self.source) != one(self.conn, TREE, self.source)
@@ -196,7 +201,7 @@ class Table:
             run(f"create table public.doc ({columns}) partition by list (part)")
             self.names = ["public.doc", "public.part_0", "public.part_1", "public.part_2"]
             run("create table public.part_0 partition of public.doc for values in (0)")
-            # another order of columns, with a dropped one
+            # the columns in another order, after a dropped column
             run(f"create table public.part_1 (gone int, {', '.join(reversed(columns.split(', ')))})")
             run("alter table public.part_1 drop column gone")
             run("alter table public.doc attach partition public.part_1 for values in (1)")
@@ -249,7 +254,7 @@ class Table:
                 run(f"create trigger meddle before {events} on {name} for each row execute function public.meddle()")
 
     def _secure(self) -> None:
-        """A role that sees, and may change, only some of the rows."""
+        """Make a role that sees, and may change, only some of the rows."""
         run = self.conn.execute
         run(f"create role {self.limited}")
         run(f"grant all on all tables in schema public to {self.limited}")
@@ -262,21 +267,24 @@ class Table:
         return f"pgcombine_limited_{self.conn.info.backend_pid}"
 
     def close(self) -> None:
-        """Roles outlive databases."""
+        """Drop the role of ``_secure``, which isn't dropped with the database."""
         if self.secured:
             self.conn.execute(f"drop owned by {self.limited}; drop role {self.limited}")
 
     # parts of statements
 
     def name(self) -> str:
-        """A table to name: mostly the uppermost."""
+        """The table that a statement names, mostly the uppermost one."""
         return self.names[0] if self.chance.random() < 0.6 else self.chance.choice(self.names)
 
     def late_tables(self) -> dict[str, bool]:
         return dict(self.conn.execute(LATE).fetchall())
 
     def learn_names(self) -> None:
-        """A rollback may have removed tables. Without event triggers, a TRUNCATE of a late partition isn't seen."""
+        """Update the late tables in ``names``, some of which a rollback may have removed.
+
+        Without event triggers no late partition is named, since a rollup doesn't see a TRUNCATE of such a partition.
+        """
         late = list(self.late_tables()) if self.watched else []
         self.names[:] = [name for name in self.names if "late_" not in name] + late
 
@@ -292,7 +300,7 @@ class Table:
         return special if self.chance.random() < 0.1 else str(self.chance.randint(-30, 30) / 10)
 
     def part(self, name: str | None = None) -> str:
-        """The values of part and other for a row; those that the table takes, mostly."""
+        """Values of the columns part and other for a row, mostly such that the table accepts the row."""
         chance = self.chance
         given = {"public.part_0": [0], "public.part_1": [1]}.get(name or "", [0, 1, 2, 3])
         if name and name.startswith("public.part_2"):
@@ -305,7 +313,7 @@ class Table:
         return f"{chance.choice(given) if self.moves else 0}, {chance.choice(others)}"
 
     def row(self, name: str | None = None, *, new: bool = True) -> str:
-        """id, part, other, num, body, amount."""
+        """A row of id, part, other, num, body and amount. The id is new, or else one that was used before."""
         self.number += new
         number = self.number if new else self.chance.randint(0, self.number)
         amount = self.amount()
@@ -359,7 +367,6 @@ class Table:
         )
 
     def upsert(self) -> str:
-        # the key of parents isn't that of the tables that inherit
         name = self.name()
         rows = ", ".join(
             f"({self.row(name, new=self.chance.random() < 0.4)})" for _ in range(self.chance.randint(1, 4))
@@ -429,7 +436,7 @@ class Table:
             actions.append(f"when not matched by source and {self.where()} then {action}")
         if not actions:
             actions = ["when matched then update set num = d.num + 1"]
-        # an action without a condition ends the list of its kind
+        # PostgreSQL refuses an action after one of the same kind without a condition
         actions.sort(key=lambda action: " and " not in action.split(" then ")[0])
         kinds: set[str] = set()
         kept = []
@@ -442,7 +449,7 @@ class Table:
         return f"merge into {self.only()}{name} d using {source} {' '.join(kept)}"
 
     def with_parts(self) -> str:
-        """A statement of two or three that change rows."""
+        """A statement with one or two parts in WITH that change rows."""
         chance = self.chance
         kinds = [self.insert, self.update, self.delete]
         if self.conn.info.server_version >= 170000:
@@ -473,7 +480,7 @@ class Table:
         return f"insert into public.note select id, part, other from public.doc d where {self.where()}"
 
     def block(self) -> str:
-        """Statements one after the other in a function, one of them caught."""
+        """Changes in a DO block. Half of the time an error undoes the second one, and its handler makes the third."""
         changes = [self.update(), self.insert(), self.delete()]
         self.chance.shuffle(changes)
         return (
@@ -490,7 +497,7 @@ class Table:
         )
 
     def several(self) -> str:
-        """Statements in one transaction, of which some are rolled back to a savepoint."""
+        """Run statements in one transaction, of which some are rolled back to a savepoint. Returns another one."""
         kinds = [self.insert, self.update, self.delete, self.merge, self.upsert, self.truncate, self.copy]
         with self.conn.transaction():
             for kind in self.chance.choices(kinds, k=3):
@@ -499,7 +506,10 @@ class Table:
         return self.update()
 
     def change_parts(self) -> str:
-        """A partition or an heir comes, with rows if event triggers see it; or one goes, perhaps to come back."""
+        """Let a late partition or heir come or go. With event triggers it may come with rows, otherwise only empty.
+
+        A late partition or heir that has gone may come back.
+        """
         chance = self.chance
         if self.shape == "plain" or not (self.watched or self.moves):
             return self.update()
@@ -527,7 +537,7 @@ class Table:
         return "copy"
 
     def statements(self) -> list[tuple[Callable[[], str], int]]:
-        """All kinds of statements, and how often they come."""
+        """All kinds of statements, each with its relative frequency."""
         kinds: list[tuple[Callable[[], str], int]] = [
             (self.insert, 20),
             (self.insert_select, 5),
@@ -561,7 +571,7 @@ class Table:
             copy.write("\n".join(rows).replace(", null", ","))
 
     def settle(self) -> None:
-        """Combine all; then nothing must differ."""
+        """Backfill and combine everything. Then the view must equal the query, and ``verify`` must find nothing."""
         if self.rollup is None:
             self.make_rollup()
         assert self.rollup
@@ -571,7 +581,7 @@ class Table:
             raise Wrong(f"{self}\nverify: {told}")
 
     def compare_snapshot(self, conn: psycopg.Connection) -> bool:
-        """Whether the snapshot of ``conn`` could tell."""
+        """Compare in the snapshot of ``conn``. Returns whether the snapshot could be compared."""
         if found := self.differing(conn, old=True):
             raise Wrong(f"{self}\nin a snapshot: {found}")
         return found is not None
@@ -587,7 +597,10 @@ class Table:
 
 @contextmanager
 def circumstances(table: Table) -> Iterator[None]:
-    """Run what follows as another role, under another isolation level, rolled back, after a savepoint…"""
+    """Run the block in random circumstances.
+
+    These are the limited role, another isolation level, a transaction, a rollback, a savepoint, or none of them.
+    """
     conn, chance = table.conn, table.chance
     how = chance.random()
     try:
@@ -612,10 +625,13 @@ def circumstances(table: Table) -> Iterator[None]:
 
 
 def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
-    """Run a random statement; what it was, and whether it was refused. Not ``alone``: other sessions write, too."""
+    """Run a random statement, or one of the kind ``name``. Returns its kind, followed by " refused" if it was refused.
+
+    If the session isn't ``alone``, other sessions may make the statement fail, too.
+    """
     kinds = {kind.__name__: weight for kind, weight in table.statements()}
     if not alone:
-        del kinds["change_parts"]  # one session at a time does that
+        del kinds["change_parts"]  # only one session at a time runs this kind, by its name
     name = name or table.chance.choices(list(kinds), list(kinds.values()))[0]
     statement = ""
     try:
@@ -636,9 +652,9 @@ def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
 
 
 def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[str]:
-    """So many statements on one table, with upkeep between them; what was run. Raises Wrong.
+    """Run statements on one table, with changes of the rollup between them. Raises Wrong.
 
-    ``snapshot`` is a connection for snapshots that are compared later.
+    Returns how often each kind was run. ``snapshot`` is a connection for snapshots that are compared later.
     """
     done: Counter[str] = Counter()
     taken = None
@@ -664,7 +680,10 @@ def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[
 
 @dataclass
 class Crowd:
-    """Sessions at work on a table: what each has done, and whether one has failed or the block has ended."""
+    """Sessions at work on a table.
+
+    ``done`` has the counts of each session. ``over`` is set when a session has failed or the block has ended.
+    """
 
     done: list[Counter[str]]
     over: threading.Event
@@ -674,7 +693,7 @@ class Crowd:
         return sum((counter.copy() for counter in self.done), Counter())
 
     def fewer_than(self, changes: int, snapshots: int) -> bool:
-        """Whether all sessions go on, and have made fewer changes or compared fewer snapshots."""
+        """Whether all sessions go on, and together have made fewer changes or compared fewer snapshots than these."""
         total = self.total
         made = sum(times for name, times in total.items() if " " not in name)
         return not self.over.is_set() and (made < changes or total["compared snapshots"] < snapshots)
@@ -682,7 +701,10 @@ class Crowd:
 
 @contextmanager
 def crowd(table: Table, dsn: str, writers: int) -> Iterator[Crowd]:
-    """Sessions that change rows until the block ends, and one that compares snapshots. The latter raises Wrong."""
+    """Run sessions that change rows during the block, and one that compares snapshots.
+
+    The end of the block raises Wrong if a comparison failed.
+    """
     seed = table.chance.random()
     all_of_them = Crowd([Counter() for _ in range(writers + 1)], threading.Event())
 
@@ -701,8 +723,8 @@ def crowd(table: Table, dsn: str, writers: int) -> Iterator[Crowd]:
             while not all_of_them.over.is_set():
                 with suppress(psycopg.errors.UndefinedTable, psycopg.OperationalError), then.transaction():
                     then.execute("select pg_current_snapshot()")
-                    seen = replace(table, conn=now)  # another rollup may replace this one
-                    all_of_them.over.wait(random.random() / 20)  # the writers go on
+                    seen = replace(table, conn=now)  # a copy, since the table may get another rollup meanwhile
+                    all_of_them.over.wait(random.random() / 20)  # meanwhile the writers go on
                     all_of_them.done[-1]["compared snapshots"] += seen.compare_snapshot(then)
 
     def until_over(call: Callable[[], None]) -> None:

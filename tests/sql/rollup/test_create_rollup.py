@@ -1,4 +1,4 @@
-"""``create_rollup``: definitions, columns of every kind, and what may happen to the source."""
+"""``create_rollup``: refused definitions, and views with columns of every kind, which equal their queries."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_columns_of_every_kind_equal_the_query_at_each_step(src: psycopg.Connect
             assert rollup.differing(src) == [], step
     assert rollup.verify(src) == []
     rollup.call(src, "drain")
-    assert src.execute("table pgcombine.r_values").fetchall() == []  # the keys have gone
+    assert src.execute("table pgcombine.r_values").fetchall() == []  # no key is left
 
 
 ADDITIVE = ["sum", "avg", "variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop"]
@@ -163,7 +163,7 @@ def test_column_names_that_clash_with_those_of_states(src: psycopg.Connection) -
 
 
 def test_rows_of_a_table_that_begins_to_inherit_count_once(src: psycopg.Connection) -> None:
-    """The table has a descendant, which comes with it. Making their triggers fires no event trigger again."""
+    """The table ``heir`` has a descendant, whose rows count, too. Making triggers for both fires no event trigger."""
     src.execute("select pgcombine.create_rollup('r', 'src', array['k'], array['sum(v) as v'])")
     if not src.execute("select from pg_event_trigger where evtname = 'pgcombine_follow_ddl'").fetchall():
         does_not_apply("only a superuser makes event triggers")

@@ -1,4 +1,4 @@
-"""Tiers: queues with a coarser key that another queue feeds."""
+"""Tiers: queues with a coarser key, each fed by another queue."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_if_not_exists_accepts_the_same_tier_alone(tx: psycopg.Connection) -> No
         ("day", "hour", ["date_trunc('month', hour) as day", "page"]),  # another expression
         ("day", "hour", ["date_trunc('day', hour) as day"]),  # other columns
         ("day", "other", DAY),  # another source
-        ("other", "hour", ["hour", "page"]),  # no tier
+        ("other", "hour", ["hour", "page"]),  # a queue that isn't a tier
         ("hour", "month", ["month as hour", "page"]),  # a cycle
     ):
         with pytest.raises(psycopg.Error, match=f'queue "{queue}" exists') as refused:

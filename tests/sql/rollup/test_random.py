@@ -1,4 +1,4 @@
-"""Rollups under random statements: see ``statements``. Mutants show that it would tell."""
+"""Rollups under the random statements of the module ``statements``, which find the faults of mutants."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def run_tables(conn: psycopg.Connection, dsn: str, shape: str, seeds: list[objec
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_view_equals_its_query_after_each_statement(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    """The same statements each time, then others."""
+    """The first series of statements is always the same, the second one is random."""
     run_tables(conn, dsn, shape, [1, random.randrange(10**6)])
 
 
 @pytest.mark.parametrize("shape", each_nth(2, ["plain", "deep", "heirs"]))
 def test_views_equal_their_queries_while_sessions_write(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    """In snapshots taken meanwhile, too; rollups are created, backfilled, combined and dropped meanwhile."""
+    """The views equal the queries also in older snapshots. Rollups are created, backfilled, combined and dropped."""
     compare_sessions(conn, dsn, shape, sessions=4, statements=STATEMENTS)
 
 
@@ -71,7 +71,7 @@ def compare_sessions(conn: psycopg.Connection, dsn: str, shape: str, sessions: i
     table.settle()
 
 
-# each with the shape and the options of a table that tells, and what it replaces in the functions
+# the shape and the options of a table on which the fault shows, and the texts that the mutant replaces in functions
 Mutant = tuple[str, dict[str, bool], dict[str, str]]
 MUTANTS: dict[str, Mutant] = {
     "transition tables for partitions": (
@@ -146,7 +146,7 @@ def test_mutants_are_told(conn: psycopg.Connection, dsn: str, mutant: str) -> No
 def test_mutants_of_passes_are_told(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
-    """They take updates, or compute columns, from another snapshot than that of the mark."""
+    """These mutants take updates, or compute columns, in another snapshot than that of the mark."""
     mutant(conn)
     with pytest.raises(Wrong):
         compare_sessions(conn, dsn, "plain", sessions=8, statements=1000)

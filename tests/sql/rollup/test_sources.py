@@ -1,4 +1,4 @@
-"""What sessions and definitions do to a rollup's source: all rows count, or an error or ``verify`` says why not."""
+"""Unusual sessions and changes of definition: all rows of a source count, or an error or ``verify`` says why not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def filled(src: psycopg.Connection) -> psycopg.Connection:
 
 
 def unwatched(src: psycopg.Connection) -> None:
-    """As for an owner who may not make event triggers."""
+    """Drop the event triggers, since some owners can't make any."""
     src.execute("drop event trigger pgcombine_follow_ddl; drop event trigger pgcombine_follow_drop")
 
 
@@ -80,7 +80,7 @@ def test_writer_with_an_old_snapshot_counts_or_gets_a_clear_error(
 @pytest.mark.parametrize("part", WHOLE)
 @pytest.mark.parametrize("watched", [True, False])
 def test_source_does_not_silently_become_a_part(conn: psycopg.Connection, part: str, watched: bool) -> None:
-    """A statement that names the whole would fire no trigger of the source's statements."""
+    """Statements that name the whole table would fire none of the source's statement triggers."""
     columns, becomes = WHOLE[part]
     conn.execute("set search_path = public; create table src (k text, v int)")
     conn.execute(f"create table {columns.replace('src', 'whole')}".encode())
@@ -135,7 +135,7 @@ def test_changes_of_logical_replication_count(tmp_path: Path, name: str) -> None
             conn.execute("create table src (id int primary key, k text, v int, w numeric, f float8)")
         filled(publisher).execute("create publication p for table src")
         publisher.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
-        within = make_conninfo(  # the port outside of a container differs
+        within = make_conninfo(  # the server's own address; outside of a container the port differs
             host=one(src, "show unix_socket_directories").split(",")[0].strip('"'),
             port=one(src, "show port"),
             **{part: getattr(publisher.info, part) for part in ("dbname", "user", "password")},

@@ -1,6 +1,6 @@
-"""Three tiers under random writers: late, early and expired rows, expiry meanwhile, and workers that are killed.
+"""A queue and its two tiers under random writers, with late, early and expired rows, expiry, and killed workers.
 
-Each tier equals a recount of all input: an expired key isn't there, and every other key has all of its rows.
+Each of the three equals a recount of all input: no expired key is there, and every other key has all of its rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support.sessions import in_background
 
 from pgcombine.worker.drain import drain
 
-MINUTES, HOURS = "90 minutes", "2 days"  # after which a key of the tier expires
+MINUTES, HOURS = "90 minutes", "2 days"  # the age at which a key of minute or hour expires
 TIERS = {
     "minute": f"at < timezone('UTC', now()) - interval '{MINUTES}'",
     "hour": f"at < timezone('UTC', now()) - interval '{HOURS}'",
@@ -32,7 +32,7 @@ WRITE = """
     insert into pgcombine.minute_updates (at, page, n, low, high, seen)
     select date_trunc('minute', at), page, n, low, high, seen from written
 """
-# Keys at the edge of expiry are left out: they may expire between two statements, or be removed a little later.
+# ``<tier>_current`` hides expired keys that haven't been removed yet, so the recount leaves out all expired keys.
 DIFFER = """
     with recount as (
         select date_trunc('{tier}', at) as at, page, sum(n) as n, min(low) as low, max(high) as high,
@@ -71,7 +71,7 @@ def make_tiers(conn: psycopg.Connection) -> None:
 
 
 def write(conn: psycopg.Connection, dice: random.Random) -> None:
-    """Rows of now, late ones, expired ones, and early ones, in one transaction."""
+    """Write rows in one transaction: rows of the present time, late and expired ones, and early ones."""
     rows = [
         (
             dice.choice([0, 0, -1, -dice.randrange(80), -dice.randrange(7000), dice.randrange(3000)]),
@@ -84,7 +84,10 @@ def write(conn: psycopg.Connection, dice: random.Random) -> None:
 
 
 def differences(conn: psycopg.Connection) -> dict[str, list[object]]:
-    """The keys of each tier whose values aren't those of a recount; all of it in one snapshot of one time."""
+    """For each tier the keys whose values differ from a recount.
+
+    One transaction reads all tiers, so all comparisons have the same snapshot and the same ``now()``.
+    """
     with conn.transaction():
         conn.execute("set transaction isolation level repeatable read")
         found = {
@@ -95,7 +98,7 @@ def differences(conn: psycopg.Connection) -> dict[str, list[object]]:
 
 
 def feed_by_differences(conn: psycopg.Connection) -> None:
-    """The mutant: each tier is fed with what changes in its source."""
+    """Make a mutant: the changes of a source's values feed its tier, instead of the source's updates."""
     for tier, source in (("hour", "minute"), ("day", "hour")):
         conn.execute("select pgcombine.drop_observer(%s, 'tier ' || %s)", (source, tier))
         conn.execute(
@@ -108,7 +111,7 @@ def feed_by_differences(conn: psycopg.Connection) -> None:
 
 
 def run(conn: psycopg.Connection, dice: random.Random) -> None:
-    """Writes, passes over any bucket, and looks for expired keys in random order, and then passes over what is left."""
+    """Write, run passes over any bucket, and remove expired keys, in random order. Then combine what is left."""
     make = [lambda: write(conn, dice)]
     make += [
         lambda tier=tier: conn.execute("select pgcombine.combine(%s, %s)", (tier, dice.randrange(2))) for tier in TIERS
@@ -126,7 +129,7 @@ def test_tiers_equal_a_recount(conn: psycopg.Connection) -> None:
     make_tiers(conn)
     run(conn, random.Random(seed))
     assert differences(conn) == {}, seed
-    # without expiry, each row of the input is in the last tier once
+    # the keys of the last tier never expire, so it has each row of the input once
     assert one(conn, "select sum(n) from pgcombine.day_values") == one(conn, "select sum(n) from public.input")
     assert one(conn, "select count(*) from pgcombine.minute_values") < one(conn, "select count(*) from public.input")
 
