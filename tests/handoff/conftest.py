@@ -1,4 +1,4 @@
-"""Three servers (five with the mark ``servers``) for the whole session, and new databases for each test."""
+"""Servers that run for the whole session, by default three, and a new database on each of them for each test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def remember_passwords(pool: dict[str, Cluster]) -> None:
 
 @pytest.fixture(scope="session")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cluster]]:
-    """The servers started so far, by name; they run until the end of the session."""
+    """The servers that tests have started, by name. They run until the end of the session."""
     started: dict[str, Cluster] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGPASSFILE", str(tmp_path_factory.mktemp("pass") / "pgpass"))
@@ -41,7 +41,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cluster
 def clusters(
     request: pytest.FixtureRequest, pool: dict[str, Cluster], memory: Path, filled: Filled
 ) -> dict[str, Cluster]:
-    """Servers a, b, c, or those that the mark ``servers`` names, each with an empty queue ``wc`` in a new database."""
+    """Servers a, b, c, or those that the mark ``servers`` names. Each has an empty queue ``wc`` in a new database."""
     mark = request.node.get_closest_marker("servers")
     names = mark.args[0] if mark else "abc"
     for name in names:

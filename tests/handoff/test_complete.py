@@ -1,4 +1,4 @@
-"""A reading says ``complete`` only if every update of every acknowledged write is in its values."""
+"""A reading is ``complete`` only if its values contain every update of every acknowledged write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL = {"good": 1, "bad": 1}
 
 
 def queue_on(clusters: Mapping[str, Cluster], first: str) -> ReplicatedQueue:
-    """The queue with ``first`` as the first coordinator."""
+    """Return the queue. Writes try the server ``first`` as coordinator before the others."""
     return ReplicatedQueue(dsns({first: clusters[first], **clusters}), "wc", timeout=4.0)
 
 
@@ -74,7 +74,7 @@ def refused(clusters: Clusters) -> Clusters:
     return clusters
 
 
-# an update that a server refuses
+# Updates that a server refuses
 
 
 def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
@@ -109,7 +109,7 @@ def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
 
 
 def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters) -> None:
-    """The server itself keeps what it refused, so a repair can retry the update."""
+    """The server itself stores the updates that it refused, so a repair can retry them."""
     cut_off(refused["b"])
     left = {name: refused[name] for name in "ac"}
     for cluster in left.values():
@@ -135,7 +135,7 @@ def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters
 
 
 def test_update_refused_through_two_coordinators_counts_once(refused: Clusters) -> None:
-    """A caller retried through a second coordinator, so the replayers of both hold the same refused update."""
+    """A caller retried through a second coordinator, so both coordinators have the refused update in quarantine."""
     with refused["b"].connect() as b, refused["c"].connect() as c:
         row = b.execute("select to_jsonb(q) from pgcombine.handoff_quarantine q").fetchone()
         c.execute(
@@ -170,7 +170,7 @@ def test_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, dict.fromkeys("abc", 0))
 
 
-# A hint that can't be delivered
+# Hints that can't be delivered
 
 
 BROKEN = {
@@ -189,7 +189,7 @@ BROKEN = {
     ],
 )
 def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
-    """Other hints of all queues are delivered. The server isn't paused, and its readings are incomplete."""
+    """Other hints of all queues are delivered. The server isn't paused, and readings show that it lags."""
     with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
         queue.enqueue([("first", 1)], level="ALL")
         cut_off(clusters["b"])
@@ -224,12 +224,12 @@ def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
         assert operations.drop_quarantined(conn, "b", "a test") == 1
 
 
-# a server that was restored from an older backup
+# Servers that were restored from an older backup
 
 
 @contextmanager
 def backup(cluster: Cluster, directory: Path) -> Iterator[None]:
-    """At the end of the block restore the server's files from its beginning, with the same identity."""
+    """Save a server's files before the block, and restore them after the block. The server's identity stays."""
     files, saved = cluster.embedded.home / "postgres", directory / "backup"
     cluster.stop()
     shutil.copytree(files, saved, symlinks=True)
@@ -250,7 +250,7 @@ def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> Non
 
 @pytest.mark.parametrize("coordinator", ["b", "a"], ids=["of others", "its own"])
 def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coordinator: str, tmp_path: Path) -> None:
-    """Without a delivery since the restore, the other servers still know what this server acknowledged or sent."""
+    """Nothing was delivered since the restore. The other servers know which writes this server acknowledged or sent."""
     some_writes(clusters, coordinator, 4, 5)
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, coordinator, 5, 3)
@@ -288,7 +288,7 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
 
 
 def test_reading_knows_a_write_whose_coordinator_is_lost(clusters: Clusters, tmp_path: Path) -> None:
-    """The coordinator is lost with its record. The other servers recorded the write when they dropped payloads."""
+    """The coordinator b lost its records of deliveries. But c recorded, on dropping payloads, that a had the writes."""
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
@@ -316,7 +316,7 @@ def test_upkeep_keeps_tokens_that_servers_must_have(clusters: Clusters) -> None:
         assert [len(one(conn, seen)[name]) for name in "bc"] == [1, 3]
 
 
-# a queue that was dropped and created again
+# Queues that were dropped and created again
 
 
 def drop(cluster: Cluster) -> list[str]:
@@ -396,7 +396,7 @@ def hint_at(coordinator: Cluster) -> Hint:
 
 
 def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Clusters) -> None:
-    """The server still has the old queue. It refuses writes of the new one, and no reading uses the server's values."""
+    """The server still has the old queue. It refuses writes of the new queue, and no reading uses its values."""
     for name in "ab":
         drop(waiting[name])
         create(waiting[name])

@@ -25,7 +25,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.mark.servers("abcde")
 def test_writes_survive_one_replica_that_is_down(clusters: Clusters) -> None:
-    """Of five servers with three replicas one is down during three writes at ALL."""
+    """Each key is on three of five servers. One server of a key is down during three writes at ALL."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=3) as queue:
         with clusters["a"].connect() as conn:
             conn.execute("select pgcombine_internal.handoff_handshake('a')")
@@ -75,7 +75,7 @@ def test_write_survives_a_replica_that_fails_after_the_answer(queue: ReplicatedQ
 
 @pytest.mark.slow
 def test_writes_survive_a_hanging_replica(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server is stopped, but its kernel accepts connections. Writes at ONE and QUORUM go on."""
+    """The server's processes are suspended, but the kernel accepts connections. Writes at ONE and QUORUM go on."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].freeze()
     for level in ("ONE", "QUORUM") * 5:
@@ -90,7 +90,7 @@ def test_writes_survive_a_hanging_replica(queue: ReplicatedQueue, clusters: Clus
 
 @pytest.mark.slow
 def test_write_survives_a_hanging_coordinator(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The write goes to the next coordinator with the same token. The first coordinator also applies it later."""
+    """The write goes to the next coordinator with the same token. The first one may apply the write later, too."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["a"].freeze()
     receipt = queue.enqueue([("fluo", 1)], level="QUORUM")
@@ -102,7 +102,7 @@ def test_write_survives_a_hanging_coordinator(queue: ReplicatedQueue, clusters: 
 
 @pytest.mark.slow
 def test_write_survives_a_server_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The kill comes in the middle of the transaction."""
+    """The server is killed in the middle of the transaction that applies the write."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as blocker:
         blocker.autocommit = False
@@ -151,7 +151,7 @@ def test_hints_survive_a_killed_caller(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_hints_survive_a_killed_coordinator(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The coordinator is killed before any delivery; it has the hints after its restart."""
+    """The coordinator is killed before any delivery. After its restart it still has the hints."""
     for name in "bc":
         clusters[name].proxy.refuse = True
     assert queue.enqueue([("fluo", 1)], level="ONE").hinted == ("b", "c")
@@ -167,7 +167,7 @@ def test_hints_survive_a_killed_coordinator(queue: ReplicatedQueue, clusters: Cl
 
 
 def tried(call: Callable[[], object]) -> object:
-    """What the call returns; None if servers aren't ready for it yet."""
+    """Return the result of the call, or None if too few servers answered."""
     try:
         return call()
     except (UnavailableError, IndeterminateError):
@@ -175,7 +175,7 @@ def tried(call: Callable[[], object]) -> object:
 
 
 def fill(clusters: Clusters, writes: int) -> dict[str, int]:
-    """Make writes of ten updates each: hints for c stay at a, those for b are delivered. Return the sums."""
+    """Make writes of ten updates each. Hints for c stay at a; those for b are delivered. Return the sums by word."""
     clusters["c"].proxy.refuse = True
     expected: dict[str, int] = {}
     with ReplicatedQueue(dsns(clusters), "wc", level="ONE", timeout=4) as queue:
@@ -239,7 +239,8 @@ def test_writes_survive_one_way_and_flapping_links(queue: ReplicatedQueue, clust
 
 @pytest.mark.slow
 def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> None:
-    """The first coordinator took the write, its answer was lost, and the server is lost for good."""
+    """The first coordinator took the write, but its answer was lost, and it was killed. It has the write when it is
+    back."""
     token = new_token()
     with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
         alone.enqueue([("other", 1)])
@@ -260,7 +261,7 @@ def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> No
 
 
 def test_recovered_server_is_asked_when_a_level_needs_it(clusters: Clusters) -> None:
-    """After many failures callers avoid a server for seconds, until the server's first answer to any of them."""
+    """After many failures callers avoid a server for seconds, or until it first answers one of the callers."""
 
     def fails_for_long() -> None:
         for _ in range(12):
@@ -294,7 +295,7 @@ def test_recovered_server_is_asked_when_a_level_needs_it(clusters: Clusters) -> 
 
 @pytest.mark.slow
 def test_reading_asks_a_server_that_failed_lately(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The reading asks the server that failed lately once another server hangs."""
+    """A read avoids a server that failed lately, but asks that server if another one hangs."""
     queue.enqueue([("fluo", 1)], level="ALL")
     for _ in range(12):
         queue._servers["b"].failed()
@@ -304,8 +305,8 @@ def test_reading_asks_a_server_that_failed_lately(queue: ReplicatedQueue, cluste
 
 
 @pytest.mark.slow
-def test_errors_tell_whether_a_write_may_exist(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Callers get one error if nothing was written for certain, and another if that is unknown."""
+def test_error_tells_that_nothing_was_written(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """No server can be connected to, so the error says for certain that nothing was written."""
     for cluster in clusters.values():
         cluster.proxy.refuse = True
     with pytest.raises(UnavailableError, match="nothing was written"):
@@ -316,7 +317,7 @@ def test_errors_tell_whether_a_write_may_exist(queue: ReplicatedQueue, clusters:
 
 
 def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The write is refused as a whole or, by option, taken without a hint, and the server is marked."""
+    """The whole write is refused. By option, it is taken without a hint, and the server is marked for repair."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
@@ -347,7 +348,8 @@ def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, cluste
 
 
 def test_writes_survive_a_full_disk(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Inserts fail with 53100 (disk full). Hints for a full replica wait; another server coordinates."""
+    """Inserts fail with 53100 (disk full). Hints for a replica with a full disk wait. In place of a coordinator with a
+    full disk, another server takes the write."""
     for name in "ca":
         token = new_token()
         eventually(lambda token=token: tried(lambda: queue.enqueue([("fluo", 1)], token, level="ALL")))
@@ -390,7 +392,7 @@ def test_one_bad_update_of_five_hundred_is_quarantined(queue: ReplicatedQueue, c
 
 
 def test_server_with_another_definition_is_paused(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server is paused, and hints wait; after a correction and a resume it gets all writes."""
+    """The server is paused, and hints wait. After its queue is corrected and it is resumed, it gets all writes."""
     definition = "'wc', '{word text}', '{n bigint sum}', buckets => 4"
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine.drop_queue('wc')")
@@ -452,7 +454,7 @@ def test_copy_of_a_server_is_refused(clusters: Clusters) -> None:
 
 
 def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server forgot an acknowledged write. It is paused and marked for repair, and its hints stay."""
+    """The server forgot an acknowledged write. It is paused and marked for repair, and the hints for it stay."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["c"].connect() as conn:
@@ -463,7 +465,7 @@ def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> 
     clusters["c"].proxy.cut()
     queue.enqueue([("fluo", 100)], level="QUORUM")
     eventually(lambda: waiting(clusters["a"], "b") == 0)
-    with clusters["c"].connect() as conn:  # as it was at the backup
+    with clusters["c"].connect() as conn:  # restores the state of the backup
         conn.execute("delete from pgcombine.handoff_token where token <> %s", (before[0][0],))
     clusters["c"].proxy.heal()
     assert replay(clusters)["delivered"] == 0
@@ -474,13 +476,13 @@ def test_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> 
 
 
 def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """All writes came through this server. The other servers know only which writes this server sent."""
+    """The restored server was the coordinator of all writes. The other servers know only which writes it sent."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         before = conn.execute("table pgcombine.handoff_token").fetchall()
     first = before[0][0]
 
-    def written() -> bool:  # a coordinator records what it sent at most once a second
+    def written() -> bool:  # the tokens of a coordinator's last writes are recorded at most once a second
         queue.enqueue([("fluo", 10)], level="ALL")
         with clusters["b"].connect() as b, clusters["c"].connect() as c:
             noted = [one(conn, "select pgcombine_internal.handoff_last('a')") for conn in (b, c)]
@@ -489,7 +491,7 @@ def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clu
     eventually(written)
     eventually(lambda: not any(hints(clusters).values()))
     assert queue.get(["fluo"], level="ALL").needs_repair == ()
-    with clusters["a"].connect() as conn:  # as it was at the backup
+    with clusters["a"].connect() as conn:  # restores the state of the backup
         conn.execute("delete from pgcombine.handoff_token where token <> %s", (first,))
         conn.execute("delete from pgcombine.handoff_delivery")
         conn.execute("delete from pgcombine.wc_updates")
@@ -527,7 +529,7 @@ def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
 
 @pytest.mark.slow
 def test_replayers_deliver_half_a_million_updates_beside_a_writer(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """1000 writes of 500 updates, two replayers, and a writer beside them."""
+    """Two replayers deliver 1000 writes of 500 updates each, while a writer goes on."""
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
     page = [(f"w{i % 97}", 1) for i in range(500)]

@@ -1,6 +1,6 @@
-"""A coordinator is lost for good with its hints: another server has the acknowledged writes and forwards them.
+"""A coordinator is lost for good with its hints. Other servers have the acknowledged writes and forward them.
 
-Before the repair no reading is complete.
+Before the repair, a reading that may lack such writes is incomplete.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def queue_on(clusters: Mapping[str, Cluster], timeout: float = 4.0, **options: o
 
 
 def without(clusters: Clusters, lost: str) -> Clusters:
-    """The survivors, on which the lost server is removed."""
+    """Remove the lost server's registration at the other servers, and return them."""
     others = {name: cluster for name, cluster in clusters.items() if name != lost}
     for cluster in others.values():
         with cluster.connect() as conn:
@@ -61,7 +61,7 @@ def kept(clusters: Mapping[str, Cluster]) -> dict[str, int]:
 
 
 def dropped(cluster: Cluster) -> int:
-    """The number of retained payloads that a cleanup drops; the most recent payloads stay for a moment."""
+    """Drop retained payloads, even the most recent ones, which would stay for a second. Return their number."""
     with cluster.connect() as conn:
         conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
     with open_peer(cluster.name, cluster.direct, 5).connection as coordinator:
@@ -70,7 +70,7 @@ def dropped(cluster: Cluster) -> int:
 
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
-    """Servers b and c: w3 is on b alone and w4 on c alone. Their coordinator, a, which had the hints, is gone."""
+    """Servers b and c. The write w3 is on b alone, and w4 on c alone. The coordinator a is lost with its hints."""
     with queue_on(clusters, timeout=60) as queue:  # reconnecting to a server that was cut off takes a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
@@ -101,7 +101,7 @@ def test_servers_forward_writes_of_a_lost_coordinator(survivors: Clusters, clust
 
 @pytest.mark.slow
 def test_reading_is_incomplete_before_the_repair(survivors: Clusters, clusters: Clusters) -> None:
-    """In three cases: the lost server is asked but doesn't answer, the reader doesn't name it, or it was removed."""
+    """The lost server doesn't answer the reader, or the reader doesn't name it, or an operator has removed it."""
     for level in ("ONE", "QUORUM"):
         with queue_on(clusters) as queue:
             reading = queue.get(["w3", "w4"], level=level)
@@ -145,7 +145,7 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
         make_queue(conn)
     clusters["a"].proxy.heal()
     with queue_on(clusters) as queue:
-        for name in ("nobody", "a", "b", "c"):  # a server registers the new one when it becomes a coordinator
+        for name in ("nobody", "a", "b", "c"):  # a server registers the new server at its first write as a coordinator
             if name != "nobody":
                 with queue_on({name: clusters[name], **clusters}) as writer:
                     writer.enqueue([("w1", 1)], level="ALL")
@@ -219,7 +219,7 @@ def test_replayer_drops_retained_payloads(queue: ReplicatedQueue, clusters: Clus
 
 
 def test_last_hint_leaves_no_payload(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """When the last hint of a write is delivered, all servers have the write."""
+    """When the last hint of a write is delivered, all servers have the write, so the last server retains nothing."""
     for name in "bc":
         cut_off(clusters[name])
     queue.enqueue([("w0", 1)], level="ONE")
@@ -234,7 +234,7 @@ def test_last_hint_leaves_no_payload(queue: ReplicatedQueue, clusters: Clusters)
 
 @pytest.mark.slow
 def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
-    """A full quota is reported. After a loss of the coordinator, repair names the writes that no server can forward."""
+    """A reached quota is reported. If the coordinator is lost, a repair names the writes that no server can forward."""
     for cluster in clusters.values():
         with cluster.connect() as conn:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (cluster.name,))
@@ -289,7 +289,7 @@ def test_mark_made_during_a_repair_stays(survivors: Clusters, clusters: Clusters
 
 
 def test_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A later mark of truncated hints doesn't replace it, also during a rebuild and after a killed one."""
+    """If hints are truncated later, even during a rebuild, the mark still says that the server must be rebuilt."""
     queue.enqueue([("w0", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'updates that it refused were dropped')")
@@ -301,7 +301,7 @@ def test_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clust
 
 @pytest.mark.slow
 def test_repair_keeps_marks_of_forgotten_writes(survivors: Clusters, clusters: Clusters) -> None:
-    """A comparison of tokens doesn't find writes that a server forgot or refused."""
+    """A comparison of tokens isn't enough if a server forgot writes, so the server must be rebuilt."""
     without(clusters, "a")
     with survivors["b"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'it has forgotten writes')")
@@ -311,7 +311,7 @@ def test_repair_keeps_marks_of_forgotten_writes(survivors: Clusters, clusters: C
 
 
 def test_removal_of_a_server_without_hints_needs_no_repair(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A server that answers isn't removed while hints wait; without hints no server needs repair after the removal."""
+    """A server that answers isn't removed while it has hints for others. After the removal no server needs repair."""
     cut_off(clusters["c"])
     queue.enqueue([("w0", 1)], level="QUORUM")
     queue.close()
@@ -337,7 +337,7 @@ def test_removal_of_a_server_without_writes_needs_no_repair(queue: ReplicatedQue
 
 @pytest.mark.slow
 def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
-    """A write is on b alone; its coordinator is lost, then b is lost. The server copied from b forwards the write."""
+    """The coordinator a loses its hint for c and is rebuilt from b. Then b is lost, and a forwards the write to c."""
     with queue_on(clusters) as queue:
         cut_off(clusters["c"])
         queue.enqueue([("w3", 1)], level="QUORUM")
@@ -355,7 +355,7 @@ def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
 
 
 def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
-    """The rebuild registers the other servers on it, so it can repair them and drop its retained payloads."""
+    """The rebuild registers the other servers at the rebuilt one. So a repair and a drop of payloads can run there."""
     cut_off(clusters["c"])
     with queue_on(clusters) as queue:
         queue.enqueue([("w3", 1)], level="QUORUM")
@@ -376,7 +376,7 @@ def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
-    """With three replicas on five servers and large writes, each survivor gets its keys from the others."""
+    """Each key is on three of five servers. Each survivor gets the keys that it lacks from the other survivors."""
     rows = [(f"w{number}", 1) for number in range(50)]
     with queue_on(clusters, replicas=3) as queue:
         queue.enqueue(rows, level="ALL")
@@ -402,7 +402,7 @@ def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
                 ('{"{' + ",".join(word for word, _ in rows) + '}"}',),
             ).fetchall()
     assert sum(placed.values()) == sum(count for (count,) in holders)
-    with queue_on(clusters, replicas=3) as queue:  # the lost server's keys wait for an empty server of its name
+    with queue_on(clusters, replicas=3) as queue:  # hints for the lost server wait for an empty server of its name
         queue.enqueue(rows, level="QUORUM")
     for cluster in survivors.values():
         with cluster.connect() as conn:
@@ -412,7 +412,10 @@ def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_removal_moves_no_key(clusters: Clusters) -> None:
-    """A removal doesn't change the servers of a key: hints bring no others, and an empty server gets its old keys."""
+    """The removal of a server doesn't change which servers hold a key.
+
+    A delivered hint appends only keys that its server holds, and an empty server gets the keys of the removed one.
+    """
     rows = [(f"w{number}", 1) for number in range(50)]
     cut_off(clusters["b"])
     with queue_on(clusters, replicas=3) as queue:
@@ -453,7 +456,7 @@ LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 def test_reading_sees_a_write_or_says_that_it_is_incomplete(
     clusters: Clusters, written: Level, lost: str | None
 ) -> None:
-    """For each level of writing and reading, one server is lost after a write.
+    """For each level of writing and reading, one server or none is lost after a write.
 
     The write is on as few servers as its level allows. A reading has the write or is incomplete. Once the lost server
     is removed and the others are repaired, readings have the write, unless only the lost server had it.
@@ -475,7 +478,7 @@ def test_reading_sees_a_write_or_says_that_it_is_incomplete(
             reading = queue.get(["w"], level=level)
             assert reading.values == ({"w": 1} if holders else {})
             assert lost is None or not reading.complete
-        if lost is None:  # readers may avoid the unreachable servers for a moment
+        if lost is None:  # readers may avoid the servers that were unreachable for another moment
             eventually(lambda: queue.get(["w"], level="ONE").complete)
     if lost is None:
         return
@@ -501,7 +504,7 @@ def test_level_that_needs_a_lost_server_fails(survivors: Clusters, clusters: Clu
 
 @pytest.mark.slow
 def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """After a failed replay at b, the caller delivers the write to c. No hint of b tells b that c has the write."""
+    """A replay from b to c fails. Then the caller delivers the write to c, so b has no record of a delivery to c."""
     token = new_token()
     cut_off(clusters["c"])
     with queue_on({name: clusters[name] for name in "bac"}) as other:

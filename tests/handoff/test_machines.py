@@ -33,7 +33,7 @@ def token_of(offset: timedelta) -> UUID:
 
 
 def test_standby_gets_no_hints(queue: ReplicatedQueue, clusters: Clusters, tmp_path: Path) -> None:
-    """A standby is read-only, so hints wait for the server itself."""
+    """A standby is read-only, so hints for a server aren't delivered to its standby."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].standby(tmp_path / "standby") as standby:
         clusters["c"].proxy.target = urlsplit(standby.server).port or 0
@@ -57,7 +57,7 @@ def test_standby_gets_no_hints(queue: ReplicatedQueue, clusters: Clusters, tmp_p
 
 
 def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) -> None:
-    """A promoted standby has the identity, the tokens and the hints of its server."""
+    """A promoted standby has the identity, the tokens and the hints of its former primary."""
     with ReplicatedQueue(dsns(clusters), "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("fluo", 1)])
         eventually(lambda: not any(hints(clusters).values()))
@@ -82,7 +82,7 @@ def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) ->
 
 
 def test_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Tokens hours ahead or behind are harmless. Tokens days ahead, or older than the retention, are refused."""
+    """Tokens some hours ahead or behind are accepted. Two days ahead, or older than half of the retention: refused."""
     for hours in (-100, -5, 5, 23):
         token = token_of(timedelta(hours=hours))
         for _ in range(2):
@@ -95,7 +95,7 @@ def test_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, clusters
 
 
 def test_server_refuses_hints_that_seem_too_old(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A server with a clock two weeks ahead, or a shorter retention, refuses old hints with an error."""
+    """A server with a short retention refuses an older hint. The hint is quarantined, and the server needs repair."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as conn, clusters["a"].connect() as coordinator:
         conn.execute("update pgcombine.handoff_server set retention = '1 hour'")
@@ -157,7 +157,7 @@ def fits(conn: psycopg.Connection) -> bool:
 
 @pytest.mark.docker
 def test_servers_survive_a_full_disk(cramped: tuple[Clusters, str]) -> None:
-    """Hints for a full replica wait for room; a write at a full coordinator goes to the next one."""
+    """Hints for a replica with a full disk wait. A write to a coordinator with a full disk goes to the next server."""
     others, dsn = cramped
     servers = {**dsns(others), "d": dsn}
     with psycopg.connect(dsn, autocommit=True) as conn, ReplicatedQueue(servers, "wc", timeout=4) as queue:

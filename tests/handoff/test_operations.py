@@ -22,7 +22,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.fixture
 def hinted(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
-    """A hint of one write with two updates waits at a for c; another write was delivered."""
+    """A hint for c with two updates waits at a. Another write was delivered to all servers."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.refuse = True
     clusters["c"].proxy.cut()
@@ -162,7 +162,7 @@ def test_replacement_takes_the_place_of_a_server(hinted: Clusters) -> None:
 
 @pytest.mark.slow
 def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
-    """Writes older than the retention are refused, since their tokens are dropped."""
+    """Tokens older than the retention are dropped. So a write with such a token is refused as expired."""
     call(hinted, "replicas", "replay", "c")
     with hinted["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")

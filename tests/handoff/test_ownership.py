@@ -24,7 +24,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.fixture
 def target(clusters: Clusters) -> Iterator[str]:
-    """A database on c, which holds no queue in these tests."""
+    """A new database ``search`` on c, the destination of the export."""
     with psycopg.connect(clusters["c"].server, autocommit=True) as conn:
         conn.execute("drop database if exists search with (force)")
         conn.execute("create database search")
@@ -33,13 +33,13 @@ def target(clusters: Clusters) -> Iterator[str]:
 
 @pytest.fixture
 def both(clusters: Clusters, target: str) -> Iterator[ReplicatedQueue]:
-    """The queue on a and b, each with the export; a owns it."""
+    """The queue on a and b. Both servers have the export, and a owns it."""
     for name in "ab":
         with clusters[name].connect() as conn:
             make_export(conn, target, batch=5)
     with ReplicatedQueue({name: clusters[name].dsn for name in "ab"}, "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("first", 1), ("gone", 1)])
-        with clusters["b"].connect() as conn:  # register the servers on b, which was no coordinator yet
+        with clusters["b"].connect() as conn:  # b doesn't know a, since b hasn't coordinated a write yet
             operations.add(
                 conn,
                 "a",
@@ -71,7 +71,7 @@ def test_new_owner_delivers_from_its_epoch_on(both: ReplicatedQueue, clusters: C
     combined(clusters["a"])
     with clusters["b"].connect() as conn:
         combine_all(conn)
-        assert rows(conn, "search_exports") == []  # a server that doesn't own the export keeps no entries
+        assert rows(conn, "search_exports") == []  # a server that doesn't own the export writes no entries
     deliver(clusters["a"], target)
     assert exported(target) == combined(clusters["a"])
     both.enqueue([("second", 2), ("gone", 1)])
@@ -89,8 +89,8 @@ def test_new_owner_delivers_from_its_epoch_on(both: ReplicatedQueue, clusters: C
 
 
 def test_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
-    """The former owner doesn't know of the change. The destination refuses its entries, also of keys that the new owner
-    lacks. Then the former owner's worker records the loss, and its passes write no more entries."""
+    """The former owner doesn't know of the new one. The destination refuses entries of the former owner, even of keys
+    that the new owner lacks. Then the former owner's worker records the new owner, and its passes write no entries."""
     combined(clusters["a"])
     with watched(target):
         deliver(clusters["a"], target)
@@ -112,7 +112,7 @@ def test_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, targe
         with clusters["a"].connect() as coordinator:
             with in_background(lambda: worker_to(clusters["a"].direct, target, poll=0.05).run(stop)):
                 try:
-                    # until the new owner has delivered, the destination obeys the former one
+                    # the destination accepts deliveries of the former owner until the new owner's first delivery
                     eventually(lambda: "stray" in exported(target))
                     deliver(clusters["b"], target)
                     assert exported(target) == combined(clusters["b"]) == {"first": 1, "second": 2, "gone": 0}

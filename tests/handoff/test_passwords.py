@@ -41,7 +41,7 @@ def impostor(asks: bytes) -> Iterator[tuple[int, list[bytes]]]:
         with connection, suppress(OSError):
             connection.settimeout(10)
             first = connection.recv(8)
-            while first[4:] in (struct.pack("!I", 80877103), struct.pack("!I", 80877104)):  # SSL, GSS: no
+            while first[4:] in (struct.pack("!I", 80877103), struct.pack("!I", 80877104)):  # SSL or GSS
                 connection.sendall(b"N")
                 first = connection.recv(8)
             told.append(first + connection.recv(65536))
@@ -93,7 +93,7 @@ def test_impostor_gets_no_password(
 
 @embedded_only
 def test_address_with_other_settings_is_not_opened(conn: psycopg.Connection, dsn: str) -> None:
-    """Even an address written directly into the table is refused."""
+    """The replayer checks the address again, since another program may have written it into the table."""
     make_queue(conn)
     conn.execute(
         "select pgcombine_internal.handoff_handshake('a'), pgcombine_internal.handoff_register('b', 'host=b.example')"

@@ -1,4 +1,4 @@
-"""A rebuilt server equals its sources and counts each acknowledged write once, also beside writers.
+"""A rebuilt server equals its sources and counts each acknowledged write once, even if writers go on meanwhile.
 
 Further tests retry, drop or copy the updates that a server refused.
 """
@@ -66,7 +66,7 @@ def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:
 
 @contextmanager
 def writing(clusters: Clusters, counts: dict[str, int]) -> Iterator[None]:
-    """Run a writer beside the block; it adds acknowledged updates to ``counts``."""
+    """Run a writer during the block. The writer adds acknowledged updates to ``counts``."""
     stop = threading.Event()
 
     def write() -> None:
@@ -88,7 +88,7 @@ def writing(clusters: Clusters, counts: dict[str, int]) -> Iterator[None]:
 
 
 def test_server_without_its_hints_is_rebuilt(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server is marked for repair. Values, pending updates and tokens come from another server beside writers."""
+    """The server gets values, pending updates and tokens from another server, while a writer goes on."""
     queue.enqueue([("fluo", 1), ("w0", 1)], level="ALL")
     with clusters["b"].connect() as conn:
         combine_all(conn)
@@ -117,7 +117,7 @@ def test_server_without_its_hints_is_rebuilt(queue: ReplicatedQueue, clusters: C
 
 
 def test_empty_server_replaces_a_lost_one(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The rebuild also creates the queue; coordinators accept the server without another command."""
+    """The rebuild also creates the queue, and coordinators accept the new server without another command."""
     for number in range(20):
         queue.enqueue([(f"w{number % 3}", number)], level="ALL")
     queue.close()
@@ -137,7 +137,7 @@ def test_empty_server_replaces_a_lost_one(queue: ReplicatedQueue, clusters: Clus
 
 
 def test_server_from_an_older_backup_is_rebuilt(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server forgot writes, so it is paused. After the rebuild it gets each hint exactly once."""
+    """The server forgot writes, so it is paused. After the rebuild, a hint whose write was copied counts only once."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     queue.enqueue([("fluo", 10)], level="ALL")
@@ -221,7 +221,7 @@ def test_forced_rebuild_loses_writes(queue: ReplicatedQueue, clusters: Clusters)
 
 @pytest.mark.slow
 def test_killed_rebuild_can_be_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A killed rebuild changes only the mark. Until the next rebuild the server takes no writes; others do."""
+    """While a rebuild runs, its server takes no writes, and other servers do. If it is killed, only the mark stays."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["c"])
     queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -240,7 +240,7 @@ def test_killed_rebuild_can_be_run_again(queue: ReplicatedQueue, clusters: Clust
             with ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone, pytest.raises(UnavailableError) as refused:
                 alone.enqueue([("fluo", 1)])
             assert "this server is being rebuilt" in str(refused.value)
-            # close() also waits for the write to c, which may end after the other answers
+            # close(), at the end of the block, also waits for the delivery to c
             with ReplicatedQueue({name: cluster.dsn for name, cluster in clusters.items()}, "wc") as other:
                 assert "c" not in other.enqueue([("fluo", 100)], level="QUORUM").acked
             rebuilder.kill()
@@ -283,8 +283,9 @@ def test_unreached_coordinator_delivers_nothing(queue: ReplicatedQueue, clusters
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_source_without_a_writes_keys_lends_no_token(clusters: Clusters) -> None:
-    """The source has the token of a write but none of its keys. The rebuilt server must not lack parts of the write."""
+def test_token_without_its_keys_is_not_copied(clusters: Clusters) -> None:
+    """A coordinator has the tokens of writes even if it holds none of their keys. A copy of such a token would make the
+    rebuilt server ignore the write's updates as a duplicate."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=4) as queue:
         receipts = [queue.enqueue([(f"w{number}", 1)]) for number in range(20)]
     replay_all(clusters)
@@ -347,7 +348,7 @@ def test_server_with_some_keys_is_rebuilt(clusters: Clusters) -> None:
 
 
 def test_partial_write_is_completed_once(clusters: Clusters) -> None:
-    """If one source has a write and another lacks it, the missing keys' updates are applied exactly once."""
+    """A server that has only some keys of a write appends the updates of the other keys once."""
     digest = "01890a5d-ac96-774b-bcce-b302099a8057"
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_handshake('a')")
@@ -382,7 +383,7 @@ def test_earlier_failure_does_not_pause_a_rebuilt_server(queue: ReplicatedQueue,
             coordinator.execute("select from pgcombine.destination_state where name = 'c' for update")
             coordinator.execute("select from pgcombine.handoff_replica where name = 'c' for update")
             late.start()
-            eventually(lambda: one(coordinator, BLOCKED), what="the replayer waits to note what it met")
+            eventually(lambda: one(coordinator, BLOCKED), what="the replayer waits to record the failure")
             end = "select pgcombine_internal.handoff_repair_end('c', %s, 1, %s, '{b}', '{}')"
             coordinator.execute(end, (uuid4(), uuid4()))
         late.join()
@@ -439,7 +440,7 @@ def test_rebuild_keeps_a_queue_with_another_definition(queue: ReplicatedQueue, c
 
 @pytest.fixture
 def refused(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
-    """Server c refused two updates of one write; they wait in the quarantine at a."""
+    """Server c refused two updates of one write. The updates are in the quarantine at a."""
     with clusters["c"].connect() as conn:
         conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
     queue.enqueue([("fluo", 5000), ("ok", 1), ("spark", 6000)], level="QUORUM")
@@ -488,7 +489,7 @@ def test_refused_updates_are_dropped_for_a_reason(refused: Clusters) -> None:
 
 
 def test_rebuild_copies_refused_updates(refused: Clusters) -> None:
-    """The source has the refused updates: neither the quarantine nor a concurrent retry counts them again."""
+    """The source has the updates that c refused. After the rebuild, neither quarantine nor a retry adds them again."""
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
         operations.retry_quarantined(coordinator, "c", token, 1)
@@ -500,7 +501,7 @@ def test_rebuild_copies_refused_updates(refused: Clusters) -> None:
 
 
 def test_copy_inherits_refused_updates(refused: Clusters) -> None:
-    """The copy lacks the refused updates, and they wait in the quarantine for the copy, too."""
+    """A copy of c lacks the updates that c refused, so they are quarantined for the copy, too."""
     rebuild(refused, "b", "c")
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         assert [row["number"] for row in operations.quarantined(coordinator, "b", 10)] == [1, 3]

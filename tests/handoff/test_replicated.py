@@ -106,7 +106,7 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
 
 
 def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
-    """All servers parse text alike in direct writes, hints, reads and a rebuild, although their settings differ."""
+    """Values are the same on all servers after writes, hints and a rebuild, although the servers' settings differ."""
     settings = {
         "b": {"timezone": "America/New_York", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"},
         "c": {"timezone": "Asia/Tokyo", "datestyle": "German", "extra_float_digits": "0"},
@@ -150,7 +150,7 @@ def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
 
 
 def test_write_retried_during_its_delivery_counts_once(clusters: dict[str, Cluster]) -> None:
-    """A retry during the first attempt may put a write into one delivery twice; the write counts once."""
+    """If a caller retries a write during its delivery, one delivery may have the write twice. The write counts once."""
     rows = [(f"w{number}", 1) for number in range(600)]
     with ReplicatedQueue(dsns(clusters), "wc", level="ALL") as queue:
         queue.enqueue([("first", 1)])
@@ -196,7 +196,7 @@ def test_reading_names_servers_that_lack_writes(queue: ReplicatedQueue, clusters
 
 
 def test_reading_names_servers_that_need_repair(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
-    """A server that needs repair may lack writes: a reading uses the other servers, or is incomplete."""
+    """A server that needs repair may lack writes. So a reading uses the other servers, or else is incomplete."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     with clusters["a"].connect() as coordinator:
@@ -256,7 +256,7 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
 
 
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
-    """The order of names only sets the order of coordinators. Another order changes no row."""
+    """The order of names is only the order of coordinators, so another order doesn't change the stored topology."""
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc") as queue, ReplicatedQueue(dict(reversed(servers.items())), "wc") as other:
         queue.enqueue([("fluo", 1)], level="ALL")

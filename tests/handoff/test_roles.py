@@ -27,7 +27,7 @@ def as_role(dsn: str) -> str:
 
 @pytest.fixture
 def roles(clusters: Clusters) -> Iterator[Clusters]:
-    """Make a role without rights on each server; libpq knows its password."""
+    """Make a role without rights on each server, with a password that libpq finds in the password file."""
     file = Path(os.environ["PGPASSFILE"])
     before = file.read_text(encoding="utf-8")
     lines = [f"127.0.0.1:{cluster.proxy.port}:*:{ROLE}:{PASSWORD}\n" for cluster in clusters.values()]
@@ -52,7 +52,7 @@ def grant(clusters: Clusters) -> None:
 
 
 def introduce(clusters: Clusters) -> None:
-    """As the owner, set each server's name and register the others on it."""
+    """As the owner, set each server's name and register the other servers there."""
     for name, cluster in clusters.items():
         with cluster.connect() as conn:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (name,))
