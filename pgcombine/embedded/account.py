@@ -84,7 +84,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             return mapped, programs
         raise ConfigError(
             f"PostgreSQL can't run as user {os.geteuid()}, which has no name here; "
-            "add the user to /etc/passwd, or give a server of your own with PGCOMBINE_DSN"
+            "add the user to /etc/passwd, or name another server with PGCOMBINE_DSN"
         )
     if owner.st_uid != 0:  # an ordinary user created the directory, or an earlier start gave it to an account
         return _other(data, programs, owner.st_uid, owner.st_gid)
@@ -99,7 +99,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
         return mapped, programs
     raise ConfigError(
         "PostgreSQL refuses to run as root, and no other account could be used "
-        f"({'; '.join(reasons) or 'there is none'}); run as an ordinary user, or give a server of your own "
+        f"({'; '.join(reasons) or 'there is none'}); run as an ordinary user, or name another server "
         "with PGCOMBINE_DSN"
     )
 

@@ -71,7 +71,7 @@ class Cluster:
         if made_by not in there:
             raise ConfigError(
                 f"{self.data} was made by PostgreSQL {made_by}, whose programs are not installed (installed: "
-                f"{', '.join(map(str, sorted(there)))}); install a release that has them with "
+                f"{', '.join(map(str, sorted(there)))}); install a release with these programs by "
                 f"{installed.INSTALL}, or choose another directory with PGCOMBINE_HOME"
             )
         return there[made_by]
@@ -205,7 +205,7 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
             **account.options(data),
         )
     except subprocess.TimeoutExpired as error:
-        raise ConfigError(f"{name} took more than {INITDB_TIMEOUT} s in {data}; is the disk full or away?") from error
+        raise ConfigError(f"{name} took over {INITDB_TIMEOUT} s in {data}: check the disk") from error
     if done.returncode != 0:
         why = failure(done.stdout) or done.stdout.strip() or f"exit status {done.returncode}"
         raise ConfigError(f"{name} failed in {data}: {why}")

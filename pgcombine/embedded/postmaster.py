@@ -73,7 +73,7 @@ class Postmaster:
                 if not killed and now - orphaned_since > ELSEWHERE:
                     raise ConfigError(
                         f"{data} is used by a server that isn't on this machine or is in another container "
-                        f"(process {found.pid} there); stop it, or choose another directory with PGCOMBINE_HOME"
+                        f"(process {found.pid} there); stop that server, or choose another PGCOMBINE_HOME"
                     )
         return False
 

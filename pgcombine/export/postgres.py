@@ -144,9 +144,9 @@ class PostgresExporter:
         (ahead,) = connection.execute(_text(self._statements.ahead), (self._drawn,)).fetchone() or (None,)
         if ahead is not None:
             raise DestinationDownError(
-                f"the table holds entry {ahead}, but this server has given numbers up to {self._drawn} only: it was "
-                "restored from an older backup or created again, or another server fills the table (pgcombine export "
-                "own replaces the table's contents by this server's values)"
+                f"the table has an entry with the number {ahead}, but this server has drawn only numbers up to "
+                f"{self._drawn}: this server was restored from an older backup or created again, or another server "
+                "also fills the table (pgcombine export own replaces the table's contents with this server's values)"
             )
         self._looked = time.monotonic()
 

@@ -164,7 +164,7 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
                 if ahead := [key for key, problem in portion if problem == "ahead"]:
                     raise ExportError(
                         f'the destination of export "{export}" is ahead of this server, for example at {ahead[0]}: it '
-                        f"would ignore what is delivered again (pgcombine export own {export} begins an epoch)"
+                        f"would ignore new entries of these keys (pgcombine export own {export} begins a new epoch)"
                     )
                 keys = [key for key, problem in portion if problem != "moving"]
                 sent += send(_array(keys))

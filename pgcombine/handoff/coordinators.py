@@ -101,7 +101,7 @@ class Coordinators:
         why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items()) or "no time was left"
         if doubtful:
             raise IndeterminateError(
-                f"write {token} may have been taken by {', '.join(doubtful)}; none has acknowledged it: {why} "
+                f"write {token} may have been taken by {', '.join(doubtful)}; no server has acknowledged it: {why} "
                 "(retrying with its token is safe)",
                 token=token,
                 queue=self._queue,

@@ -66,9 +66,9 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
                 (hints,) = one(peer.connection, query("handoff_waiting").encode())
     if hints:
         raise ReplicaError(
-            f'server "{name}" has hints of {hints} writes for others, or updates that they refused: let it '
-            "deliver them first (pgcombine replicas replay, or replicas quarantine, at that server), or stop it "
-            "if it is lost"
+            f'server "{name}" has hints of {hints} writes for others, or updates that they refused: first '
+            "deliver or drop them at that server (pgcombine replicas replay, replicas quarantine), or stop that "
+            "server if it is lost"
         )
     with translated():
         connection.execute("select pgcombine_internal.handoff_unregister(%s, %s)", (name, hints == 0))
@@ -84,7 +84,7 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
         connection, "select * from pgcombine.handoff where destination = coalesce(%s, destination) order by 1", (name,)
     )
     if name is not None and not rows:
-        raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
+        raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists the servers)')
     return rows
 
 

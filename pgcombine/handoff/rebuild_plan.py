@@ -153,7 +153,7 @@ class Plan:
                 if source is None:
                     raise ReplicaError(
                         f'{len(slots)} of 256 slots of queue "{queue}" are on none of the servers '
-                        f"{', '.join(wanted) or '(none answers)'}: name all servers that hold them, once they answer",
+                        f"{', '.join(wanted) or '(none answers)'}: name all servers that hold these slots",
                         queue=queue,
                     )
                 plan.append(Copy(queue, source, slots))

@@ -164,7 +164,7 @@ class _Rebuild:
                 return
             if state == "paused":
                 raise ReplicationError(
-                    f'{count} hints for "{source}" wait at "{coordinator}", where it is paused: {reason}'
+                    f'{count} hints for "{source}" wait at "{coordinator}", where deliveries are paused: {reason}'
                 )
             self._wait(f'{count} hints for "{source}" wait at "{coordinator}": {reason or "they are new"}')
             replayer.replay(force=True)

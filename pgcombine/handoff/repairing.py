@@ -151,7 +151,7 @@ class _Repair:
         found = peer.connection.execute("select token, number, error from pgcombine.handoff_refused").fetchall()
         for token, number, error in found:
             refused[token] = (
-                f"it refused updates of it (pgcombine replicas quarantine retry {peer.name} at their coordinator): "
+                f"the server refused updates (pgcombine replicas quarantine retry {peer.name} at the coordinator): "
                 f"{error}"
             )
             if (token, number) not in coordinators:
@@ -162,7 +162,7 @@ class _Repair:
                 except psycopg.Error as failed:
                     if peer.connection.closed:
                         raise
-                    refused[token] = f"it refuses updates of it: {first_line(failed)}"
+                    refused[token] = f"the server refuses updates: {first_line(failed)}"
         return refused
 
     def _remove_arrived(self, peer: Peer) -> None:

@@ -123,8 +123,8 @@ class ReplicatedQueue:
         hinted = tuple(sorted(set(accepted.hinted) - set(acked)))
         if not reached(wanted, accepted.replica_sets, set(acked)):
             raise IndeterminateError(
-                f"level {wanted} was missed: {', '.join(acked) or 'nobody'} acknowledged write {token}; "
-                f"hints deliver it to {', '.join(hinted) or 'nobody'} (it isn't rolled back; "
+                f"level {wanted} was missed: {', '.join(acked) or 'no server'} acknowledged write {token}; "
+                f"hints deliver it to {', '.join(hinted) or 'no server'} (the write isn't rolled back; "
                 "retrying with its token is safe)",
                 token=token,
                 acked=acked,
@@ -176,9 +176,9 @@ def as_token(given: UUID | str | None) -> UUID:
     try:
         token = given if isinstance(given, UUID) else UUID(given)
     except ValueError as error:
-        raise ConfigError(f"{given!r} is no token; give a UUID of version 7, or none") from error
+        raise ConfigError(f"{given!r} is no token; give a UUID of version 7, or leave the token out") from error
     if token.version != 7:
         raise ConfigError(
-            f"{token} is no token: it is a UUID of version {token.version}; give one of version 7, or none"
+            f"{token} is no token: it is a UUID of version {token.version}; give one of version 7, or leave it out"
         )
     return token

@@ -52,7 +52,7 @@ def compare(coordinator: Connection, name: str, timeout: float = TIMEOUT_SECONDS
     """
     coordinator_name, others = addresses(coordinator)
     if name not in others:
-        raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
+        raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists the servers)')
     if coordinator_name is None:
         raise ReplicaError("this server hasn't been named yet: it has taken no replicated writes")
     peer = open_peer(name, registered(name, others[name]), timeout)

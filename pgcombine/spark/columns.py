@@ -106,7 +106,7 @@ def arrow_type(given: Any) -> pa.DataType:
         t.BinaryType: pa.binary,
     }
     if type(given) not in types:
-        raise ConfigError(f"a queue's column can't be read as {given.simpleString()}: leave out .schema(…), and cast")
+        raise ConfigError(f"a queue's column can't be read as {given.simpleString()}: cast it after load()")
     return types[type(given)]()
 
 

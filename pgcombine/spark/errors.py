@@ -34,7 +34,7 @@ def explained() -> Iterator[None]:
             raise kind(own[2]) from error
         raise PgCombineError(f"Spark failed: {line} (PGCOMBINE_SPARK_LOG=ERROR shows more)") from error
     except (EOFError, ConnectionError) as error:  # from the socket of py4j's gateway
-        raise PgCombineError(f"Spark's Java machine is gone ({error or type(error).__name__}): run again") from error
+        raise PgCombineError(f"Java has ended ({error or type(error).__name__}): start a new Spark session") from error
 
 
 @contextmanager

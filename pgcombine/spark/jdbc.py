@@ -135,8 +135,8 @@ def settings_of(options: Mapping[str, object]) -> dict[str, str]:
         given[known.get(plain(name), name)] = str(value).lower() if isinstance(value, bool) else str(value)
     if given.get("isolationLevel", "").upper() == "NONE":
         raise ConfigError(
-            "isolationLevel=NONE would commit each batch of a partition on its own, and a repeated task would write "
-            "it again: leave it out"
+            "isolationLevel=NONE would commit each batch of a partition separately, and a repeated task would "
+            "write its rows twice: leave out isolationLevel"
         )
     if wrong := sorted(name for name in given if name.lower() in _OURS):
         raise ConfigError(f"{', '.join(wrong)} can't be given to write_jdbc: they follow from the queue and the DSN")

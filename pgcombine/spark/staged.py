@@ -176,7 +176,7 @@ def _sorted_out(
             case "preaggregate" if preaggregate is False:
                 preaggregate = value
             case "runid" | "preaggregate" | "mode" | "queue" | "dsn" | "load":
-                raise ConfigError(f"the option {name}={value!r} can't be given here: rows are staged, for one run")
+                raise ConfigError(f"the option {name}={value!r} can't be given here: leave it out")
             case _:
                 left[name] = value
     if run_id is not None and not str(run_id):
@@ -223,7 +223,7 @@ def _batch(df: DataFrame, queue: str) -> str | None:
         if this in _seen:
             raise ConfigError(
                 f'this is the second write of batch {batch} into queue "{queue}": write one frame (unionByName), or '
-                'give each write a run_id of its own, such as f"{name}:{batch_id}"'
+                'give each write another run_id, such as f"{name}:{batch_id}"'
             )
         _seen.add(this)
     return run_id

@@ -81,7 +81,7 @@ def session(
         register(spark)
         return spark
     except (PySparkException, OSError) as error:
-        raise ConfigError(f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does") from error
+        raise ConfigError(f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows Spark's log") from error
 
 
 def _settings(scratch: Path, log_level: str | None) -> dict[str, str]:

@@ -143,7 +143,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
                 "install a later one, or write the stream by foreachBatch(pgcombine.spark.foreach_batch(queue, dsn))"
             )
         if options.run_id:
-            raise ConfigError('the option "runId" isn\'t for streams: query and batch name the runs')
+            raise ConfigError('the option "runId" isn\'t for streams: the ids of query and batch are the run id')
         self.writing = Writing.of(options, schema, overwrite)
 
     @brief()

@@ -294,7 +294,7 @@ def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, serv
         add(conn, {"w1": 5, "w2": 6, "w3": 7})
         combine_all(conn)
         with pytest.raises(
-            DestinationDownError, match="given numbers up to 3 only: it was restored from an older backup"
+            DestinationDownError, match="only numbers up to 3: this server was restored from an older backup"
         ):
             worker_to(anew, target).drain()
         assert len(rows(conn, "search_exports")) == 3
