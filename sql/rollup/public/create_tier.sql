@@ -42,6 +42,8 @@ declare
     _value text;
     _insert text;
     _existed boolean;
+    -- PostgreSQL 15 prints the columns of the expressions with the table's name
+    _arrived constant text := format('arrived as %I', _source.queue || '_values');
 begin
     perform pgcombine_internal.require_owner();
     perform pgcombine_internal.require(create_tier.queue is distinct from _source.queue, 'PC003',
@@ -77,14 +79,14 @@ begin
     if _existed then
         perform pgcombine_internal.require(
             exists (select from pgcombine.observer o where (o.queue, o.observer) = (_source.queue, _observer)
-                    and o.statement = _insert || 'arrived'), 'PC002',
+                    and o.statement = _insert || _arrived), 'PC002',
             format('queue "%s" exists, but isn''t this tier of queue "%s"', create_tier.queue, _source.queue),
             'drop it first, or choose another name');
         return;
     end if;
     perform pgcombine.grant_right('enqueue', g.role, create_tier.queue)
     from pgcombine.granted_right g where (g."right", g.subject) = ('work', _source.queue);
-    perform pgcombine.add_observer(_source.queue, _observer, _insert || 'arrived');
+    perform pgcombine.add_observer(_source.queue, _observer, _insert || _arrived);
     if existing then -- no pass can interfere
         begin
             execute _insert || _relation;
