@@ -5,7 +5,7 @@
 -- Null: there is none, or the caller lacks the right to replay.
 --   id, epoch  the server's answer to handoff_handshake
 -- Tables written: handoff_replica.
--- Errors: PC042 another server, or an earlier epoch; PC045 the server isn't registered.
+-- Errors: PC042 the server has another id or an earlier epoch; PC045 the server isn't registered.
 create or replace function pgcombine_internal.handoff_verify_identity(name text, id uuid, epoch integer)
 returns uuid
 language plpgsql

@@ -24,7 +24,7 @@ begin
         perform set_config('lock_timeout', _patience, true);
     exception when lock_not_available then
         raise warning 'the triggers of % can''t be made, since it is locked', _source
-            using hint = 'run pgcombine db upgrade when it is not';
+            using hint = 'run pgcombine db upgrade when the table is free';
     end;
 exception
     when deadlock_detected or lock_not_available then
