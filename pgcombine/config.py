@@ -1,8 +1,8 @@
 """Settings: the database and the home directory.
 
 ``given_dsn`` chooses the database: the command's argument, else ``PGCOMBINE_DSN``, else libpq's ``PG*`` variables. If
-none is given, a command uses the embedded server of ``PGCOMBINE_HOME``. A connection string that can't be read raises
-:class:`ConfigError`.
+none of these is given, a command uses the embedded server in the directory :func:`home`. A connection string that can't
+be read raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SQLALCHEMY = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 
 
 def home() -> Path:
-    """Return the directory of the embedded server: ``PGCOMBINE_HOME``, else the platform's data directory.
+    """Return the directory of the embedded server: ``PGCOMBINE_HOME``, else one in the platform's data directory.
 
-    Raises ConfigError if a variable's name is misspelt.
+    Raises ConfigError if the name of one of pgcombine's variables is misspelt.
     """
     _refuse_misspelt()
     configured = os.environ.get("PGCOMBINE_HOME")
@@ -40,20 +40,20 @@ def given_dsn(dsn: str | None = None) -> str | None:
     """Return the connection string that the user gave (argument or environment). None means the embedded server.
 
     An empty string means that libpq takes all from its ``PG*`` variables. Raises ConfigError if the string isn't a
-    libpq connection string, or if there is none and a variable's name is misspelt.
+    libpq connection string. Without the argument ``dsn``, also raises it if the name of a variable is misspelt.
     """
     if not dsn:
         _refuse_misspelt()
     chosen = dsn or os.environ.get("PGCOMBINE_DSN") or None
     if chosen is None and any(os.environ.get(name) for name in LIBPQ_VARIABLES):
-        chosen = ""  # libpq takes everything from the environment
+        chosen = ""
     return libpq_dsn(chosen) if chosen else chosen
 
 
 def _refuse_misspelt() -> None:
     """Raise ConfigError for a variable whose name resembles one of VARIABLES, but differs from all of them.
 
-    Other names with the prefix are allowed: Kubernetes sets such variables for a service named pgcombine.
+    Other names that begin with PGCOMBINE_ are allowed: Kubernetes sets such variables for a service named pgcombine.
     """
     for name in os.environ:
         prefix, _, rest = name.upper().partition("PGCOMBINE_")
@@ -86,7 +86,7 @@ def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
 
 
 def libpq_dsn(dsn: str) -> str:
-    """Return ``dsn`` as libpq reads it. A SQLAlchemy URL (``postgresql+psycopg://…``) loses its driver.
+    """Return ``dsn`` in libpq's form, without the driver in a SQLAlchemy URL (``postgresql+psycopg://…``).
 
     Raises ConfigError if ``dsn`` isn't a libpq connection string, or if SQLAlchemy has hidden the password in it.
     """

@@ -104,7 +104,7 @@ class BacklogFullError(OperationalError):
 
 
 class PostRestorePendingError(OperationalError):
-    """The database was restored from a dump. Try again when a worker has started: it calls ``post_restore``."""
+    """The database was restored from a dump. Try again after a worker has started and so called ``post_restore``."""
 
 
 class QueueError(PgCombineError):
@@ -177,11 +177,14 @@ class DestinationNotFoundError(DestinationError):
 
 
 class DestinationDownError(DestinationError, OperationalError):
-    """A destination failed for its health or its configuration. The same delivery may work later."""
+    """A delivery failed because of the destination's health or configuration. The same delivery may work later."""
 
 
 class FencedError(DestinationDownError):
-    """The destination accepts only the server ``owner``, which owns the export since ``epoch``."""
+    """Several servers have the export, and the destination accepts only the server ``owner``.
+
+    ``epoch`` rises whenever another server becomes the owner.
+    """
 
     def __init__(self, message: str, *, owner: str, epoch: int) -> None:
         super().__init__(message)
@@ -209,7 +212,7 @@ class IndeterminateError(ReplicationError):
     """Too few servers acknowledged a write in time. The write isn't rolled back.
 
     ``token`` is the write's token: retrying with it is safe. ``acked`` are the servers that acknowledged the write,
-    ``hinted`` those that get it by hints. If both are empty, the write may or may not have been made.
+    ``hinted`` those that get the write by hints. If both are empty, the write may or may not have been made.
     """
 
     def __init__(
@@ -244,7 +247,7 @@ class QueueMismatchError(ReplicationError):
 
 
 class RebuildInProgressError(ReplicationError, OperationalError):
-    """The server takes no writes while it is rebuilt from another one. Hints wait for it."""
+    """The server takes no writes while it is rebuilt from another one. Hints for the server wait."""
 
 
 class ReplicaError(ReplicationError):
@@ -283,7 +286,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
 
 
 def class_of(error: BaseException) -> type[PgCombineError] | None:
-    """Return the class that an error's SQLSTATE stands for, or None if that is none of pgcombine's."""
+    """Return the class that an error's SQLSTATE stands for, or None if the SQLSTATE isn't one of pgcombine's."""
     return _BY_SQLSTATE.get(getattr(error, "sqlstate", None) or "")
 
 
@@ -303,7 +306,7 @@ def from_sqlstate(
 ) -> PgCombineError | None:
     """Do the same as :func:`translate` for the parts of an error of any driver."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
-    # The hint shows that the role lacks a right of pgcombine. Otherwise a table's privilege is missing.
+    # With this hint, the role lacks a right of pgcombine. Without it, the role lacks a privilege on another object.
     if sqlstate == "42501" and hint and "pgcombine.grant_right(" in hint:
         kind = NotGrantedError
     return None if kind is None else kind(message, queue=queue, bucket=bucket, sqlstate=sqlstate, hint=hint)
@@ -317,7 +320,7 @@ def first_line(error: BaseException) -> str:
 
 @contextmanager
 def operational() -> Iterator[None]:
-    """Raise pgcombine's OperationalError in place of the driver's. It is for calls that open their own connections."""
+    """Raise pgcombine's OperationalError in place of the driver's. For calls that open connections themselves."""
     try:
         yield
     except psycopg.OperationalError as error:

@@ -14,11 +14,11 @@ Import the module in the migrations' ``env.py``. Then ``op`` has five more opera
         op.drop_combine_queue("letters", force=True)
         op.drop_combine_queue("wc", force=True)
 
-They run in the migration's transaction. Offline (``alembic upgrade --sql``) they print the calls. The database must
-have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissingError` is raised. Other
-errors are those of :class:`~pgcombine.CombineQueue` and :class:`~pgcombine.Rollup`.
+The operations run in the migration's transaction. Offline (``alembic upgrade --sql``) they print SQL statements. The
+database must have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissingError` is
+raised. Other errors are those of :class:`~pgcombine.CombineQueue` and :class:`~pgcombine.Rollup`.
 
-Autogenerate drops tables that the models don't have. These two functions keep pgcombine's tables out of it::
+Autogenerate drops tables that the models don't have. With these two functions it ignores pgcombine's tables::
 
     context.configure(
         ...,
@@ -142,8 +142,8 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values.
 
-        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, or if the queue is a
-        rollup or exported.
+        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, or if the queue belongs
+        to a rollup, feeds a tier, or is exported, for example.
         """
         operations.invoke(cls(queue, force=force))
 
@@ -176,8 +176,8 @@ class CreateRollup(MigrateOperation):
     ) -> None:
         """Create an aggregate of a table, as ``pgcombine.create_rollup`` does, and leave the backfill to workers.
 
-        Writers of the table wait until the migration's transaction ends. ``key`` has expressions over its rows, and
-        ``value`` has aggregates (``["count(*) as requests"]``). ``options`` are further options of that function.
+        Writers of the table wait until the migration's transaction ends. ``key`` has expressions over the table's rows,
+        and ``value`` has aggregates (``["count(*) as requests"]``). ``options`` are further options of that function.
         Raises as ``op.create_combine_queue`` does.
         """
         operations.invoke(cls(rollup, {"source": source, "key": list(key), "value": list(value), **options}))
@@ -200,7 +200,10 @@ class DropRollup(DropCombineQueue):
 
     @classmethod
     def drop_rollup(cls, operations: Operations, rollup: str, *, force: bool = False) -> None:
-        """Drop a rollup; its table stays. Without ``force``, raises QueueNotEmptyError if it is exported."""
+        """Drop a rollup; the table that it aggregates stays.
+
+        Without ``force``, raises QueueNotEmptyError if the rollup is exported or feeds a tier, for example.
+        """
         operations.invoke(cls(rollup, force=force))
 
     function = "pgcombine.drop_rollup"
@@ -215,7 +218,7 @@ Operation = CreateCombineQueue | CreateTier | CreateRollup | DropCombineQueue
 @Operations.implementation_for(DropCombineQueue)
 @Operations.implementation_for(DropRollup)
 def _run(operations: Operations, operation: Operation) -> None:
-    """Run the call, or print it offline. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
+    """Run the statement, or print it offline. ``op.execute`` would read ``:name`` and ``%`` in it as parameters."""
     context = operations.get_context()
     if context.as_sql:
         context.impl.static_output(operation.call + context.impl.command_terminator)

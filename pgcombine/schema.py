@@ -2,11 +2,11 @@
 
 An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
 and regenerates each queue's objects. It executes the statements that :mod:`pgcombine.database.script` also writes to a
-file. It is one transaction under a lock: it happens wholly or not at all, also when several programs start it at once.
-It tries for a minute, or for ``lock_timeout``, to get the locks, and then raises SchemaError with the sessions that
-hold them. Between two tries it holds no locks, so that writers go on. :func:`check` refuses a schema that isn't this
-program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says which command to
-run.
+file. An upgrade is one transaction under a lock: all of it happens or nothing, also when several programs start it at
+once. It tries for a minute, or for ``lock_timeout``, to get the locks. Then it raises SchemaError with the sessions
+that hold the locks. Between two tries it holds no locks, so that writers go on. :func:`check` refuses a schema that
+isn't this program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says which
+command to run.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class VersionWatch:
     def check(self, connection: Connection) -> None:
         """Check the schema if the last check is ``every`` seconds old. Raises the errors of :func:`check_connection`.
 
-        The connection is idle in autocommit.
+        The connection must be in autocommit, outside a transaction.
         """
         if time.monotonic() >= self._next:
             check_connection(connection)
@@ -123,8 +123,8 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     """Take the schema back to ``revision``. ``base`` removes the whole schema, with queues and values.
 
     ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissingError if there is no
-    schema, SchemaMismatchError if it is newer than this program, and SchemaError for an unknown revision. Without
-    ``force``, raises QueueNotEmptyError while updates are pending or keys are quarantined.
+    schema, SchemaMismatchError if the schema is newer than this program, and SchemaError for an unknown revision.
+    Without ``force``, raises QueueNotEmptyError while updates are pending or keys are quarantined.
     """
     if not revision or ":" in revision:
         raise SchemaError(f"there is no revision '{revision}' to go back to")
@@ -219,7 +219,10 @@ def _refuse_foreign(connection: Connection) -> None:
 
 
 def _current(connection: Connection) -> str | None:
-    """Return the revision of the schema, or None if there is none. Raises SchemaMismatchError for a newer one."""
+    """Return the revision of the schema, or None if there is no schema.
+
+    Raises SchemaMismatchError if the revision is newer than this program.
+    """
     if one(connection, "select to_regclass('pgcombine.schema_version')") == (None,):
         return None
     revision: str | None = one(connection, sqlfiles.query("schema_version"))[0]

@@ -13,8 +13,8 @@ In the top ``conftest.py`` (or in a test module)::
 ``combine_queue(queue)`` creates a queue of your program, with its observers. For code that creates its queues itself
 there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue)``.
 
-The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. Its role must be allowed to create databases.
-Without both, an embedded server runs for the test session (the extra ``embedded``). Each database is a copy of a
+The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. The DSN's role must be allowed to create databases.
+Without a DSN, an embedded server runs for the test session (the extra ``embedded``). Each database is a copy of a
 template, which gets pgcombine's schema once. A copy takes some ten milliseconds. At the end of its test a database is
 dropped, and sessions that are still connected end. Without a server the fixtures raise
 :class:`~pgcombine.errors.ConfigError`.
@@ -118,10 +118,10 @@ class Databases:
 
 
 class ThrowAwayQueue(CombineQueue):
-    """A queue on a throw-away database. ``dsn`` is the database's; ``connection`` is a connection to it, in autocommit.
+    """A queue on a throw-away database. ``connection`` is a connection to the database ``dsn``, in autocommit.
 
-    It takes the arguments of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and observers it
-    shares.
+    The class takes the arguments of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and observers
+    the new queue shares.
     """
 
     def __init__(self, dsn: str, connection: Connection, queue: str | CombineQueue, **definition: Any) -> None:
@@ -153,7 +153,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pgcombine_databases(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Databases]:
-    """Throw-away databases, for fixtures of your own: ``with pgcombine_databases.migrated() as dsn``."""
+    """Throw-away databases, for your own fixtures: ``with pgcombine_databases.migrated() as dsn``."""
     with ExitStack() as stack:
         dsn = request.config.getoption("--pgcombine-dsn", None) or os.environ.get("PGCOMBINE_TEST_DSN")
         if not dsn:
@@ -176,7 +176,7 @@ def pgcombine_dsn(pgcombine_databases: Databases) -> Iterator[str]:
 def combine_queue(pgcombine_dsn: str) -> Iterator[Callable[..., ThrowAwayQueue]]:
     """A function that creates queues on the test's database.
 
-    It takes CombineQueue's arguments, or a queue of your program.
+    The function takes CombineQueue's arguments, or a queue of your program.
     """
     with psycopg.connect(pgcombine_dsn, autocommit=True, prepare_threshold=None) as connection:
 

@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class OneSpark(LoadFileScheduling):
-    """Schedules as ``--dist=loadfile``, but sends all tests in ``spark`` to one process, which starts one Java."""
+    """Schedules as ``--dist=loadfile``, but sends all tests in ``spark`` to one process, so one Java is enough."""
 
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
@@ -136,7 +136,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print a line for each reason to skip, since pytest's own summary has a line for each test."""
-    # with --lf only a part of the tests runs, so the list would be incomplete
+    # with --lf only a part of the tests runs, so the list of passed tests would be incomplete
     if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption("lf"):
         config.cache.set(PASSED, [report.nodeid for report in terminalreporter.getreports("passed")])
     reports = terminalreporter.getreports("skipped")

@@ -32,7 +32,7 @@ import pgcombine
 import pgcombine.errors
 import pgcombine.spark
 
-# These packages build on all others and may import public names from the package's root.
+# These packages may import public names from the package's root, since the root imports none of them.
 ON_TOP = {"phrasecount", "bench", "cli", FACADE}
 # The modules that may read the files under sql/.
 READERS = {"schema", "database/sqlfiles"}

@@ -30,7 +30,7 @@ _INTO = {"bare": "copy bare from stdin", "keyed": "copy delivered from stdin"}
 def export(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """Measure a worker that delivers one entry for each key.
 
-    The baselines COPY the same rows into a table without an index, and into the table of the export.
+    The baselines COPY the same rows into a table without an index, and into a table like the export's.
     """
     rates: dict[str, list[float]] = {"export": [], "bare": [], "keyed": []}
     with throwaway_database(scratch.dsn) as target:

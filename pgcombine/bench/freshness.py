@@ -19,8 +19,8 @@ from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.database.connect import Connection, connect
 
 _GAP = 0.02  # seconds between probes, on average
-_UPDATES = 20  # updates in a transaction of the load
-_OFFERED = 800.0  # the highest load of the figure snapshot, in transactions per second
+_UPDATES = 20  # updates in each transaction of the load
+_OFFERED = 800.0  # the highest load that held_snapshot offers, in transactions per second
 
 
 def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -84,7 +84,7 @@ def _observe(scratch: Scratch) -> None:
 
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
-    """Send at least two probes in about ``seconds``. Returns the freshness of each in milliseconds."""
+    """Send probes for about ``seconds``, and at least two. Returns the freshness of each probe in milliseconds."""
     delays: list[float] = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:

@@ -3,7 +3,7 @@
 Each figure is a ratio of two values from one run:
 
 - the rate of writes at level ONE, and the rate of plain enqueues by COPY, each in a transaction;
-- the bytes that a server keeps for a write of 500 updates until all servers have it, and the bytes of the write's hint;
+- the bytes that a server keeps of a write with 500 updates until all servers have the write, and the bytes of its hint;
 - the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
 - the rate at which hints are replayed, and the rate of one COPY of the same updates;
 - the 99th percentile of a write's time at ONE during the replay, and while all servers are up.
@@ -41,7 +41,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 QUEUE = CombineQueue("wc", key=["word text"], value=["n bigint sum"])
 _ROUNDS = 3
-_WRITE = 500  # updates of a write that is replayed
+_WRITE = 500  # updates in each replayed write
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class Figure:
 def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
     """Measure all figures.
 
-    A measurement takes ``seconds``, a write has ``updates`` updates, and hints with ``replayed`` updates are replayed.
+    Each measurement takes ``seconds``. A write has ``updates`` updates. For the figures of hints and replay, one server
+    misses ``replayed`` updates, in writes of 500.
     """
     rows = [(f"w{i % 1000}", 1) for i in range(updates)]
     with _servers() as servers:
@@ -109,7 +110,7 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """Repeat ``call`` for ``until`` seconds, or until the event ``until``. Returns the duration of each call."""
+    """Repeat ``call`` for ``until`` seconds, or until the event ``until`` is set. Returns each call's duration."""
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []
     while (now := time.perf_counter()) < end and not (isinstance(until, threading.Event) and until.is_set()):
@@ -135,7 +136,7 @@ def _replay(dsn: str, told: Any) -> None:
 
 
 def _replayed(dsn: str, writes: int) -> float:
-    """Run a replayer in a separate process. Returns its duration in seconds."""
+    """Run a replayer in a separate process. Returns the duration of the replay in seconds."""
     context = multiprocessing.get_context("spawn")
     told = context.SimpleQueue()
     process = context.Process(target=_replay, args=(dsn, told))
@@ -174,7 +175,7 @@ def _wait(coordinator: str, destination: str) -> None:
 
 
 def _empty(dsns: dict[str, str]) -> None:
-    """Combine all pending updates, so that all rounds start in the same state."""
+    """Combine all pending updates on each server, so that all rounds start in the same state."""
     for dsn in dsns.values():
         with psycopg.connect(dsn, autocommit=True) as connection:
             while connection.execute("select from pgcombine.combine('wc')").fetchone():

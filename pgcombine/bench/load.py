@@ -16,7 +16,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates in a transaction
 _COPY_BUCKETS = 16
-# by the suffix of the figure's name; None: as many buckets as in the settings
+# numbers of buckets, by the suffix of the figure's name; None is the number in the settings
 _BULK_BUCKETS = {"": None, ", 1 bucket": 1}
 
 
@@ -112,7 +112,10 @@ def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure the rate from the first enqueue to the correct totals, with a worker, and the bytes of log."""
+    """Measure enqueues with a running worker, until all updates are combined: their rate, and the write-ahead log.
+
+    The baseline is upserts in sorted key order.
+    """
     for updates in UPDATES:
         rates: dict[str, list[float]] = {name: [] for name in ("upsert", "queue")}
         logs: dict[str, list[float]] = {name: [] for name in rates}
@@ -132,7 +135,7 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure other solutions for hot rows: a counter in 16 slots, and upserts in random key order, which deadlock."""
+    """Measure other solutions for hot rows: a counter in 16 slots, and upserts in random key order (with deadlocks)."""
     for updates in UPDATES[1:]:
         rates: dict[str, list[float]] = {"sorted": [], "random": [], "slots": []}
         deadlocks = []
@@ -207,7 +210,7 @@ def _timed_execute(scratch: Scratch, statement: str) -> float:
 
 
 def _combine(scratch: Scratch) -> float:
-    """Return the seconds of one worker's passes until the log is empty."""
+    """Return the seconds in which one connection combines all pending updates and reclaims the log."""
     with open_connection(scratch.dsn) as connection:
         started = time.monotonic()
         while buckets := connection.execute("select bucket from pgcombine_internal.busy(%s)", (QUEUE,)).fetchall():

@@ -63,10 +63,10 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start pgbench with a script. :func:`finish` waits for it.
 
-    pgbench runs for ``seconds``, or until each client has made ``transactions``. ``rate`` limits the transactions per
-    second. The clients share ``threads``; while a client prepares a statement, the other clients of its thread wait.
-    With ``may_fail``, failed transactions aren't repeated. ``log`` is the beginning of the names of log files, which
-    :func:`committed` reads.
+    pgbench runs for ``seconds``, or, if ``transactions`` is given, until each client has made that number. ``rate``
+    limits the transactions per second. The clients share ``threads``; while a client prepares a statement, the other
+    clients of its thread wait. With ``may_fail``, a transaction that fails by a deadlock isn't repeated. ``log`` is the
+    beginning of the names of the log files, which :func:`committed` reads.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
@@ -81,7 +81,7 @@ def start(
     if log is not None:
         command += ["-l", "--log-prefix", str(log)]
     # A generic plan is made once for each client. Otherwise the server would plan the look-up of keys in bench.zipf in
-    # each transaction, which an application that passes its keys as parameters doesn't need.
+    # each transaction. An application passes its keys as parameters, so it has no such look-up.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
     address = conninfo_to_dict(dsn)
     if password := address.pop("password", None):
@@ -93,7 +93,8 @@ def start(
 def finish(process: subprocess.Popen[str], timeout: float | None = None) -> Load:
     """Wait for pgbench and read its report.
 
-    Raises PgCombineError with the last line of its output if it failed, or if it took longer than ``timeout`` seconds.
+    Raises PgCombineError if pgbench failed (with the last line of its output), finished no transaction, or took longer
+    than ``timeout`` seconds.
     """
     try:
         output, errors = process.communicate(timeout=timeout)
@@ -117,7 +118,7 @@ def finish(process: subprocess.Popen[str], timeout: float | None = None) -> Load
 
 
 def committed(log: Path) -> Iterator[tuple[int, int]]:
-    """Yield the committed transactions of a run as pairs: the client from 0, and the client's transaction from 1."""
+    """Yield a pair for each committed transaction: the client's number from 0, and its transaction's number from 1."""
     for file in log.parent.glob(f"{log.name}.*"):
         with file.open() as lines:
             for line in lines:

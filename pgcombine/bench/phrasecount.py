@@ -29,8 +29,8 @@ _SAMPLE_SECONDS = 0.1
 class Measured:
     """The figures of one program.
 
-    ``seconds`` doesn't include the start of Spark (``session_seconds``) and the delivery into the search table
-    (``search_seconds``), which the batch job doesn't have.
+    ``seconds`` includes neither the start of Spark (``session_seconds``) nor the delivery into the search table
+    (``search_seconds``). The batch job has no search table.
     """
 
     documents: int

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class ServerTime:
-    """Measures the processor seconds of all the server's processes during the block, also of those that end in it.
+    """Measures the processor seconds of all the server's processes during the block, also of those that end meanwhile.
 
-    The server's first process keeps the sum of its children that have ended. ``readable`` is False and ``seconds`` 0 if
+    The server's first process keeps the total time of its ended children. ``readable`` is False and ``seconds`` is 0 if
     the processes can't be read: the server runs elsewhere, or psutil isn't installed.
     """
 
@@ -56,7 +56,7 @@ def family_seconds(process: Process) -> float:
         after = process.cpu_times()
         if (after.children_user, after.children_system) == (before.children_user, before.children_system):
             return float(total)
-        # A child has ended meanwhile, and its time may be missing in the total.
+        # A child ended during the reading, so its time may be missing in the total. Read again.
 
 
 def _first_process(connection: Connection) -> Process | None:

@@ -35,7 +35,7 @@ _TIMEOUT = 300.0  # seconds in which a backlog must be combined
 
 @contextmanager
 def throwaway_database(dsn: str) -> Iterator[str]:
-    """Create a migrated database on the server, yield its connection string, and drop it at the end."""
+    """Create a database with pgcombine's schema, yield its connection string, and drop it at the end."""
     name = f"pgcombine_bench_{uuid4().hex[:12]}"
     with closing(connect(dsn)) as connection:
         connection.execute(
@@ -50,7 +50,7 @@ def throwaway_database(dsn: str) -> Iterator[str]:
 
 
 class Scratch:
-    """The database of one benchmark run, with its keys."""
+    """The database of one benchmark run, with its sample of keys."""
 
     def __init__(self, dsn: str, settings: Settings) -> None:
         self.dsn = dsn
@@ -64,7 +64,10 @@ class Scratch:
         self.connection.execute("vacuum analyze bench.zipf")
 
     def fresh(self, buckets: int | None = None) -> None:
-        """Empty the tables, and drop and create the queue. By default it has the settings' number of buckets."""
+        """Empty the baseline tables, and replace the queue by an empty one.
+
+        The queue has ``buckets`` buckets (default: the number in the settings).
+        """
         connection = self.connection
         connection.execute("truncate bench.total, bench.slot, bench.bare")
         if connection.execute("select from pgcombine.queue where queue = %s", (QUEUE,)).fetchone() is not None:
@@ -74,7 +77,7 @@ class Scratch:
             "delete_when => 'n = 0', buckets => %s)",
             (QUEUE, buckets or self.settings.buckets),
         )
-        connection.execute("checkpoint")  # so that a measurement doesn't write the dirty pages of the one before
+        connection.execute("checkpoint")  # so that no measurement writes the dirty pages of the measurement before it
 
     def rows(self, count: int) -> bytes:
         """Return ``count`` updates in COPY's text format."""
@@ -98,13 +101,13 @@ class Scratch:
     def wait_combined(self, expected: int) -> None:
         """Wait until no updates are pending.
 
-        Raises PgCombineError if the values don't sum up to ``expected``.
+        Raises PgCombineError as :meth:`wait_idle` does, or if the values don't sum up to ``expected``.
         """
         self.wait_idle()
         self.check(expected)
 
     def wait_idle(self) -> None:
-        """Wait until no updates are pending. Raises PgCombineError if the worker has ended or takes minutes."""
+        """Wait until no updates are pending. Raises PgCombineError if the worker ended or takes 5 minutes."""
         deadline = time.monotonic() + _TIMEOUT
         while self.one("select exists (select from pgcombine_internal.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
@@ -119,14 +122,14 @@ class Scratch:
             raise PgCombineError(f"the benchmark enqueued {expected:,} updates, but the values hold {total:,}")
 
     def one(self, statement: str, *parameters: object) -> int:
-        """Return the first column of the first row."""
+        """Return the first column of the statement's first row, as an integer."""
         row = self.connection.execute(statement, parameters or None).fetchone()
         assert row is not None
         return int(row[0])
 
     @contextmanager
     def worker(self) -> Iterator[None]:
-        """Run a worker process on the queue during the block. It is connected when the block begins."""
+        """Run a worker process on the queue during the block. The worker is connected when the block begins."""
         with worker(self.dsn) as process:
             try:
                 self._worker = process
@@ -147,9 +150,10 @@ def worker(dsn: str) -> Iterator[subprocess.Popen[bytes]]:
 def running(
     dsn: str, command: Sequence[str], name: str, *, cwd: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program during the block. It is connected to the database when the block begins.
+    """Run a program during the block. The program is connected to the database when the block begins.
 
-    The names of its connections begin with ``name``. Raises PgCombineError if it ends before it is connected.
+    ``name`` is the beginning of the program's ``application_name``. Raises PgCombineError if the program ends before it
+    is connected.
     """
     with (
         closing(connect(dsn, name="pgcombine bench")) as connection,

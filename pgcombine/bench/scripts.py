@@ -1,7 +1,8 @@
 """The compared transactions, as scripts for pgbench.
 
-Most scripts change ``:k`` keys, which they take from consecutive rows of ``bench.zipf``. The functions return a
-statement. Its parameter ``source`` is the end of a select, from the keyword ``from`` on, whose rows are the words.
+Most scripts make ``:k`` updates, one for the key in each of ``:k`` consecutive rows of ``bench.zipf``. Each function
+returns a part of a script. The parameter ``source`` is the end of a select, from the keyword ``from`` on, whose rows
+have the keys in the column ``word``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def enqueue(source: str) -> str:
 
 
 def upsert(source: str, order: str) -> str:
-    """Upsert the total of each key, in the order of the expression ``order``."""
+    """Upsert a total for each key, in the order of the expression ``order``."""
     return (
         f"insert into bench.total as t (word, n) select word, count(*) {source} group by word order by {order} "
         "on conflict (word) do update set n = t.n + excluded.n;\n"
@@ -39,7 +40,7 @@ ENQUEUE = _RUN + enqueue(KEYS)
 SORTED_UPSERT = _RUN + upsert(KEYS, "word")
 RANDOM_UPSERT = _RUN + upsert(KEYS, "random()")
 SLOTTED_UPSERT = _RUN + upsert_slots(KEYS)
-# the other work of a transaction with a hot key
+# the rest of a transaction with a hot key: 5 ms of other work, and the commit
 _WORK = "select pg_sleep(0.005);\ncommit;\n"
 HOT_ENQUEUE = f"begin;\ninsert into pgcombine.bench_updates (word, n) values ('hot', 1);\n{_WORK}"
 HOT_UPSERT = (

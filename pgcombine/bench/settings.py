@@ -17,8 +17,8 @@ class Settings:
     seconds: float
     rounds: int
     buckets: int  # two for each processor core are enough; more buckets cost write-ahead log and passes
-    rows: int  # updates of the figures copy and keys
-    hold_seconds: float  # seconds for which the figure snapshot holds a snapshot
+    rows: int  # number of updates in the figures "copy" and "keys"
+    hold_seconds: float  # how long the figure "snapshot" holds a snapshot, in seconds
 
 
 @dataclass(frozen=True)

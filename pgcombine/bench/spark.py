@@ -1,8 +1,7 @@
-"""The cost of the sinks compared with Spark's plain JDBC writer into the same table. Unlike the sinks, that
-writer isn't exactly-once.
+"""The cost of the Spark sinks, compared with Spark's plain JDBC writer into the same table.
 
-Every sink writes the same frame into a new queue. The number of updates is checked each time, and a wrong number raises
-PgCombineError.
+Unlike the sinks, the plain writer isn't exactly-once. Every sink writes the same frame into a new queue. The number of
+updates is checked each time, and a wrong number raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Measured:
 
 
 def measure(dsn: str, *, rows: int = 1_000_000, keys: int = 100_000, rounds: int = 3, parts: int = 4) -> dict[str, Any]:
-    """Return the figures of each sink by name: medians of ``rounds`` after a first round that isn't counted.
+    """Return the figures of each sink by name: medians of ``rounds`` rounds, after one that isn't counted.
 
     A ratio is the sink's speed divided by that of plain JDBC with tuned settings. ``dsn`` is a database with
     pgcombine's schema. The function creates a queue in it, and drops the queue.

@@ -2,7 +2,7 @@
 
 The tasks send the rows to the server, so the driver's memory doesn't grow with the number of rows. Each measured
 program is a separate process, with its tasks in another process (``local-cluster``). The figure is the highest of
-the sampled sums of resident memory over the driver's processes (Python, Java, and the Python processes of Spark that
+the sampled sums of resident memory over the driver's processes (Python, Java, and Spark's Python processes for the
 commit). A program that fails raises PgCombineError.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from psutil import Process
 
 SINKS = ("write_jdbc", "pgcombine")
-TIMES = 10  # each sink also writes this many times as many rows
+TIMES = 10  # the second write of each sink has this many times as many rows as the first
 _SAMPLE_SECONDS = 0.05
 
 

@@ -19,7 +19,7 @@ _EVERY_SECONDS = 0.1
 
 
 class Blockers:
-    """Watches, over its own connection, which sessions the session ``pid`` waits for while the block runs.
+    """Watches, over a separate connection, which sessions the session ``pid`` waits for while the block runs.
 
     ``str()`` of the instance names the last sessions that ``pid`` waited for. PostgreSQL reports blockers only during
     the wait, so a query after a timeout would come too late.

@@ -1,6 +1,6 @@
 """Methods and iterators that run in a caller's transaction.
 
-They are made from generators of statements, which :mod:`pgcombine.database.steps` describes.
+Both are made from generators of statements, which :mod:`pgcombine.database.steps` describes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _cursors = itertools.count(1)
 
 
 class Call(Protocol[P, R_co]):
-    """A method that takes a connection first. On an asynchronous connection it returns an awaitable of the result."""
+    """A method whose first argument is a connection. For an asynchronous connection it returns an awaitable."""
 
     @overload
     def __call__(self, connection: SyncCaller, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
@@ -41,7 +41,7 @@ class Call(Protocol[P, R_co]):
 
 
 class Method(Protocol[P, R_co]):
-    """The type of a decorated method in its class. In an instance the method is a :class:`Call`."""
+    """The type of a decorated method in its class. Read from an instance, the method is a :class:`Call`."""
 
     def __get__(self, instance: object, owner: type) -> Call[P, R_co]: ...
 
@@ -75,10 +75,10 @@ def stream(connection: AsyncCaller, steps: Steps[Reading[R]], *, queue: str | No
 def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R] | AsyncIterator[R]:
     """Iterate the rows of a statement, from one snapshot.
 
-    A cursor in the connection's transaction reads them in portions. The steps return the statement, and a function to
-    apply to each row. They run when the first row is asked for. On a psycopg connection in autocommit, outside a
-    transaction, the iterator opens a transaction and ends it. Otherwise the transaction is the caller's. Raises
-    ConfigError if the transaction ends before the last row is read.
+    The steps return the statement, and a function to apply to each row. The steps run when the caller asks for the
+    first row. A cursor in the connection's transaction reads the rows in portions. On a psycopg connection in
+    autocommit, outside a transaction, the iterator opens a transaction and ends it. Otherwise the transaction is the
+    caller's. Raises ConfigError if the transaction ends before the last row is read.
     """
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     kinds: tuple[type, ...] = (psycopg.AsyncConnection,)
@@ -123,7 +123,7 @@ def _fetch(cursor: str) -> Steps[Rows]:
         if parts_of(getattr(error, "orig", error))[0] != "34000":  # invalid_cursor_name
             raise
         raise ConfigError(
-            "the transaction in which reading began has ended: read to the end before it is committed"
+            "the transaction in which the reading began has ended: read all rows before the transaction ends"
         ) from error
 
 

@@ -23,7 +23,7 @@ from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, ServerNotReadyError
 
-if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs needn't
+if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs don't need it
     import sqlalchemy
     from sqlalchemy import orm
     from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
@@ -68,8 +68,9 @@ def connect(
     function is called for each connection, so it can fetch a fresh password. Prepared statements are off. So PgBouncer
     in transaction mode works, and no generic plan locks all partitions. A server that isn't ready is tried again with
     back-off for ``timeout`` seconds (None: without limit), and then :class:`ServerNotReadyError` is raised. If the
-    server doesn't answer, or refuses, :class:`ConnectError` with the reason is raised at once. Each statement waits
-    ``limit`` seconds at most for a silent server (:class:`~pgcombine.database.deadline.DeadlineConnection`).
+    server doesn't answer, or refuses, :class:`ConnectError` with the reason is raised, without another try. Each
+    statement waits ``limit`` seconds at most for a silent server
+    (:class:`~pgcombine.database.deadline.DeadlineConnection`).
     """
     dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn
     retrying = Retrying(
@@ -145,12 +146,12 @@ def closed_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def normalized(connection: C) -> C:
-    """Set the session's settings to this program's, in place of the server's and the role's. Returns the connection.
+    """Give the session the settings that this program needs. Returns the connection.
 
     The session's transactions are read committed. Under serializable, this program's statements would conflict with
     each other and make other programs' statements fail. Through a pooler in transaction mode only explicit
-    transactions are read committed, since the setting would stay with the pooler's connection. Dates and intervals
-    get the styles that psycopg reads.
+    transactions are read committed, since a session's setting would stay with the pooler's connection. Dates and
+    intervals get the styles that psycopg reads.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     connection.execute(query("normalize_session"), (connection.info.backend_pid,))
@@ -179,7 +180,7 @@ def require_writable(connection: Connection) -> None:
 
 
 def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """Return a statement's rows as dicts by column."""
+    """Return a statement's rows as dicts. Their keys are the names of the columns."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(statement.encode(), parameters or None).fetchall()
 
@@ -194,10 +195,11 @@ def one(
 
 
 def becomes_ready(dsn: str | None, reason: str) -> bool:
-    """Whether a connection was refused with SQLSTATE 57P03. psycopg doesn't report this SQLSTATE.
+    """Whether the server that refused a connection may accept one later: it starts up, for example, or is a standby.
 
-    The message is checked first. A message in another language than English isn't recognized, so the server is also
-    pinged if its address is known. A ping alone isn't enough, since the server may be ready when the ping arrives.
+    psycopg doesn't report the SQLSTATE of the refusal (57P03), so the message is checked. A message in another language
+    than English isn't recognized, so the server is also pinged if its address is known. A ping alone isn't enough,
+    since the server may be ready when the ping arrives.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
     roles = "session is read-only", "hot standby mode"  # libpq's messages if no host fits target_session_attrs
@@ -212,13 +214,13 @@ def becomes_ready(dsn: str | None, reason: str) -> bool:
 def unwrap(connection: Any) -> psycopg.Connection[Any]:
     """Return the psycopg connection behind a caller's connection, in the caller's transaction.
 
-    Raises ConfigError if there is none.
+    Raises ConfigError if there is no synchronous psycopg connection.
     """
     driver = driver_of(connection)
     if isinstance(driver, psycopg.Connection):
         return driver
     raise ConfigError(
-        f"{type(connection).__name__} has no synchronous psycopg connection behind it; open it as postgresql+psycopg://…"
+        f"{type(connection).__name__} has no synchronous psycopg connection behind it; use a URL postgresql+psycopg://…"
     )
 
 

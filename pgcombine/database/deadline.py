@@ -2,7 +2,7 @@
 
 A server that hangs (stopped, or behind a network that drops packets) sends no error, so only a clock on the client's
 side can end the wait. When the deadline of a :class:`DeadlineConnection` passes, the connection is closed and
-``psycopg.OperationalError`` is raised. Then it isn't known whether the statement was executed.
+``psycopg.OperationalError`` is raised. The caller then doesn't know whether the server executed the statement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_WAIT = 0.1  # seconds after which Python gets the chance to handle a sig
 class DeadlineConnection(psycopg.Connection[Any]):
     """A psycopg connection that waits for the server until ``deadline``, a time of ``time.monotonic``.
 
-    It also waits for each single statement for ``limit`` seconds at most.
+    For each single statement it waits at most ``limit`` seconds.
     """
 
     deadline: float = math.inf

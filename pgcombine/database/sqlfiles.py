@@ -1,7 +1,7 @@
 """The product's SQL files: repeatable definitions in order, and named queries.
 
-They are package data (``pgcombine.sql``), so a checkout and an installed wheel both have them. An unknown name of a
-query raises :class:`FileNotFoundError`.
+The files are package data (``pgcombine.sql``), so a checkout and an installed wheel both have them. An unknown query
+raises :class:`FileNotFoundError`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # each calls only functions of those before it
+# A component calls only its own functions, and those of the components before it.
+COMPONENTS = ("core", "export", "handoff", "spark", "rollup")
 # A header begins with the calls; a call may take several lines. The purpose is the first sentence after the calls.
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 _COLUMN = re.compile(r"^--   (\w+) +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)

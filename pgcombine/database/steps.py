@@ -1,11 +1,11 @@
 """Steps: statements in a caller's own transaction, for any kind of connection.
 
 The statements are written once, as a generator of steps. :func:`run` executes each step and sends its rows into the
-generator. It does so on psycopg's connections (synchronous and asynchronous), and on SQLAlchemy's ``Connection``,
-``Session``, ``AsyncConnection`` and ``AsyncSession``, also over other drivers. ``run`` neither commits nor rolls
-back, with one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction.
-Errors that the database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay
-the driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
+generator. The connection is psycopg's (synchronous or asynchronous), or SQLAlchemy's ``Connection``, ``Session``,
+``AsyncConnection`` or ``AsyncSession``, also over other drivers. ``run`` neither commits nor rolls back, with one
+exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction. Errors that
+pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions
+of the driver. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
 :mod:`pgcombine.database.caller` makes methods and iterators of steps.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Rows: TypeAlias = list[tuple[Any, ...]]
 
-_BATCH = 1000  # rows in one call of ``pgcombine.enqueue``
+_BATCH = 1000  # rows in one call of ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``
 _READ_COMMITTED = "set local transaction isolation level read committed"
 
 
@@ -52,8 +52,8 @@ class Statement:
 class Append:
     """Rows to append to the log of a queue, or to its values if ``values`` is set.
 
-    As a step it returns one row, the number of rows appended. They go by COPY, or, over a driver other than psycopg, by
-    ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
+    As a step it returns one row: the number of rows appended. The rows are sent by COPY. Over a driver other than
+    psycopg they are the argument of ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
     """
 
     queue: str
@@ -85,8 +85,8 @@ def run(
     """Run the steps in the connection's transaction, and return their result.
 
     On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
-    commit meanwhile. Then a transaction that this function begins is read committed, regardless of the connection's
-    default. A transaction of the caller must be read committed, too.
+    commit while the steps run. Then a transaction that this function begins is read committed, regardless of the
+    connection's default. A transaction of the caller must be read committed, too.
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)
@@ -186,7 +186,7 @@ async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Ste
 
 def _refuse_pipeline(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
     if driver.pgconn.pipeline_status != PipelineStatus.OFF:
-        raise ConfigError("the connection is in pipeline mode, in which no COPY can run: call this outside of it")
+        raise ConfigError("the connection is in pipeline mode, in which no COPY can run: call this after the pipeline")
 
 
 def is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

@@ -65,7 +65,7 @@ def role(context: Context) -> Iterator[Finding]:
         fine = False
         yield info(
             f"{who} doesn't see other roles' sessions: its workers delete combined updates instead of truncating them, "
-            "and nobody warns of old snapshots",
+            "and don't warn of old snapshots",
             f"grant pg_read_all_stats to {_name(context.role)}, for workers and monitoring",
         )
     if not context.attributes["temporary"] and (not context.rights or "work" in context.rights):
@@ -112,7 +112,7 @@ def rights(context: Context) -> Iterator[Finding]:
         )
     if held:
         told = "; ".join(right if right in _ABOUT_NO_QUEUE else f"{right} {len(of)}" for right, of in held.items())
-        yield ok(f"{who} has these rights, each on so many queues or exports: {told}", value=held)
+        yield ok(f"{who} has these rights, with the number of queues or exports: {told}", value=held)
 
 
 def search_path(context: Context) -> Iterator[Finding]:
@@ -198,7 +198,7 @@ def slots(context: Context) -> Iterator[Finding]:
         if slot["bytes"] > context.limits.retained_bytes or slot["lost"]:
             yield warning(
                 f"{said}{'' if slot['active'] else ', and nothing reads it'}",
-                f"start what reads it, or select pg_drop_replication_slot('{slot['slot']}'); "
+                f"start the slot's reader, or select pg_drop_replication_slot('{slot['slot']}'); "
                 "max_slot_wal_keep_size bounds what slots keep",
                 value=slot["bytes"],
             )
@@ -207,7 +207,7 @@ def slots(context: Context) -> Iterator[Finding]:
 
 
 def collation(context: Context) -> Iterator[Finding]:
-    """Whether the operating system still sorts texts as when the indexes were made."""
+    """Whether the collation still has the version with which the indexes were made."""
     (row,) = context.rows("doctor_collation")
     now = row["now"]
     if row["made"] is not None and row["made"] != now:

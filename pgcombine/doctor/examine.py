@@ -1,7 +1,7 @@
 """All checks, in order. :func:`examine` runs them, and returns their findings.
 
 Errors of the database become findings, too, for example if the role lacks the right to make a check, or the database
-can't be reached. Each check runs in a separate transaction with a time limit.
+can't be reached. Each check runs in a separate transaction, in which the time of a statement is limited.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgcombine.doctor import database, machine, queues, server
 from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, error, name_of
 from pgcombine.errors import PgCombineError, first_line
 
-SECONDS = 10  # the time limit of one check
+SECONDS = 10  # the time limit of a check's statement
 
 MACHINE: Sequence[Check] = (machine.program, machine.java, machine.jdbc_driver)
 SERVER: Sequence[Check] = (
@@ -50,7 +50,7 @@ def examine(
         with closing(connect(dsn, name="pgcombine doctor", timeout=0, limit=limits.answer)) as connection:
             context = Context(connection, dsn, queues, rights, limits)
             for check in (*MACHINE, *SERVER, *SCHEMA):
-                findings += made(check, context)  # one by one: a lost connection keeps the earlier findings
+                findings += made(check, context)  # one by one: if the connection is lost, its findings so far stay
             if not (findings[-1].check == "schema" and findings[-1].level is Level.error):
                 for check in QUEUES:
                     findings += made(check, context)

@@ -57,17 +57,17 @@ def ok(found: str, *, subject: str = "", value: Any = None) -> Finding:
 
 
 def info(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding that may be intended."""
+    """Return a finding about something that may be intended."""
     return Finding(Level.info, found, advice, subject, value)
 
 
 def warning(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding that makes pgcombine slower or data less safe."""
+    """Return a finding about something that makes pgcombine slower or data less safe."""
     return Finding(Level.warning, found, advice, subject, value)
 
 
 def error(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding that keeps pgcombine from doing its work."""
+    """Return a finding about something that keeps pgcombine from doing its work."""
     return Finding(Level.error, found, advice, subject, value)
 
 
@@ -77,10 +77,10 @@ class Limits:
 
     lag: float = 60.0  # age of the oldest pending update
     snapshot: float = 60.0  # age of a transaction that holds a snapshot
-    clock: float = 2.0  # difference of the clocks
+    clock: float = 2.0  # difference between the clocks of the server and of this machine
     round_trip: float = 1.0  # time from a notification to its arrival
     wait: float = 5.0  # time until a notification counts as lost
-    answer: float = 15.0  # time until another server that doesn't answer counts as lost
+    answer: float = 15.0  # time until a server that doesn't answer counts as lost
     load: float = 3600.0  # time since a load from Spark was last seen alive
     waiting_bytes: int = 256 * 2**20  # size of the segments that wait to be reclaimed
     retained_bytes: int = 2**30  # size of the write-ahead log that a slot keeps
@@ -124,10 +124,10 @@ class Context:
 
     @cached_property
     def stats(self) -> list[dict[str, Any]]:
-        """The rows of ``pgcombine.queue_stat`` of the chosen queues, with the limit of the backlog.
+        """The rows of the query ``doctor_queues`` for the chosen queues.
 
-        A lag above the limit is read again after a second. The first value may be too high: if no worker has recorded
-        the time recently, a new update seems old.
+        If a lag is above the limit, the rows are read again after a second. The first lag may be too high: if no worker
+        has recorded the time recently, a new update seems old.
         """
 
         def read() -> list[dict[str, Any]]:

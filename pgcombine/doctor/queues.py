@@ -94,23 +94,23 @@ def lag(context: Context) -> Iterator[Finding]:
 
 
 def locked(context: Context) -> Iterator[Finding]:
-    """Whether another session keeps the queue's tables locked."""
+    """Whether another session keeps the tables of a queue locked."""
     for row in context.stats:
         if row["pending_seconds"] is None or row["pending_seconds"] > context.limits.answer:
             yield warning(
                 "another session has locked the queue's tables, so pending updates can't be counted",
-                "pg_stat_activity shows who (pid, query_start, state); let it end",
+                "pg_stat_activity shows the session (pid, query_start, state); let its transaction end",
                 subject=row["queue"],
             )
 
 
 def _cause(row: Mapping[str, Any]) -> str:
-    """Return the SQLSTATE of a failure, and its error for a role that may see it."""
+    """Return the SQLSTATE of a failure. For a role that may see it, the error's message follows."""
     return f"SQLSTATE {row['sqlstate']}" + (f": {row['error']}" if row["error"] else "")
 
 
 def _reason(row: Mapping[str, Any]) -> str:
-    """Return why deliveries fail, after a colon, for a role that may see it."""
+    """Return a colon and the reason why deliveries fail, or an empty text for a role that may not see the reason."""
     return f": {row['reason']}" if row["reason"] else ""
 
 
@@ -201,7 +201,7 @@ def structure(context: Context) -> Iterator[Finding]:
 
 
 def rollups(context: Context) -> Iterator[Finding]:
-    """Rollups: whether they may miss changes of their tables, and whether existing rows are in."""
+    """Rollups: whether they may miss changes of their tables, and whether they have the rows from before them."""
     names = {row["queue"] for row in context.stats}
     for row in tables.rollups(context.connection):
         name = row["rollup"]
@@ -210,7 +210,7 @@ def rollups(context: Context) -> Iterator[Finding]:
         for problem in row["problems"]:
             yield error(
                 problem,
-                f"then pgcombine rollup verify {name} --repair brings in what it has missed",
+                f"then pgcombine rollup verify {name} --repair adds the changes that the rollup has missed",
                 subject=name,
             )
         if row["ready_at"] is None:

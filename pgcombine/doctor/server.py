@@ -48,8 +48,8 @@ def connections(context: Context) -> Iterator[Finding]:
         yield warning(
             f"{found} ({row['limited_by']})",
             "raise the limit, close idle sessions, or put a pooler before the application; "
-            "a worker takes one connection for each of --concurrency, one for its upkeep, and one more if that is "
-            "above 1",
+            "a worker takes one connection for each of --concurrency, one for its upkeep, and one more if "
+            "--concurrency is above 1",
             value=row["used"],
         )
     else:
@@ -169,7 +169,7 @@ def wal(context: Context) -> Iterator[Finding]:
 
 
 def jit(context: Context) -> Iterator[Finding]:
-    """Whether the server compiles queries."""
+    """Whether the server compiles queries (JIT)."""
     if context.settings["jit"] == "on" and one(context.connection, "select pg_jit_available()")[0]:
         yield info(
             "jit is on: compiling a pass's statement can take longer than the pass",
@@ -204,7 +204,7 @@ def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
-    # an embedded server of root has the data_directory /proc/self/cwd, where self is the server's process
+    # an embedded server that root started has the data_directory /proc/self/cwd, where self is the server's process
     session = f"/proc/{context.connection.info.backend_pid}/"
     directory = (context.settings.get("data_directory") or "").replace("/proc/self/", session)
     if not directory or not _served_from(Path(directory), context):
@@ -224,7 +224,7 @@ def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
 
 
 def _served_from(directory: Path, context: Context) -> bool:
-    """Whether the directory on this machine is the server's, and not another server's in the same path."""
+    """Whether the directory on this machine is the server's, and not another server's at the same path."""
     (started,) = one(context.connection, "select date_part('epoch', pg_postmaster_start_time())")
     try:
         lines = (directory / "postmaster.pid").read_text().splitlines()

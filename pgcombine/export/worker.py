@@ -115,7 +115,7 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set, or :meth:`stop` is called. Returns the number of entries delivered.
+        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the number of entries.
 
         When it is stopped, the worker finishes the batch in progress. But an HTTP request in progress is cancelled, and
         the entries are sent again later. The worker waits for a server that isn't ready yet. Raises

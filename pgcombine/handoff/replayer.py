@@ -99,7 +99,7 @@ class Replayer(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> Replayed:
-        """Deliver until ``stop`` is set, or :meth:`stop` is called. Returns the counts.
+        """Deliver until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the counts.
 
         At the start, the replayer waits for a coordinator that isn't ready yet, for example because it recovers. Later,
         a lost connection to the coordinator is opened again with back-off, without limit. Raises SchemaError,

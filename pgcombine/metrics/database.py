@@ -74,7 +74,10 @@ class DatabaseFigures(Collector):
         yield from found
 
     def unfit(self) -> str | None:
-        """Return why the program can't use the database (unreachable, or of another schema), or None if it can."""
+        """Return why the program can't use the database, or None if it can.
+
+        The database can't be reached, or its schema has another version than this program.
+        """
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return "the database doesn't answer"
         try:

@@ -36,7 +36,7 @@ PASSES = Metric(
     "pgcombine_passes_total",
     "counter",
     ("queue", "outcome"),
-    "Passes of this process: combined (they took updates), failed, or conflict (run again after another commit).",
+    "Passes of this process: combined (they took updates), failed, or conflict (another commit made them run again).",
 )
 UPDATES = Metric(
     "pgcombine_updates_combined_total", "counter", ("queue",), "Updates that passes of this process combined."

@@ -36,7 +36,7 @@ class ChangeStream(Protocol):
 class Arrival(NamedTuple):
     """A key with the updates of a pass, combined with each other but not with the old value.
 
-    A key is a scalar, or a tuple where the queue has several key columns. A value likewise.
+    A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value.
     """
 
     key: Any
@@ -57,7 +57,7 @@ ArrivalObserver = Callable[[Connection, ArrivalStream], object]
 
 @dataclass(frozen=True)
 class OfArrivals:
-    """An observer of what arrived, as a queue keeps it beside its observers of changes."""
+    """Marks an observer of arrivals among a queue's observers. The others are observers of changes."""
 
     function: ArrivalObserver
 

@@ -3,8 +3,9 @@
 Each method runs on the *caller's* connection in the caller's transaction, and its effects roll back with that
 transaction. Only ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
 ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. On an
-asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Errors that the
-database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay the driver's.
+asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Errors that pgcombine's
+SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions of the
+driver.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _OPTIONS = (
 )
 
 _OF_SOURCE = {
-    "value": "it has the value columns of its source",
-    "delete_when": "it has the delete_when of its source",
+    "value": "a tier has the value columns of its source",
+    "delete_when": "a tier has the delete_when of its source",
     "max_backlog": "a full tier would let passes over its source fail",
 }
 
@@ -106,9 +107,9 @@ class CombineQueue:
 
         ``key`` has expressions over the key columns of the source (``["date_trunc('day', hour) as day", "page"]``);
         ``pgcombine.create_tier`` describes them. Value columns and ``delete_when`` are those of the source, and a tier
-        has no ``max_backlog``. With ``existing`` the values that the source has now are enqueued. With
-        ``if_not_exists`` the same tier of the source may exist already. Raises ConfigError if one of these three is
-        given, and otherwise as :meth:`create`.
+        has no ``max_backlog``: ConfigError is raised if this object has one of these three. With ``existing`` the
+        values that the source has now are enqueued. With ``if_not_exists`` the same tier of the source may exist
+        already. Raises as :meth:`create`, and QueueNotFoundError for an unknown source.
         """
         given = [name for name in _OF_SOURCE if getattr(self, name)]
         if given:
@@ -160,7 +161,7 @@ class CombineQueue:
 
         A worker calls the function in every pass with updates, also if they change no value. ``arrived`` is an
         :class:`~pgcombine.queue.callbacks.ArrivalStream` of (key, value): for each key the pass's updates, combined
-        with each other but not with the old value. Otherwise such an observer is one of :meth:`on_change`.
+        with each other but not with the old value. In all else such an observer is like one of :meth:`on_change`.
         """
         if observer is None:
             return lambda function: self.on_arrival(function, name=name)
@@ -194,9 +195,9 @@ class CombineQueue:
     def enqueue(self, rows: Iterable[Row], *, token: str | None = None) -> Steps[int]:
         """Append updates by COPY in the connection's transaction. Returns the number of updates.
 
-        A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
-        mapping lacks takes its default. SQLAlchemy with another driver than psycopg enqueues JSON by
-        ``pgcombine.enqueue``.
+        A row is a mapping from column names to values, or a sequence of the values of all columns, the key columns
+        first. A value column that a mapping lacks takes its default. SQLAlchemy with another driver than psycopg
+        enqueues JSON by ``pgcombine.enqueue``.
 
         A ``token`` names the input, as in ``pgcombine.enqueue_once``: the id of an event or of a message. If a call
         with the same token was committed before, this call appends nothing and returns 0. With a token the call reads
@@ -277,7 +278,7 @@ class CombineQueue:
 
     @_in_transaction(latest=True)
     def rebucket(self, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300) -> Steps[None]:
-        """Change the number of buckets while writers and workers go on. The locks last until the commit.
+        """Change the number of buckets while writers and workers go on. The call's locks last until the commit.
 
         The call waits up to ``timeout`` seconds for transactions that use the queue's tables, then raises
         WaitTimeoutError. Raises InvalidDefinitionError for invalid numbers, and TooManyLocksError.

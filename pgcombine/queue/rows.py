@@ -1,4 +1,4 @@
-"""The rows that callers pass: mappings of column names, or sequences of all columns.
+"""The rows that callers pass: mappings from column names to values, or sequences of the values of all columns.
 
 A row that doesn't fit the queue's columns raises InvalidUpdateError.
 """

@@ -1,6 +1,6 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending.
+``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 if no update is pending.
 ``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
@@ -65,8 +65,8 @@ def status(connection: Connection, *, exact: bool = False, fresh: bool = False) 
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
     times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
     ``since`` and ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate made at
-    ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest update
-    even in paused queues. With ``fresh`` no estimate is older than the call.
+    ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest one in
+    paused queues, too (otherwise it is 0 there). With ``fresh`` no estimate is older than the call.
     """
     if fresh:
         with connection.transaction():
@@ -121,7 +121,7 @@ def quarantined(connection: Connection, queue: str) -> tuple[int, int]:
 
 
 class Contents(NamedTuple):
-    """Counts of the data that a drop of the queue would delete. ``waiting`` counts rows in tables of components."""
+    """Counts of the data that a drop of the queue would delete. ``waiting`` counts rows in components' tables."""
 
     queue: str
     values: int

@@ -21,8 +21,9 @@ _CALL = "call pgcombine.wait(%s, %s * interval '1 second')"
 def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, Any, None] | None:
     """Return when all updates that were committed before the call are combined.
 
-    On an asynchronous connection it returns a coroutine. ``timeout`` is in seconds; None means no limit. Raises
-    WaitTimeoutError, InvalidDefinitionError in a transaction, and ConfigError for a connection that isn't psycopg's.
+    On an asynchronous connection the function returns a coroutine. ``timeout`` is in seconds; None means no limit.
+    Raises WaitTimeoutError, InvalidDefinitionError in a transaction, and ConfigError for a connection that isn't
+    psycopg's.
     """
     if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
         raise ConfigError(

@@ -24,11 +24,11 @@ class Background:
         self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event | None = None) -> object:
-        """Work until ``stop`` is set, or :meth:`stop` is called."""
+        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Run in a background thread until :meth:`stop`. Raises ConfigError if it runs there already.
+        """Call :meth:`run` in a background thread until :meth:`stop`. Raises ConfigError if there is such a thread.
 
         An error ends the thread. It is logged at once, and :meth:`stop` raises it. A program that ends without
         :meth:`stop` loses nothing: the server rolls back what the thread was doing.
@@ -42,9 +42,10 @@ class Background:
     def stop(self, timeout: float | None = None) -> None:
         """End :meth:`run`, and wait until the thread of :meth:`start` has finished what it was doing.
 
-        Raises WaitTimeoutError if the thread hasn't ended after ``timeout`` seconds (None: no limit), and the error
-        that has ended the thread. Without :meth:`start` the call doesn't wait. A callback of the worker must not call
-        it: the call would wait for the thread, and the thread waits for the callback.
+        A ``run`` that was given an event ends only when the event is set. Raises WaitTimeoutError if the
+        thread hasn't ended after ``timeout`` seconds (None: no limit), and the error that has ended the thread. Without
+        :meth:`start` the call doesn't wait. A callback of the worker must not call ``stop``: the call would wait for
+        the thread, and the thread waits for the callback.
         """
         self._stop.set()
         thread = self._thread

@@ -1,4 +1,4 @@
-"""Destinations of entries: whether they may be tried, and the entries that they refuse.
+"""Destinations of deliveries: when a destination may be tried, and which entries it refuses.
 
 The state of a *destination* is in the database, so all processes share it: ``up``, ``suspect`` after a failure,
 ``down`` after several in a row, ``paused`` by an operator. Before a delivery, :meth:`Destination.attempt` returns a
@@ -6,7 +6,7 @@ ticket. After the delivery, the caller calls :meth:`~Destination.delivered` or :
 ticket. While the destination is up, the calls write nothing to the database. After a failure nobody tries the
 destination for a time that doubles with each failure. Then one process tries again, and the others wait. A destination
 must accept the same entries twice: a process may die after a delivery, before the delivery is recorded. A delivery
-raises one of two errors:
+that fails raises one of two errors:
 
 * :class:`~pgcombine.errors.DestinationDownError`: the cause is the destination's *health* (it can't be reached, times
   out, or lacks the table). The entries stay and are delivered again.
@@ -62,7 +62,7 @@ class Destination:
         return self._report(ticket, None)
 
     def failed(self, reason: object, ticket: int | None = None) -> str:
-        """Report that an attempt failed for the destination's health. Returns the new state."""
+        """Report that an attempt failed because of the destination's health. Returns the new state."""
         return self._report(ticket, str(reason))
 
     def retry_in(self) -> float:
@@ -95,7 +95,10 @@ class Destination:
 
 @dataclass
 class Outcome(Generic[E]):
-    """The result of a batch: entries delivered, entries refused with their errors, and the error that ended it."""
+    """The result of a batch: entries delivered, entries refused with their errors, and the error that ended delivery.
+
+    ``attempts`` counts the calls that delivered a part of the batch, or tried to.
+    """
 
     delivered: list[E] = field(default_factory=list)
     rejected: list[tuple[E, DeliveryRejectedError]] = field(default_factory=list)

@@ -13,8 +13,8 @@ _FIRST = "_pgcombine_first"  # the attribute that marks an error with which run_
 def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:
     """Run each loop in a thread, and return when all have ended. The loops end when ``stop`` is set.
 
-    If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Later errors are dropped. A
-    loop may itself call this function with the same ``stop``.
+    If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Errors that loops raise after
+    ``stop`` is set are dropped. A loop may itself call this function with the same ``stop``.
     """
     failures: list[BaseException] = []
 

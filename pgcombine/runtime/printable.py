@@ -1,7 +1,7 @@
 """Escaping of control characters in text from outside, for logs and terminals.
 
-Other people choose the names, errors and answers in databases and at receivers. The text after a line break in such a
-text would look like a log line of this program. A terminal would execute an escape sequence in the text.
+Names in databases, error messages and receivers' answers are chosen by others. If such a text contained a line break,
+the rest of the text would look like a log line of this program. A terminal would execute an escape sequence in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Connecting with back-off, until it succeeds or an event ends the attempts.
+"""Connecting with back-off, until a connection is open or an event ends the attempts.
 
-The first failure is logged as ``worker.waiting`` with its reason. The last failure is raised.
+The first failure is logged as ``worker.waiting`` with its reason. If no attempt succeeds, the last failure is raised.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def retry(
     """Call ``call``, which connects, until it returns. Returns its result.
 
     After an error for which ``unlimited`` returns True, ``call`` is called again without limit. After any other
-    ConnectError it is called again for ``timeout`` seconds. Then, or when ``stop`` is set, the last error is raised.
+    ConnectError it is called again for ``timeout`` seconds. Then, or when ``stop`` is set, the last error is raised. An
+    error of another class is raised at once.
     """
     deadline = time.monotonic() + timeout
 
@@ -59,7 +60,7 @@ def retry(
 def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: float = 0.0) -> bool:
     """Call ``call``, which connects, until the server is ready. Returns False if ``stop`` is set before that.
 
-    If the server doesn't answer at all, ``call`` is repeated for ``timeout`` seconds. Raises the errors of ``call``.
+    If no connection can be opened, ``call`` is repeated for ``timeout`` seconds. Raises the errors of ``call``.
     """
     try:
         retry(call, stop, unlimited=not_ready, timeout=timeout)

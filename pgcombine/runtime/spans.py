@@ -5,8 +5,8 @@ Otherwise nothing is imported, and a span costs one look-up in a dictionary. Nam
 conventions for messaging (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). A span contains no
 key and no value.
 
-A pass isn't linked to the spans of the programs that enqueued its updates. The log doesn't store these spans, since
-they would make each update larger.
+A pass isn't linked to the spans of the programs that enqueued its updates. A queue's log doesn't store these spans,
+since they would make each update larger.
 """
 
 from __future__ import annotations

@@ -26,16 +26,16 @@ from psycopg import sql
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 
-# seconds; a listener naps instead of sleeping while open transactions of writers share the idle lock
+# in seconds; while open transactions of writers share the idle lock, a listener only naps
 _SHORTEST_NAP = 0.005
 _LONGEST_NAP = 0.1
 _ALL = 1.0  # seconds between two polls of all queues by a busy worker
-STOP_CHECK = 0.2  # seconds until a listener sees that an event is set
+STOP_CHECK = 0.2  # seconds until a listener sees that its stop event is set
 _SUCCESSION = 1.0  # seconds until a listener tries again to take an idle lock that another session holds
 
 
 class Waker:
-    """Wakes a listener from another thread, by a self-pipe."""
+    """Wakes a listener from another thread, by a byte on a socket that the listener polls."""
 
     def __init__(self) -> None:
         self._reader, self._writer = socket.socketpair()

@@ -1,4 +1,4 @@
-"""``pgcombine bench`` measures every figure, checks its totals, and removes its queues."""
+"""``pgcombine bench`` measures each figure but ``scale``, and removes its database."""
 
 from __future__ import annotations
 

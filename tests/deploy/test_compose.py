@@ -247,13 +247,13 @@ def test_worker_restarts_after_an_upgrade(compose: Compose) -> None:
     with connect(compose) as conn:
         (revision,) = conn.execute("select version_num from pgcombine.schema_version").fetchone() or ("",)
         conn.execute("update pgcombine.schema_version set version_num = '9999'")
-        eventually(lambda: int(inspect(compose, "worker", "{{.RestartCount}}")) > 0, what="it is started again")
+        eventually(lambda: int(inspect(compose, "worker", "{{.RestartCount}}")) > 0, what="the worker is started again")
         assert "newer than this program (revision 9999" in compose("logs", "worker")
         conn.execute("update pgcombine.schema_version set version_num = %s", (revision,))
         conn.execute("select pgcombine.create_queue('upgraded', array['word text'], array['n bigint sum'])")
         conn.execute("insert into pgcombine.upgraded_updates (word, n) values ('fluo', 5)")
         total = "select n from pgcombine.upgraded_values where word = 'fluo'"
-        eventually(lambda: conn.execute(total).fetchone() == (5,), timeout=90, what="it combines again")
+        eventually(lambda: conn.execute(total).fetchone() == (5,), timeout=90, what="the worker combines again")
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 There are two environments, both without the checkout. ``core`` has the wheel with its dependencies and the extra
 ``binary`` from the package index; commands that need another extra fail there with a line that names the extra.
-``full`` also imports the packages of the tests' environment.
+``full`` has the wheel, and imports the packages of the tests' environment.
 Everything runs in a directory that looks like a checkout but whose sources can't be imported.
 """
 
@@ -108,7 +108,7 @@ def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Python of an environment that has the wheel and also imports the packages of the tests' environment.
+    """Python of an environment that has the wheel, and imports the packages of the tests' environment.
 
     A .pth file appends the directory of those packages. Python ignores .pth files in an appended directory, so the
     editable install of the checkout stays out.

@@ -1,3 +1,3 @@
-"""The examples' own tests run as their users run them: by pytest in a process of its own."""
+"""pytest doesn't collect the tests of the shop here: ``test_shop.py`` runs them in another process."""
 
 collect_ignore = ["shop"]

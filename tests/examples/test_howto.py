@@ -69,7 +69,7 @@ class Load:
 
 
 def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
-    """Writers change to the new release one after the other. The column is emptied while old writers still run."""
+    """Writers change to the new release one after the other. The column is emptied while other writers still use it."""
     (table, _, old), (make_queue,), (read_both,), (append,), (empty,), (read_queue, drop_column) = statements(COUNTERS)
     conn.execute(table.encode())
     conn.execute("insert into post select i, 1000 * i from generate_series(1, %s) i", (POSTS,))

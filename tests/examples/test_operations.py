@@ -30,7 +30,7 @@ OPERATIONS = ROOT / "pgcombine" / "docs" / "operations"
 def run(
     page: str, directory: Path, dsn: str, *, of: int | None = None, prefix: Sequence[str] = (), **variables: object
 ) -> str:
-    """Run a page's fences in ``directory``, with PostgreSQL's programs of a version; return the output."""
+    """Run a page's fences in ``directory``, with PostgreSQL's programs of version ``of``; return the output."""
     given = psycopg.conninfo.conninfo_to_dict(dsn)
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     path = [str(SCRIPT.parent), str(programs.find(of).directory / "bin"), os.environ["PATH"]]
@@ -96,7 +96,7 @@ def backup(conn: psycopg.Connection, owner: str, dsn: str, server: Server, tmp_p
 
 @pytest.mark.slow
 def test_page_upgrades_the_major_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Upgrade from the oldest to the newest installed version; updates pending before are combined afterwards.
+    """Upgrade from the oldest to the newest installed version. Pending updates are combined on the new server.
 
     PostgreSQL's tools refuse root, and another account can't enter both directories, so root needs a user namespace.
     """

@@ -167,7 +167,7 @@ def downgrade():
 def test_migrations_keep_definitions_unchanged(
     dsn: str, conn: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
 ) -> None:
-    """No colon, per cent sign, quote or backslash in a name is taken for a parameter."""
+    """No colon, per cent sign, quote or backslash in a definition is taken for a parameter."""
     shutil.copytree(SHOP, tmp_path / "shop")
     monkeypatch.setitem(globals(), "SHOP", tmp_path / "shop")
     definition = '"n :m %s" bigint sum'

@@ -59,7 +59,7 @@ class Load:
                 self._steps[number] += 1
 
     def go_on(self) -> None:
-        """Return when the reader and each writer have done ten more steps; the first may have begun before."""
+        """Return when the reader and each writer have done eleven more steps. The first one may have begun before."""
         before = Counter(self._steps)
         eventually(lambda: all(self._steps[n] >= before[n] + 11 for n in range(WRITERS + 1)), what=f"{before}")
 
@@ -72,7 +72,7 @@ class Load:
 
 
 def at(statement: str, key: int) -> bytes:
-    """A statement of the page for another key than 1."""
+    """A statement of the page, with ``key`` in place of its key 1."""
     return re.sub(r"((?:post|page) = |values \()1\b", rf"\g<1>{key}", statement).encode()
 
 
@@ -82,7 +82,7 @@ def run(conn: psycopg.Connection, block: list[str]) -> None:
 
 
 def comment(connection: psycopg.Connection, counted: Counter[int]) -> None:
-    """Write a comment, and delete another one of the same post every third time."""
+    """Insert a comment. In about every third call, also delete a comment of the same post."""
     post = random.randint(1, KEYS)
     connection.execute("insert into comment (post, body) values (%s, 'text')", (post,))
     counted[post] += 1
@@ -125,7 +125,7 @@ def test_trigger_upserts_become_a_rollup_under_load(conn: psycopg.Connection, ds
 
 
 def test_slots_move_to_a_queue_under_load(conn: psycopg.Connection, dsn: str) -> None:
-    """Writers change to the new release one after the other. The slots are moved while old writers still run."""
+    """Writers change to the new release one after the other. The slots are moved while other writers still use them."""
     table, upsert = SLOTS
     conn.execute(table.encode())
 
@@ -199,7 +199,7 @@ def test_rails_migration_makes_the_rollup(conn: psycopg.Connection) -> None:
     create, backfill = re.findall(r"<<~SQL\n((?:.*\n)*?) *SQL\n", fence)
     run(conn, [create, backfill])
     (view,) = re.findall(r'table_name = "(.*)"', fence)
-    assert dict(conn.execute(f"select post, n from {view}".encode()).fetchall())  # noqa: S608 == {1: 2, 2: 1}
+    assert dict(conn.execute(f"select post, n from {view}".encode()).fetchall()) == {1: 2, 2: 1}  # noqa: S608
     (drop,) = re.findall(r'execute "(.*)"', fence)
     conn.execute(drop.encode())
     assert one(conn, "select to_regclass('pgcombine.comments')") is None

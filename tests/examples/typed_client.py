@@ -1,4 +1,4 @@
-"""A user's program with the public names. mypy --strict accepts it and infers each type that it asserts."""
+"""A user's program with the public names. mypy --strict accepts it, and infers each type in its ``assert_type``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exporters for files, HTTP and functions; which errors each takes for a refused entry."""
+"""The exporters for files, HTTP and functions, and the errors by which each recognizes a refused entry."""
 
 from __future__ import annotations
 

@@ -57,14 +57,16 @@ def test_worker_gives_up_a_hanging_postgresql(
             for round_ in range(3):
                 add(conn, {"a": 1, f"b{round_}": 1})
                 combine_all(conn)
-                eventually(lambda: well.delivered and exported(target) == values(conn), what="the other goes on")
+                eventually(lambda: well.delivered and exported(target) == values(conn), what="the other export goes on")
             eventually(lambda: state(conn, "stuck") == "down")
             assert one(conn, "select reason from pgcombine.destination where name = 'stuck'")
             assert state(conn, "search") == "up"
             assert one(conn, "select entries from pgcombine_internal.export_backlog('stuck')") == 6
             proxy.heal()
             conn.execute("select pgcombine.resume_export('stuck')")
-            eventually(lambda: stuck.delivered and exported(target, "stuck") == values(conn), what="it is told all")
+            eventually(
+                lambda: stuck.delivered and exported(target, "stuck") == values(conn), what="stuck has delivered all"
+            )
         finally:
             stop.set()
     assert state(conn, "stuck") == "up"

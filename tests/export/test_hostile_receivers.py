@@ -117,7 +117,7 @@ def test_endless_handshake_keeps_the_deadline() -> None:
 
 
 def test_close_ends_a_connection_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing must not leave a task of the HTTP client that never began, which would log a warning."""
+    """Closing must not leave a task of the HTTP client that never began: Python would warn of it."""
     exporter = WebhookExporter("http://127.0.0.1:9/", "search", timeout=4)
     start_soon = TaskGroup.start_soon
 

@@ -30,7 +30,7 @@ def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target
     combine_all(conn)
     env = {"PGPASSWORD": conninfo.conninfo_to_dict(target).get("password")}
     with watched(target), psycopg.connect(dsn) as blocker:
-        # the record of a delivery is an update of this row, and the trigger makes the update wait
+        # a delivery is recorded by an update of export_bucket, and the trigger makes the update wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"

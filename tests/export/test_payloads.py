@@ -1,4 +1,4 @@
-"""Payloads as lines for COPY."""
+"""Payloads of writes to several servers become lines for COPY."""
 
 from __future__ import annotations
 

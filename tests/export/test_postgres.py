@@ -1,4 +1,4 @@
-"""Exports into another PostgreSQL database: its table ends equal to the values, and sequences never go back."""
+"""An export's table in another PostgreSQL database ends up with the queue's values. No sequence in it goes back."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, targ
 
 
 def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
-    """A recreated server has lower sequences, which the destination ignores. The worker fails until a new epoch."""
+    """A recreated server has lower sequences, which the destination ignores. Only a new epoch lets it deliver."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         make_export(conn, target)

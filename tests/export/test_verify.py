@@ -39,7 +39,7 @@ def cli(dsn: str, target: str) -> Cli:
 
 
 def found(conn: psycopg.Connection, target: str, **options: float) -> dict[str, str]:
-    """The findings of verify: word → problem. Keys that are still moving are included."""
+    """The findings of verify: word → problem. A key that changes during the comparison has the problem "moving"."""
     seen = list(differences(conn, "search", target=target, **options))
     words = {json.loads(key)["word"]: problem for key, problem in seen}
     assert len(words) == len(seen)
@@ -281,7 +281,7 @@ def test_resync_works_beside_writers_and_workers(
 @pytest.mark.slow
 @embedded_only
 def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Every second of 5000 keys differs, and each is sent once."""
+    """Of 5000 keys 2500 differ at the destination, which has 2500 surplus keys. Each of these 5000 is sent once."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {f"w{number}": 1 for number in range(5000)})
@@ -492,7 +492,7 @@ def fails(call: Callable[[], object]) -> Exception:
 
 @pytest.mark.slow
 def test_killed_resync_can_be_run_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A resync is killed after the first bucket, while it waits for a pass; a second resync completes the work."""
+    """A resync is killed after two buckets, while it waits for a pass; a second resync completes the work."""
     make_queue(conn)
     make_export(conn, target)
     words = [word_in(conn, bucket) for bucket in range(4)]
@@ -588,7 +588,7 @@ def test_verify_compares_a_key_of_another_type(conn: psycopg.Connection, dsn: st
 
 @pytest.mark.parametrize("rebuckets", [(16,), (16, 4)], ids=str)
 def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]) -> None:
-    """A rebucket while resync goes from bucket to bucket could make it miss keys, so it raises an error."""
+    """If the queue is rebucketed between two buckets, the resync could miss keys, so it raises an error."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")

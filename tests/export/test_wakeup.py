@@ -62,7 +62,7 @@ def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, 
         for number in range(5):
             eventually(lambda: worker_listens(conn, table=EXPORTS))
             change(conn, f"w{number}")
-            eventually(lambda: len(receiver.words) == number + 1, what="it was delivered")  # noqa: B023
+            eventually(lambda: len(receiver.words) == number + 1, what="the entry was delivered")  # noqa: B023
     assert receiver.words == [f"w{number}" for number in range(5)]
 
 

@@ -96,7 +96,7 @@ def test_read_after_the_end_of_the_transaction_raises(dsn: str, wc: CombineQueue
             found = wc.values(caller)
             await anext(found) if hasattr(found, "__anext__") else next(found)
             await done(caller.commit())
-            with pytest.raises(ConfigError, match="has ended: read to the end before it is committed"):
+            with pytest.raises(ConfigError, match="has ended: read all rows before the transaction ends"):
                 await read(found)
 
     asyncio.run(main())

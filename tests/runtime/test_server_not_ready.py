@@ -1,4 +1,4 @@
-"""Commands that start while the server takes no connections yet (SQLSTATE 57P03) wait until it does.
+"""Commands that start while the server takes no connections yet (SQLSTATE 57P03) wait until the server is ready.
 
 A crashed server is in that state only during its recovery. The tests therefore start the server as a standby that
 refuses queries: it stays in that state until its promotion, so that no test depends on timing.
@@ -186,7 +186,7 @@ def test_daemon_waits_for_an_unreachable_server_on_request(tmp_path: Path, fille
             with in_background(lambda: Worker(dsn, ["wc"], connect_timeout=300).run(stop)):
                 assert server.start() == dsn
                 with psycopg.connect(dsn, autocommit=True) as conn:
-                    eventually(lambda: values(conn) == {"a": 1}, what="combined")
+                    eventually(lambda: values(conn) == {"a": 1}, what="a worker combined")
                     both = "select count(*) from pgcombine.worker"
                     eventually(lambda: one(conn, both) == 2, what="both workers are there")
                 stop.set()

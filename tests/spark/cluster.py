@@ -99,7 +99,7 @@ def _found(log: Path, pattern: str) -> str:
 
 
 def executor_of(pid: int) -> int:
-    """The Java process of the executor that runs the process ``pid``."""
+    """The id of the Java process of the executor that runs the process ``pid``."""
     process = psutil.Process(pid)
     return next(one.pid for one in [process, *process.parents()] if one.name() == "java")
 
@@ -108,4 +108,4 @@ def kill(pid: int) -> None:
     """Kill the process with -9, and wait for its end."""
     process = psutil.Process(pid)
     process.kill()
-    eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="it is gone")
+    eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="the process is gone")

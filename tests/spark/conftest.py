@@ -68,7 +68,7 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(spark: Any, dsn: str) -> Write:
-    """Writes a frame into the test's queue by the sink ``jdbc`` or ``copy``, with options by that sink's names."""
+    """Writes a frame into the test's queue by the sink ``jdbc`` or ``copy``. ``options`` have the sink's names."""
 
     def write(sink: str, frame: Any, *, queue: str = "wc", run_id: str | None = None, **options: Any) -> None:
         from pgcombine.spark import write_jdbc

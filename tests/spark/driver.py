@@ -1,4 +1,4 @@
-"""A program that works as a driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
+"""A program that is a Spark driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
 
 Each line of its input is a call as JSON: ``{"do": "write" | "streams", …}`` with the function's arguments. At the end
 of each call the program prints ``{"error": null}``, or the error.

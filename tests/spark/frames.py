@@ -1,4 +1,4 @@
-"""Frames whose tasks run an event, such as an error or a wait, while they make rows."""
+"""Frames whose tasks call a function while they make rows: an *event*, which raises an error or waits, for example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # the sink jdbc as a parame
 SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
 # For code that both sinks share: the fast tier runs only copy.
 COPY_FIRST = pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest.mark.jdbc, pytest.mark.slow]), "copy"])
-ROWS = 400  # in each part
+ROWS = 400  # rows in each of PARTS parts
 WORDS = 50
 PARTS = 4
 LENGTH = 2000  # bytes of a word: Spark passes rows between its processes in portions of 64 KiB
@@ -43,7 +43,7 @@ def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
 
 
 def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: object) -> None:
-    """Write a frame into the queue wc by the sink ``jdbc`` or ``copy``, with options by that sink's names."""
+    """Write a frame into the queue wc by the sink ``jdbc`` or ``copy``. ``given`` are options by the sink's names."""
     from pgcombine.spark import write_jdbc
     from pgcombine.spark.errors import explained
 

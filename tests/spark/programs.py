@@ -54,7 +54,7 @@ class Program:
         parts: int = 4,
         **options: object,
     ) -> None:
-        """Begin to write the frame; tasks of ``part`` (None: all) wait at a :class:`Pause`."""
+        """Begin to write the frame. With ``pause``, tasks of ``part`` (None: all) wait at a :class:`Pause`."""
         waiting = None if pause is None else str(pause)
         self._tell(
             do="write", sink=sink, dsn=dsn, run_id=run_id, pause=waiting, part=part, parts=parts, options=options

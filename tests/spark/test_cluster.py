@@ -72,7 +72,7 @@ def test_both_attempts_of_a_speculative_task_commit(
 def test_rows_count_once_after_an_executor_is_killed_writing(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """The daemon that started the Python processes is killed first, since it would end them itself."""
+    """The daemon that started the Python processes is killed first: it would end them when the executor dies."""
     make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]
@@ -80,10 +80,10 @@ def test_rows_count_once_after_an_executor_is_killed_writing(
     for starter in psutil.Process(victim).children():
         starter.kill()
     kill(victim)
-    eventually(lambda: writers(conn) == 0, what="the writer has noticed")
+    eventually(lambda: writers(conn) == 0, what="the writing session has ended")
     pause.go()
     assert program.error() is None
-    assert set(pause.arrived().values()) > {victim}  # its task was run again elsewhere
+    assert set(pause.arrived().values()) > {victim}  # the victim's task ran again on another executor
     counted(conn)
 
 

@@ -61,7 +61,7 @@ def test_times_of_long_ago_stay_equal(spark: Any, conn: psycopg.Connection, writ
 def test_zone_of_the_java_machine_changes_nothing(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """In Java's zone an hour of this day doesn't exist, and old offsets have seconds."""
+    """In Java's zone an hour of 2024-03-10 doesn't exist, and old offsets have seconds."""
     make_queue(conn, value=["at timestamptz max", "local timestamp max", "far timestamp max"], delete_when=None)
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
@@ -147,7 +147,7 @@ def test_names_that_differ_by_case_are_distinguished(
 def test_decimals_that_the_column_would_round_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """The frame is refused before a task runs, with any values; also for a domain and an array of the type."""
+    """The frame is refused for its types, before a task runs; also for a domain, and for an array of the type."""
     conn.execute("create domain price as numeric(10,1); create domain net as price")
     columns = {
         "a": ("numeric(10,2)", "decimal(10,4)", 2),
@@ -211,7 +211,7 @@ def test_text_that_is_not_utf8_is_refused(
 def test_halves_of_a_character_are_replaced_by_spark(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """Spark replaces them when it reads a row from Python, so no sink sees the original text."""
+    """Spark replaces a lone surrogate when it reads a row from Python, so no sink sees the original text."""
     make_queue(conn)
     broken = spark.createDataFrame([("\ud800x", 1)], "word string, n bigint")
     assert broken.collect()[0].word == REPLACED

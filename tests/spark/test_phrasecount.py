@@ -213,7 +213,7 @@ def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path
 
 @embedded_only
 def test_copy_replaces_jdbc_on_a_unix_socket(spark: object, dsn: str, values: Values, tmp_path: Path) -> None:
-    """The server has only a Unix socket. An explicit ``--sink jdbc`` is refused, and nothing is counted."""
+    """The DSN names a Unix socket, which JDBC can't use. An explicit ``--sink jdbc`` is refused."""
     from typer.testing import CliRunner
 
     from pgcombine.cli.app import app

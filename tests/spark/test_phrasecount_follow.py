@@ -150,7 +150,7 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
 def test_counts_are_right_after_kills(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The first kill comes right after the commit of the updates, a second one at a random moment."""
+    """The first kill comes right after the commit of updates, the second after their passes, the third at random."""
     write_corpus(tmp_path, 10, seed=5)
     run(tmp_path)
     chance = random.Random(6)

@@ -177,7 +177,7 @@ def test_document_that_a_dead_run_wrote_is_used(
         conn.execute(
             "create function phrasecount.nothing() returns trigger language plpgsql as 'begin return null; end'"
         )
-        conn.execute(  # as if a writer stored it after the cleanup of the run
+        conn.execute(  # as if a writer stored the document after the cleanup of the run
             "create trigger keep before delete on phrasecount.kept for each row execute function phrasecount.nothing()"
         )
         conn.execute(

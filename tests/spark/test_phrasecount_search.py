@@ -55,12 +55,12 @@ def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values,
 def test_next_run_repeats_an_unrecorded_delivery(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The kill comes when the table has the batch and the entries aren't deleted: the next run delivers them again."""
+    """The run is killed when the table has the batch but the entries still wait. The next run delivers them again."""
     write_corpus(tmp_path, 6, seed=3)
     run(tmp_path)
     edit_corpus(tmp_path, random.Random(4))
     with psycopg.connect(dsn) as blocker:
-        # the record of a delivery updates this row, and the trigger makes it wait
+        # a delivery is recorded by an update of export_bucket, and the trigger makes the update wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"

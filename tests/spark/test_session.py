@@ -1,4 +1,4 @@
-"""The command uses an existing Spark session."""
+"""phrasecount uses an existing Spark session."""
 
 from __future__ import annotations
 
