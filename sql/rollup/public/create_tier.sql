@@ -37,8 +37,6 @@ declare
         select pgcombine_internal.column_definition(c) from pgcombine.queue_column c
         where c.queue = _source.queue and c.role = 'value' order by c.position);
     _relation constant regclass := format('pgcombine.%I', _source.queue || '_values');
-    -- PostgreSQL 15 qualifies the columns in the expressions
-    _arrived constant text := format('arrived as %I', _source.queue || '_values');
     _definitions text[];
     _expressions text[];
     _value text;
