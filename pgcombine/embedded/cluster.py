@@ -46,7 +46,7 @@ class Cluster:
         return self.data.exists()
 
     def version(self) -> int | None:
-        """Return the major version of PostgreSQL that made the data, or None if there are none. Raises ConfigError."""
+        """Return the major version of PostgreSQL that made the data, or None without data. Raises ConfigError."""
         try:
             return int((self.data / "PG_VERSION").read_text())
         except FileNotFoundError:
@@ -133,7 +133,7 @@ class Cluster:
     def clean(self) -> None:
         """Remove the unfinished directories of programs that were killed."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
-            # If initdb still writes there, some files remain. The next start removes them.
+            # If initdb still writes into the directory, some files remain. The next start removes them.
             shutil.rmtree(left, ignore_errors=True)
 
     def remove(self) -> None:

@@ -83,7 +83,7 @@ def _takes_socket(directory: Path, account: Account) -> bool:
             account.give(directory)
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or found.st_mode & 0o077:
-            return False  # another user may have created it in the temporary directory
+            return False  # another user may have created the directory in /tmp
         for left in directory.glob(".s.PGSQL.*"):
             left.unlink()
         probe = directory / ".s.probe"

@@ -94,7 +94,7 @@ class Postmaster:
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(seen)
                 why = failure(log.read())
-            # If the port is taken, or the log has no reason since the server was killed, another attempt may succeed.
+            # Another attempt may succeed if the port is taken, or if the server was killed and so logged no error.
             if why and network.port_is_free(port):
                 break
         raise ConfigError(f"the server in {self._home} didn't start: {why or 'it was killed'} (see {self.log})")

@@ -83,8 +83,8 @@ def _version(directory: Path) -> int:
 def copy(programs: Programs, parent: Path) -> Programs:
     """Return a copy of ``programs`` below ``parent`` that every account can run. It is created once, and then reused.
 
-    Other users may be able to write to ``parent``, such as the temporary directory. So a copy that another user could
-    change is refused with ConfigError. Raises OSError if the copy can't be written.
+    Other users may be able to write to ``parent``, for example to /tmp. So a copy that another user could change is
+    refused with ConfigError. Raises OSError if the copy can't be written.
     """
     package = programs.directory.parent
     libraries = [name.name for place in _libraries(package) for name in place.iterdir()]

@@ -51,12 +51,12 @@ SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.S
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """The state of a server. ``pid``, ``port`` and ``socket_directory`` are None while it doesn't run."""
+    """The state of a server. ``pid``, ``port`` and ``socket_directory`` are None while the server doesn't run."""
 
     running: bool
     pid: int | None
     port: int | None
-    version: int | None  # major version of the data; None if there are none yet
+    version: int | None  # major version of the data; None if there are no data yet
     data_directory: Path
     socket_directory: Path | None
     size: int  # bytes on disk
@@ -97,7 +97,7 @@ class EmbeddedServer:
                 return self.dsn()
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
-        """Stop the server. Returns whether it ran. The modes are those of ``pg_ctl``.
+        """Stop the server. Returns whether the server ran. The modes are those of ``pg_ctl``.
 
         Raises ConfigError if the server still runs after two minutes.
         """

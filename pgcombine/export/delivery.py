@@ -69,7 +69,7 @@ class Delivery:
         self.destination = Destination(control, "export", export)
 
     def once(self) -> int | Nothing:
-        """Deliver one batch. Returns the number of entries taken off the queue, or the reason why none was.
+        """Deliver one batch. Returns the number of entries taken off the queue, or why there are none.
 
         Quarantined entries count as taken off. A failure of the destination is recorded and returned as
         ``Nothing.FAILED``. Raises psycopg.OperationalError if the connection to the queue's own database is lost.

@@ -1,9 +1,9 @@
 """Export into a table of another PostgreSQL database, which is kept equal to the queue's values.
 
-The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. It is
-created if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes only for a higher
-sequence number. So a batch changes nothing if it is delivered twice, or late by a worker whose claim has ended. Rows of
-deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
+The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. The
+exporter creates the table if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes
+only for a higher sequence number. So a batch changes nothing if it is delivered twice, or late by a worker whose claim
+has ended. Rows of deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
 
 If several servers have the export, the table ``pgcombine_owner`` at the destination has the owner and its epoch. A
 batch of a former owner is refused (FencedError), no matter how late it arrives.

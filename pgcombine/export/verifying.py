@@ -144,9 +144,9 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
     """Deliver again the keys that differ. With ``every``, or for another exporter than ``postgres``, deliver all keys.
 
     Each key gets an entry with a new sequence number. The entries are written in several transactions. After an error,
-    call the function again. Returns the number of these keys, and the number of moving keys: keys that get no new
-    entry, since entries of theirs wait or have just been delivered.
-    Raises the errors of :func:`differences`, and ExportError if the destination is ahead of this server.
+    call the function again. Returns the number of these keys, and the number of keys that are *moving*. A moving key
+    gets no new entry, since an entry of the key waits or was just delivered. Raises the errors of :func:`differences`,
+    and ExportError if the destination is ahead of this server.
     """
     with translated():
         (found,) = exports(connection, export)

@@ -76,7 +76,7 @@ class ExportWorker(Background):
     background thread.
 
     ``exporter`` is a function that takes a list of entries, a class (:class:`~pgcombine.Exporter`), or the name of an
-    installed one (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
+    installed class (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
     takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
     sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
     seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. ``heartbeat`` records that
@@ -117,8 +117,8 @@ class ExportWorker(Background):
     def run(self, stop: threading.Event | None = None) -> int:
         """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the number of entries.
 
-        When it is stopped, the worker finishes the batch in progress. But an HTTP request in progress is cancelled, and
-        the entries are sent again later. The worker waits for a server that isn't ready yet. Raises
+        When ``stop`` is set, the worker finishes the batch in progress. But an HTTP request in progress is cancelled,
+        and the entries are sent again later. The worker waits for a server that isn't ready yet. Raises
         ExportNotFoundError, ConfigError if the exporter can't be made, SchemaError, and ConnectError if the server
         doesn't answer at the start.
         """

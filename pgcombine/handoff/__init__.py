@@ -46,8 +46,8 @@ pending updates and tokens in one transaction, while writers go on. :mod:`pgcomb
 the steps. The rebuilt server has a new id. All coordinators must answer. With ``--force`` a rebuild leaves out a
 coordinator that doesn't answer. That coordinator delivers nothing to the rebuilt server until another rebuild runs
 while the coordinator answers. Observers of the server don't get the new values as changes. Exports that the server owns
-deliver every value again. To add a server where all servers hold all keys, first add it to the servers of all callers,
-so that coordinators make hints for it. Then rebuild it.
+deliver every value again. To add a server to a queue whose servers hold all keys, first add it to the servers of all
+callers, so that coordinators make hints for it. Then rebuild the new server.
 
 **Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.UnavailableError`
 means that nothing was written. :class:`~pgcombine.errors.IndeterminateError` means that too few servers acknowledged in
@@ -73,12 +73,13 @@ has dropped. This *generation* is part of the queue's shape, which every write, 
 the new queue refuses a write of the dropped queue. A server that never had the dropped queue gets the later generation
 from the first replayer that delivers to it.
 
-**Failures.** A server that is down or hangs costs callers at level ONE only the first attempt, and gets hints. If a
-coordinator dies before its deliveries, its replayer delivers when the coordinator is back. A caller without an answer
-retries through another coordinator, which writes its own hints. If a replayer dies between the delivery and the
-deletion of a hint, the next replayer delivers the hint again, and the server ignores the duplicate. When the hints for
-a server reach their quota (updates, bytes), the coordinator refuses new writes. An operator can choose that the
-coordinator accepts these writes without a hint instead, and marks the server as in need of repair.
+**Failures.** Hints wait for a server that is down or hangs. At level ONE such a server delays a caller only if the
+caller tries it as coordinator; after that attempt the caller avoids the server for a while. If a coordinator dies
+before its deliveries, its replayer delivers when the coordinator is back. A caller without an answer retries through
+another coordinator, which writes its own hints. If a replayer dies between the delivery and the deletion of a hint, the
+next replayer delivers the hint again, and the server ignores the duplicate. When the hints for a server reach their
+quota (updates, bytes), the coordinator refuses new writes. An operator can choose that the coordinator accepts these
+writes without a hint instead, and marks the server as in need of repair.
 
 **Text.** The text of a value means the same on all servers, regardless of their settings: dates are in ISO style, the
 month comes before the day where the order is ambiguous, and times without a zone are in UTC

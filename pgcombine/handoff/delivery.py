@@ -2,7 +2,7 @@
 
 A failure has one of four causes:
 
-- *data*: the server refuses an update, or the age of the token;
+- *data*: the server refuses an update for its data, or the token for its age;
 - *schema*: the server lacks the queue, or defines it differently than the coordinator;
 - *identity*: the server isn't the expected one;
 - *health*: any other cause. A later delivery may succeed.
@@ -160,9 +160,9 @@ def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> 
     """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
 
     ``coordinator`` is the name of the server that has the hints. If the writes have ``COPY_UPDATES`` updates or more,
-    the tokens are stored first and the updates are then sent by COPY. This needs writes whose updates the peer stores
-    all and without a copy of the payload. Raises psycopg's errors. Errors that pgcombine's SQL functions raise become
-    classes of :mod:`pgcombine.errors`, such as WrongServerError and QueueMismatchError.
+    the tokens are stored first and the updates are then sent by COPY. COPY is used only if the peer holds all keys of
+    the writes and needn't retain their payloads. Raises psycopg's errors. Errors that pgcombine's SQL functions raise
+    become classes of :mod:`pgcombine.errors`, such as WrongServerError and QueueMismatchError.
     """
     # A caller may retry a write while the first delivery of the write waits. Then ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())

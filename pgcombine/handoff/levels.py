@@ -24,7 +24,7 @@ def check_level(level: Level, replicas: int) -> Level:
 
 
 def needed(level: Level, replicas: int) -> int:
-    """Return how many of ``replicas`` servers the level needs: 1, more than half, all, or its number (at most all)."""
+    """Return how many of ``replicas`` servers the level needs: 1, more than half, all, or the given number."""
     if level == "ONE":
         return 1
     if level == "QUORUM":

@@ -7,8 +7,9 @@ If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` nam
 other servers retain of this coordinator are counted instead: each adds to the lag of the servers that lack the write.
 
 If a server lacks a write that another server knows it had, the server has lost commits, for example by a restore from
-an older backup. It may have lost writes that no other server has, so it counts as in need of repair. A server
-whose generation of the queue isn't that of most servers counts so, too: the queue was dropped and created again.
+an older backup. Such a server may have lost writes that no other server has, so it counts as in need of repair. A
+server also counts as in need of repair if most servers have another generation of the queue, because the queue was
+dropped and created again on some servers.
 
 Too few answers raise UnavailableError.
 """
@@ -98,7 +99,7 @@ def read(
     level: Level,
     deadline: float,
 ) -> Reading:
-    """Ask the servers in parallel. ``deadline`` is a time of ``time.monotonic``.
+    """Read values from the servers, in parallel. ``deadline`` is a time of ``time.monotonic``.
 
     Raises UnavailableError if too few of a key's servers answer, and InvalidUpdateError for a key that doesn't fit.
     """
@@ -131,7 +132,8 @@ def read(
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    for found in statuses.values():  # A different id at another server: its writes went to a former server.
+    # If a server knows another one by a different id, its deliveries went to a former server of that name.
+    for found in statuses.values():
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server that another one doesn't know was removed or is new: it may lack writes
             broken |= statuses.keys() - set(found.known)

@@ -64,7 +64,7 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return for each coordinator that knows of a source in need of repair the reason for the repair.
+        """Return, by coordinator, why a source needs repair. A coordinator that knows of none is left out.
 
         Without ``force`` such a source raises ReplicaError.
         """

@@ -11,9 +11,9 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
 4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction at the server. A
    write that began after step 2 is in the copy, or in a hint for the server, or in both. The tokens prevent that the
    write counts twice. With several sources, one may have a write that another lacks. The server records that it has
-   only a part of such a write
-   (``handoff_partial``). A server that knows no others also gets two lists from the coordinators: the other servers,
-   and the servers that hold each queue. (A server that has taken writes got these lists from the writers.)
+   only a part of such a write (``handoff_partial``). A server that knows no others also gets two lists from the
+   coordinators: the other servers, and the servers that hold each queue. (A server that has taken writes got these
+   lists from the writers.)
 5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. If the copy
    contains updates that were quarantined for the server, the coordinators drop them from the quarantine, and drop their
    retries. If updates are quarantined for a source, the coordinators quarantine them for the server, too.
@@ -82,10 +82,10 @@ def rebuild(
 ) -> Rebuilt:
     """Rebuild the server ``name``, registered at the coordinator, from ``sources``.
 
-    By default the sources are all other servers. ``force`` is needed in three cases: a source needs
-    repair (the rebuilt server then needs repair, too), the server has writes that its sources lack (the rebuild loses
-    these writes), or a registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in
-    progress and for the hints that the sources get first.
+    By default the sources are all other servers. ``force`` is needed in three cases: a source needs repair (the rebuilt
+    server then needs repair, too), the server has writes that its sources lack (the rebuild loses these writes), or a
+    registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in progress and for the hints
+    that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
     when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.

@@ -111,7 +111,7 @@ class _Others:
     def forward(self, name: str, queue: str, tokens: Collection[UUID]) -> None:
         """Deliver writes to the server ``name``. Their payloads are at this server.
 
-        Each write is logged, with the reason if it is refused.
+        Each write is logged, with the reason if the server refuses the write.
         """
         for hint in payloads(self._coordinator, queue, sorted(tokens)) if tokens and name in self._peers else ():
             peer = self._peers[name]

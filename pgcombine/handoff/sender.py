@@ -55,7 +55,10 @@ class Write:
 
 
 class Sender:
-    """Delivers writes to ``server``. ``coordinators`` are all servers of the queue by name. One has a write's hint."""
+    """Delivers writes to ``server``.
+
+    ``coordinators`` are all servers of the queue, by name. A write's hint is at one of them.
+    """
 
     def __init__(self, server: Server, coordinators: Mapping[str, Server]) -> None:
         self._server = server

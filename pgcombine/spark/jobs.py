@@ -14,7 +14,7 @@ _DESCRIPTION = "spark.job.description"
 
 @contextmanager
 def described(spark: SparkSession, queue: str, run_id: str | None = None) -> Iterator[None]:
-    """Make the description of all Spark jobs of the block name the queue, and the run or the stream's batch.
+    """Describe all Spark jobs of the block by the queue, and by the run or the stream's batch.
 
     Spark Connect has no descriptions.
     """

@@ -39,9 +39,9 @@ class Options:
     def of(cls, given: Mapping[str, str], *, reading: bool = False) -> Options:
         """Parse the options that the user gave. Names are accepted in any case, with or without ``_``.
 
-        Without the option ``dsn`` the environment names the database. ``reading`` says whether they are for reading.
-        Raises ConfigError for a wrong value, for an unknown option, and for an option for writing when reading or the
-        reverse.
+        Without the option ``dsn`` the environment names the database. ``reading`` says whether the options are for
+        reading or for writing. Raises ConfigError for a wrong value, for an unknown option, and for an option of the
+        other kind.
         """
         options = {plain(name): value for name, value in given.items()}
         for name in given:

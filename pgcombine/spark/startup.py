@@ -1,4 +1,4 @@
-"""Start a Spark session on this machine that is quiet and local, and leaves nothing behind.
+"""Start a local Spark session that prints nothing and leaves no files behind.
 
 :func:`session` finds Java and PostgreSQL's JDBC driver, and makes the settings that pgcombine's sinks need: the tasks
 use this Python and its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. The session's
@@ -160,7 +160,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _scratch() -> Path:
-    """Create a scratch directory, locked until this process ends. Remove unlocked ones, which killed programs left."""
+    """Create a scratch directory, locked until this process ends. Remove those that killed programs left."""
     parent = Path(tempfile.gettempdir())
     for orphan in parent.glob(_PREFIX + "*"):
         _remove_orphan(orphan)

@@ -50,7 +50,7 @@ class Target:
     def of(cls, dsn: str | None) -> Target:
         """Connect once, and store the parameters that libpq found (service files, .pgpass, several hosts, environment).
 
-        Without ``dsn`` the environment names the database. Raises ConfigError if it doesn't, and ConnectError if the
+        Without ``dsn`` the environment names the database. Raises ConfigError if neither does, and ConnectError if the
         server doesn't answer.
         """
         dsn = chosen_dsn(dsn)

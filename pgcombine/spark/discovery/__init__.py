@@ -1,6 +1,6 @@
 """``format("pgcombine")``. The wheel also installs this package as ``pyspark_pgcombine``, where Spark finds it.
 
-Spark imports all packages whose names begin with ``pyspark_``, and finds none if the import of one fails. So this
+Spark imports all packages whose names begin with ``pyspark_``, and finds no format if one import fails. So this
 package imports nothing but PySpark until it is used. Spark doesn't find an editable install. In that case
 ``pgcombine.spark.register(spark)`` registers the format. With other installs the call does no harm.
 """
@@ -72,8 +72,8 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 def _import_installed() -> None:
     """Import the pgcombine that was installed together with this module.
 
-    Spark's Python processes search the directory in which Spark was started first. If it has sources of pgcombine, as
-    in a checkout, these may be of another version, and lack the SQL files.
+    Spark's Python processes import modules from Spark's working directory before others. If that directory has sources
+    of pgcombine, as in a checkout, these may be of another version, and lack the SQL files.
     """
     site = Path(__file__).parents[1]
     if "pgcombine" in sys.modules or not (site / "pgcombine").is_dir():
@@ -86,7 +86,7 @@ def _import_installed() -> None:
 
 
 def _portable(one: Any) -> Any:
-    """Make the reader or writer picklable. A task that unpickles it first calls :func:`_import_installed`."""
+    """Make the reader or writer picklable. To unpickle it, a task calls :func:`_import_installed` first."""
     copyreg.pickle(type(one), _packed)
     return one
 
