@@ -111,7 +111,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class Write:
-    """One write. ``acked`` names the servers that acknowledged it, each with the number of its losses at that time."""
+    """One write. ``acked`` names the servers that acknowledged it, each with the number of its losses until then."""
 
     token: UUID
     rows: list[tuple[str, int]]

@@ -100,7 +100,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(
             conn, buckets=4, pass_limit=200
-        )  # so few updates that a backlog after an outage takes several passes
+        )  # a pass takes at most 200 updates, so that a backlog after an outage takes several passes
         audit(conn)
         conn.execute(
             "create table public.token (producer int, number int, updates jsonb, primary key (producer, number))"

@@ -1,4 +1,4 @@
-"""Run all kinds of transactions on the log at once, since they can overlap; then count all updates.
+"""Run everything that uses the log at once, so that all kinds of transactions overlap; then count all updates.
 
 ``python -m tests.chaos.log --seconds 3600`` starts its own embedded server (or uses the database of ``--dsn``, which
 must have the schema) and runs at once, each in its own sessions,

@@ -18,7 +18,7 @@ from support import eventually, start_cli
 from ..sql.rollup.statements import SHAPES, Table, change, crowd
 
 WRITERS = 8
-# backfill_slice then takes 64 slices
+# statistics with which a backfill has 64 slices
 MANY_ROWS = "update pg_class set reltuples = 6e7 where oid = 'doc'::regclass"
 PROGRESS = """
 select r.boundary, r.done, r.ready_at, (select max(p.pass) from pgcombine.pass p where p.queue = r.queue)

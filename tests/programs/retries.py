@@ -3,7 +3,7 @@
 Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
 at about the same time. A transaction has one event or several, under read committed, repeatable read or serializable,
 and some transactions are rolled back. Meanwhile the program ends sessions by ``pg_terminate_backend`` and clients by
-kill -9. After an error the client, and after a kill its successor, sends all events again whose commit wasn't
+kill -9. After an error the client, or after a kill its successor, repeats all events whose commit wasn't
 confirmed. At the end the values must be the sums over the *events*, each counted once.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
@@ -60,7 +60,7 @@ class Outcome:
     seconds: float
     terminated: int
     killed: int
-    appended: int  # events for which a client learnt that its call had appended the updates
+    appended: int  # committed calls of enqueue_once that returned true, as far as the clients know
     tokens: int
     wrong: int  # keys whose value isn't the sum over the events
 

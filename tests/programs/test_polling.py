@@ -1,4 +1,4 @@
-"""``polling`` reads all views except ``rights`` and those that read each row according to the page on monitoring."""
+"""``polling`` reads all views but ``rights`` and, as the page on monitoring lists them, those that read each row."""
 
 from __future__ import annotations
 

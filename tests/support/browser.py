@@ -69,7 +69,7 @@ class Tab:
         eventually(lambda: self.run("document.readyState") == "complete", what="the page is complete")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in JavaScript, or of the promise that it returns.
+        """The value of an expression in JavaScript. If it is a promise, the value of the promise.
 
         If the page changes meanwhile, the expression is evaluated in the next page.
         """

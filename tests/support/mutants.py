@@ -1,7 +1,7 @@
 """Mutants: broken variants of pgcombine. A test of a guarantee is worth little if it passes on a mutant.
 
-Each function breaks the functions in the database of ``conn``, a test's own. It raises AssertionError if the code to
-change is missing; then the mutant must be adapted to the new code.
+Each function here breaks SQL functions in the database of ``conn``, which is one test's own database. It raises
+AssertionError if the code to change is missing; then the mutant must be adapted to the new code.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import psycopg
 
 
 def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
-    """Replace the text ``old`` in every function of the schema that has it."""
+    """Replace the text ``old`` by ``new`` in each SQL function of pgcombine that has it."""
     found = conn.execute(
         "select pg_get_functiondef(oid) from pg_proc "
         "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) "
@@ -75,7 +75,7 @@ def one_mark_for_all_slices(conn: psycopg.Connection) -> None:
 
 
 def rivals_in_the_journal(conn: psycopg.Connection) -> None:
-    """Two passes may have the same number, and the later record is dropped."""
+    """Two passes may record the same number. Later passes read only the record with the later end."""
     mutate_functions(conn, "on conflict on constraint pass_pkey do nothing", "")
     mutate_functions(conn, "order by p.pass desc", "order by p.pass desc, p.ended desc")
     conn.execute("alter table pgcombine.pass drop constraint pass_pkey")

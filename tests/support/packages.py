@@ -50,7 +50,7 @@ def sources(directory: Path = PACKAGE) -> list[Path]:
 
 
 def place(path: Path, package: Path = PACKAGE) -> str:
-    """The path of a file in the package without its ending: ``database/connect`` or ``database/__init__``."""
+    """The path of a file in the package without ``.py``, such as ``database/connect`` or ``database/__init__``."""
     return path.relative_to(package).with_suffix("").as_posix()
 
 

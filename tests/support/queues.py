@@ -164,7 +164,7 @@ def one(conn: psycopg.Connection, statement: str, *parameters: object) -> Any:
 
 
 def bucket_of(table: str) -> int:
-    """The bucket in the name of a partition of updates or values, at any depth."""
+    """The bucket that is in the name of a partition, or of a partition of it, of updates or values."""
     found = re.search(r"_b(\d{4})", table)
     assert found, f"{table} names no bucket"
     return int(found[1])

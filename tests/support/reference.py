@@ -61,7 +61,8 @@ def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[st
         parameters = " ".join(signature.split()).replace(" default ", " = ")
         result = f" → {returns}" if returns and " out " not in parameters else ""
         yield f"`{'call ' * (kind == 'procedure')}{parameters}{result}`"
-    prose = re.sub(r"\A(?:-- (?:call )?pgcombine\..*\n|--   .*\n)+", "", header)  # without the lines of the signature
+    # the header without the lines of its signature
+    prose = re.sub(r"\A(?:-- (?:call )?pgcombine\..*\n|--   .*\n)+", "", header)
     sentences = re.split(r"(?<=\.) (?=[A-Z])", told(_REST.sub("", prose)))
     yield " ".join(sentences[: 2 if call else 1])
     bullets = [f"- {code(names.split(', '))}: {told(meaning)}" for names, meaning in _LISTED.findall(header)]

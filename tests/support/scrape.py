@@ -83,5 +83,5 @@ def scrape(port: int) -> Samples:
 
 
 def has_figures(port: int) -> bool:
-    """Whether this process serves all figures of the database."""
+    """Whether the process that listens on ``port`` serves all figures of the database."""
     return families(get(port, "/metrics")[1]).keys() >= DATABASE

@@ -1,4 +1,4 @@
-"""Several sessions at once: a statement that waits on another session, and threads whose errors aren't lost."""
+"""Several sessions at once: wait until one waits for another, and run threads whose errors aren't lost."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ _BLOCKS = {"p", "li", "tr", "th", "td", "dt", "dd", "h1", "h2", "div", "button",
 
 
 class Reader(HTMLParser):
-    """A parsed page: its tags with their attributes, and its text with single spaces."""
+    """A parser of a page: ``tags`` has the tags with their attributes, ``text`` the text with single spaces."""
 
     def __init__(self) -> None:
         super().__init__()

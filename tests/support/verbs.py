@@ -1,4 +1,4 @@
-"""List the verbs of the command line, read from the program: ``python tests/support/verbs.py``."""
+"""The verbs of the command line: ``python tests/support/verbs.py`` prints those that the program has."""
 
 from __future__ import annotations
 

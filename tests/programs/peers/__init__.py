@@ -13,8 +13,8 @@ comparison fair:
 - **Fresh and warm.** Each turn has a new database, a copy of one template. After a checkpoint, a load that isn't
   counted fills the contender's tables, and the tables are vacuumed and analyzed. So a measured window rarely writes
   full pages to the write-ahead log.
-- **No checkpoint in a measured window.** The started server makes an automatic checkpoint at most every half an hour. A
-  turn reports a checkpoint that came in a measured window all the same.
+- **No checkpoint in a measured window.** A server that the program starts makes automatic checkpoints at least half
+  an hour apart. A turn reports a checkpoint that came in a measured window all the same.
 - **Same clients.** Each contender has the same number of connections, prepared statements with generic plans, and the
   same pgbench.
 - **To the end.** A contender's time ends when its consumer has nothing left to do, so postponed work counts.
@@ -24,6 +24,6 @@ comparison fair:
   compares with sorted upserts in the same round.
 - **At random times.** Probes of freshness come at random times, not in step with a consumer's period.
 - **At its best.** A consumer works without a pause while there is work, and vacuums the tables in which it deletes, if
-  that helps. Only the consumers of PgQ and of the sequence window pause, for 50 ms after each batch: each transaction
-  of theirs is to take many updates.
+  that helps. Only the consumers of PgQ and of the sequence window pause, for 50 ms after each batch, so that a batch
+  has many updates.
 """

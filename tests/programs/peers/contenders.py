@@ -1,6 +1,6 @@
 """All contenders by name, in the order of the table and the plot.
 
-In the figures of a table's sums, a contender of the same name from ``OF_SOURCE`` stands in for a contender.
+In the figures of a table's sums, a contender is replaced by the contender of ``OF_SOURCE`` with the same name.
 """
 
 from __future__ import annotations

@@ -99,7 +99,8 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
             load.dsn,
             load.work.script(write, one, change),
             clients=load.clients,
-            threads=load.clients,  # with fewer threads, a client that waits for a lock could block the lock's holder
+            # with fewer threads, a client that waits for a lock could block the client that holds the lock
+            threads=load.clients,
             seconds=load.seconds,
             transactions=load.transactions,
             variables={"k": load.work.updates, "j": load.begin, "first": load.first},

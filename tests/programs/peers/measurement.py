@@ -45,6 +45,6 @@ def kept(found: Measurement) -> Iterator[None]:
 
 
 def rotated(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """Return the contenders in their order in the round ``number``, which begins with another one in each round."""
+    """Return the contenders in the order of round ``number``. Each round begins with the next contender."""
     first = number % max(1, len(contenders))
     return [*contenders[first:], *contenders[:first]]

@@ -66,7 +66,8 @@ def own(version: int, **settings: str) -> Iterator[str]:
         os.chmod(home, 0o711)  # the server may run as another account, which must enter the directory
         cluster = Cluster(Path(home, "postgres"))
         cluster.create(chosen)
-        os.chmod(cluster.directory, 0o711)  # before version 16 the server enters its directory again by its path
+        # before version 16 a server enters the directory of its data by the whole path
+        os.chmod(cluster.directory, 0o711)
         postmaster = Postmaster(cluster)
         postmaster.start(chosen, {**OWN, **settings})
         try:

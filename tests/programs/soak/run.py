@@ -106,7 +106,7 @@ def _settled(installation: Installation) -> bool:
 
 
 def _wrong(installation: Installation, load: Load) -> Iterator[str]:
-    """Yield a line for each fault."""
+    """Yield a line for each fault, see the module's docstring."""
     a, b = installation.servers["a"], installation.servers["b"]
     plain = load.plain()
     with a.connect() as connection, b.connect() as other:

@@ -723,7 +723,7 @@ def crowd(table: Table, dsn: str, writers: int) -> Iterator[Crowd]:
             while not all_of_them.over.is_set():
                 with suppress(psycopg.errors.UndefinedTable, psycopg.OperationalError), then.transaction():
                     then.execute("select pg_current_snapshot()")
-                    seen = replace(table, conn=now)  # a copy, since the table may get another rollup meanwhile
+                    seen = replace(table, conn=now)  # a copy, since ``table`` may get another rollup meanwhile
                     all_of_them.over.wait(random.random() / 20)  # meanwhile the writers go on
                     all_of_them.done[-1]["compared snapshots"] += seen.compare_snapshot(then)
 

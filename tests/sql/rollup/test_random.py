@@ -1,4 +1,4 @@
-"""Rollups under the random statements of the module ``statements``, which find the faults of mutants."""
+"""Rollups under the random statements of the module ``statements``, which also find each mutant."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@ create extension pg_ivm;
 
 do $$
 begin
-    -- pg_ivm's manual asks for this setting, which new connections get
+    -- pg_ivm's manual requires this setting; it takes effect in new connections
     execute format('alter database %I set session_preload_libraries = pg_ivm', current_database());
 end
 $$;

@@ -1,6 +1,6 @@
 select pgmq.create('bench');
 
--- Reads up to 1,000 messages, adds them up and deletes them. Returns their number.
+-- Reads up to 1,000 messages, adds them up and deletes them. Returns the number of messages.
 -- After a rollback the messages are visible again at once.
 create function bench.take() returns bigint language plpgsql as $$
 declare

@@ -43,7 +43,7 @@ $$;
 -- Whether the finished batches contain all committed events.
 create function bench.taken() returns boolean language sql as $$
     select not exists (
-        select from pgq.event_template as e  -- the tables of events inherit from it
+        select from pgq.event_template as e  -- all tables of events inherit from this one
         where e.ev_txid >= txid_snapshot_xmin(t.tick_snapshot)
             and not txid_visible_in_snapshot(e.ev_txid, t.tick_snapshot)
     )
