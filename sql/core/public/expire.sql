@@ -80,7 +80,8 @@ begin
     end loop;
     if _error is not null then
         raise exception using errcode = _sqlstate, message = _error,
-            hint = 'pgcombine.expiry has the pages with the failing keys; the scan continued after them';
+            hint = 'pgcombine.expiry has the pages that the scan skipped; if a pass failed even without removing '
+                'expired keys, the rest of its bucket was left';
     end if;
 end
 $$;

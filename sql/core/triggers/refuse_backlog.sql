@@ -22,7 +22,7 @@ declare
     _pending bigint;
 begin
     if tg_relid is distinct from to_regclass(format('pgcombine.%I', _queue || '_updates')) then
-        raise exception 'table % isn''t that of the updates of queue "%"', tg_relid::regclass, _queue
+        raise exception 'table % isn''t the log of queue "%"', tg_relid::regclass, _queue
             using errcode = '42501', hint = 'drop the trigger';
     end if;
     _since := pgcombine_internal.counted_since();
