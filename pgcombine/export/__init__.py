@@ -12,9 +12,9 @@ a destination that compares sequence numbers, delivery is effectively once.
 
 *Failures.* If a worker dies before its commit, its claim ends with its connection, and its entries wait again. If the
 worker is still alive and delivers late, a destination that compares sequence numbers ignores the late delivery. After a
-failure of the destination, one worker at a time tries again with back-off. The exporters ``postgres`` and ``webhook``
-end a delivery that hangs after a timeout. A worker without waiting entries sleeps, and the next pass with a change
-wakes the worker (:mod:`pgcombine.runtime.wakeup`).
+failure of the destination, one worker at a time tries again with back-off. In the exporters ``postgres`` and
+``webhook``, a timeout ends a delivery that hangs. A worker without waiting entries sleeps, and the next pass with a
+change wakes the worker (:mod:`pgcombine.runtime.wakeup`).
 
 The modules: ``entries`` defines entries and exporters. ``postgres``, ``files``, ``webhook`` and ``functions`` are
 exporters. ``delivery`` delivers a batch. ``queue`` and ``worker`` have the public classes. The states of

@@ -79,8 +79,8 @@ class ExportWorker(Background):
     installed class (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
     takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
     sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
-    seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. ``heartbeat`` records that
-    the loops make progress. Raises ConfigError for a number that isn't positive.
+    seconds, bounds a delivery by ``postgres`` or ``webhook``. ``file_mode`` is the permissions of exported files.
+    ``heartbeat`` records that the loops make progress. Raises ConfigError for a number that isn't positive.
     """
 
     def __init__(

@@ -239,8 +239,8 @@ def test_writes_survive_one_way_and_flapping_links(queue: ReplicatedQueue, clust
 
 @pytest.mark.slow
 def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> None:
-    """The first coordinator took the write, but its answer was lost, and it was killed. It has the write when it is
-    back."""
+    """The first coordinator took the write, but its answer was lost and the server was killed. After its restart, it
+    has the write only once."""
     token = new_token()
     with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
         alone.enqueue([("other", 1)])

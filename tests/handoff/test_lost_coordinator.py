@@ -478,7 +478,7 @@ def test_reading_sees_a_write_or_says_that_it_is_incomplete(
             reading = queue.get(["w"], level=level)
             assert reading.values == ({"w": 1} if holders else {})
             assert lost is None or not reading.complete
-        if lost is None:  # readers may avoid the servers that were unreachable for another moment
+        if lost is None:  # readers may still avoid the servers that were unreachable
             eventually(lambda: queue.get(["w"], level="ONE").complete)
     if lost is None:
         return

@@ -1,4 +1,4 @@
-"""Writes and reads at each level while all servers are reachable."""
+"""Writes and reads at each level, with all servers or with one that can't be reached for a while."""
 
 from __future__ import annotations
 
