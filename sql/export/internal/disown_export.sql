@@ -1,9 +1,9 @@
 -- pgcombine_internal.disown_export(export, owner, epoch) → boolean
--- Records that another server owns the export from an epoch on. Returns false if this server knows of a later epoch, or
--- of another owner of the same epoch.
--- This server then no longer delivers the export. The export's waiting entries are deleted here, since the owner
--- delivers every key.
--- Passes write no entries until own_export is called.
+-- Records that another server owns the export from an epoch on, and returns true. This server then no longer delivers
+-- the export: the export's waiting entries are deleted here, since the owner delivers every key, and passes write no
+-- entries until own_export is called.
+-- If this server knows of a later epoch, or of another owner of the same epoch, the function returns false, and deletes
+-- only quarantined entries.
 -- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export; those of claim_deliveries.

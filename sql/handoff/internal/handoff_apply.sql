@@ -10,7 +10,7 @@
 --                     handoff_check
 --   shape             the queue's shape at the sender (handoff_shape)
 --   tokens            a token that comes twice is applied once, at its first place
---   digests           of the whole writes, even if this server holds only part of their updates
+--   digests           digests of the whole writes, even if this server holds only part of their updates
 --   servers           the servers that hold updates of each write, as JSON arrays; null: all
 --   payloads          see handoff_insert_sql; null: the caller appends the updates itself, or this server holds none
 --   coordinator, coordinators       see handoff_store_tokens
