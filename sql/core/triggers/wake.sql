@@ -9,9 +9,9 @@
 -- A role that sets the variable itself can insert into a copied database. At most that role's updates are lost, since
 -- post_restore appends again those that it finds pending, and truncates the log.
 -- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
--- This is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker holds it
--- alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this table has
--- work. So no writer commits unnoticed after that last poll. Any role can take the lock. While a role other
+-- The idle lock is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker
+-- holds it alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this
+-- table has work. So no writer commits unnoticed after that last poll. Any role can take the lock. While a role other
 -- than a worker's holds it, inserts notify although no worker listens, or workers nap instead of listening (see
 -- take_idle_lock), and updates are combined a few tenths of a second later.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
