@@ -1,9 +1,9 @@
 -- pgcombine_internal.disown_export(export, owner, epoch) → boolean
 -- Records that another server owns the export from an epoch on, and returns true. This server then no longer delivers
--- the export: the export's waiting entries are deleted here, since the owner delivers every key, and passes write no
--- entries until own_export is called.
--- If this server knows of a later epoch, or of another owner of the same epoch, the function returns false, and deletes
--- only quarantined entries.
+-- the export: the export's waiting and quarantined entries are deleted here, since the owner delivers every key, and
+-- passes write no entries until own_export is called.
+-- If this server knows of a later epoch, or of another owner of the same epoch, the function changes nothing, and
+-- returns false.
 -- The call waits for passes and deliveries in progress.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export; those of claim_deliveries.
@@ -15,7 +15,6 @@ declare
     _export constant pgcombine.export := pgcombine_internal.claim_deliveries(
         disown_export.export, format('handover of export "%s"', disown_export.export));
 begin
-    delete from pgcombine.export_quarantine q where q.export = _export.export; -- the owner delivers a full state
     if _export.epoch > disown_export.epoch
         or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
         return false;
@@ -24,6 +23,7 @@ begin
         and o.observer = 'export ' || _export.export) then
         perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
     end if;
+    delete from pgcombine.export_quarantine q where q.export = _export.export;
     execute format('delete from pgcombine.%I', _export.export || '_exports');
     update pgcombine.export e set owner = disown_export.owner, epoch = disown_export.epoch, sweep = null
     where e.export = _export.export;

@@ -216,3 +216,20 @@ def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:
     conn.execute(query("flush_commits").encode())
     assert one(conn, "select pg_current_wal_flush_lsn() >= %s::pg_lsn", before) is True
     assert one(conn, "show synchronous_commit") == "off"
+
+
+def test_outdated_handover_changes_nothing(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_export(conn)
+    one(conn, "select pgcombine_internal.own_export('search', 'a', 5)")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    conn.execute(
+        "insert into pgcombine.export_quarantine (export, seq, entry, error) "
+        "values ('search', 0, '{}', 'refused')"
+    )
+    assert one(conn, "select pgcombine_internal.disown_export('search', 'b', 4)") is False
+    assert entries(conn) == [("a", None, 1)]
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1
+    assert one(conn, "select pgcombine_internal.disown_export('search', 'b', 6)") is True
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 0

@@ -67,8 +67,10 @@ REFUSALS = (
 # or moved to another partition. The others are errors that PostgreSQL raises if a MERGE meets a row that another
 # session moves, and if the table of a cursor has just got an heir.
 RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
-# the source and the tables below it
-TREE = "select array_agg(d order by d) from pgcombine_internal.descendants(%s) d"
+# the tables below the source, each with the transaction that put it there: a table may have left and come back
+TREE = """
+select array_agg((i.inhrelid, i.xmin::text) order by i.inhrelid)
+from pgcombine_internal.descendants(%s) d join pg_inherits i on i.inhrelid = d"""
 # whether the source or a table below it was truncated after the session's snapshot
 TRUNCATED = """
 select exists (select from pgcombine_internal.descendants(%s) d join pg_class c on c.oid = d and c.relkind = 'r'

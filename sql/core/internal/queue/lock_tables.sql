@@ -41,8 +41,8 @@ begin
             from unnest(array[_values, _updates]) parent cross join lateral pg_partition_tree(parent::regclass) t
             where lock_tables.wholly
         loop
-            exit when _left < 1;
-            perform set_config('lock_timeout', ceil(_left) || 'ms', true);
+            exit when _left < 1 and lock_tables.wholly; -- the statement after the loop locks the rest
+            perform set_config('lock_timeout', greatest(1, ceil(_left)) || 'ms', true);
             execute _statement;
             _left := _patience - 1000 * extract(epoch from clock_timestamp() - _began);
         end loop;

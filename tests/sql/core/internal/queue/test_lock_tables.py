@@ -98,3 +98,18 @@ def test_a_drop_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None
         assert refused.value.sqlstate == "PC006"
         user.commit()
     conn.execute(DROP.encode())
+
+
+@pytest.mark.parametrize("wholly", [True, False])
+@pytest.mark.parametrize("attempt", range(4))
+def test_attempt_that_succeeds_holds_all_locks(tx: psycopg.Connection, attempt: int, wholly: bool) -> None:
+    """The attempt's time is over after its first lock, so it must take the other locks at once."""
+    make_queue(tx)
+    with tx.transaction():
+        tx.execute("set local deadlock_timeout = '1ms'")
+        if not one(tx, "select pgcombine_internal.lock_tables('wc', %s, %s)", attempt, wholly):
+            return  # the locks weren't free within a millisecond
+        held = tx.execute(
+            "select relation::regclass::text from pg_locks where pid = pg_backend_pid() and mode = 'AccessExclusiveLock'"
+        ).fetchall()
+        assert {(f"pgcombine.wc_{name}",) for name in ("current", "pending", "values", "updates")} <= set(held)
