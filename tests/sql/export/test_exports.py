@@ -225,8 +225,7 @@ def test_outdated_handover_changes_nothing(conn: psycopg.Connection) -> None:
     add(conn, {"a": 1})
     combine_all(conn)
     conn.execute(
-        "insert into pgcombine.export_quarantine (export, seq, entry, error) "
-        "values ('search', 0, '{}', 'refused')"
+        "insert into pgcombine.export_quarantine (export, seq, entry, error) values ('search', 0, '{}', 'refused')"
     )
     assert one(conn, "select pgcombine_internal.disown_export('search', 'b', 4)") is False
     assert entries(conn) == [("a", None, 1)]
