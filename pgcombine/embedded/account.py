@@ -177,7 +177,7 @@ def _refusal(account: Account, program: str, data: Path | None = None) -> str | 
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:
-    """Return the existing accounts that PostgreSQL may run as. Nobody logs in as one of them."""
+    """Return those of the system accounts postgres, nobody and daemon that exist. PostgreSQL may run as one of them."""
     records = []
     for name in ("postgres", "nobody", "daemon"):
         try:

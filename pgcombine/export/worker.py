@@ -72,8 +72,8 @@ class ExportWorker(Background):
     """Delivers the entries of ``export`` in ``concurrency`` loops. Each loop is a thread with two connections.
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
-    :meth:`run` works in the calling thread. :meth:`start` and :meth:`stop`, or a ``with`` block, run the worker in a
-    background thread.
+    :meth:`run` returns when the worker has ended. :meth:`start` and :meth:`stop`, or a ``with`` block, run the worker
+    in the background.
 
     ``exporter`` is a function that takes a list of entries, a class (:class:`~pgcombine.Exporter`), or the name of an
     installed class (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``

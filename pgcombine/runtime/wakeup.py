@@ -216,7 +216,8 @@ class QueueListener(Listener):
         super().__init__(connection, poll=poll, waker=waker)
         self._only = queues
         self._idle_locks: dict[str, int] = {}  # by queue
-        self._heard: set[str] = set()  # the queues that ended the last sleep, or whose idle locks were taken last
+        # queues that may have new updates: a notification has named them, or the last attempt took their idle locks
+        self._heard: set[str] = set()
         self._last_all = 0.0  # monotonic time of the last poll of all queues
 
     def queues(self, busy: bool = False) -> set[str] | None:

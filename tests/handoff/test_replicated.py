@@ -256,7 +256,10 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
 
 
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
-    """The order of names is only the order of coordinators, so another order doesn't change the stored topology."""
+    """A caller tries the servers as coordinators in the order in which it names them.
+
+    Another order doesn't change the row of the queue that each server stores.
+    """
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc") as queue, ReplicatedQueue(dict(reversed(servers.items())), "wc") as other:
         queue.enqueue([("fluo", 1)], level="ALL")

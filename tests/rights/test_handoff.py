@@ -425,7 +425,7 @@ def test_forged_hints_are_refused(roles: Roles, arguments: str) -> None:
 
 
 def test_writer_cannot_forge_counters(roles: Roles) -> None:
-    """A writer's acknowledgement counts only hints that it deletes. A forged number could stop the clean-up."""
+    """``handoff_acknowledge`` counts only hints that the call deletes, whatever number the writer gives."""
     token = accept(roles.writer, roles.id)
     acknowledge = "select pgcombine_internal.handoff_acknowledge('b', %s, %s)"
     assert one(roles.writer, acknowledge, [token, *(new_token() for _ in range(9))], 2**62) == 1
