@@ -203,7 +203,7 @@ def test_mypy_accepts_the_pages(full: Path, tmp_path: Path) -> None:
 strict = true
 [mypy-django.*]
 ignore_missing_imports = true
-[mypy-counters]
+[mypy-counters,switching]
 disallow_subclassing_any = false
 warn_return_any = false
 """)
