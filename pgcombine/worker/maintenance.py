@@ -139,10 +139,19 @@ def clean(connection: Connection) -> None:
 
 
 def upkeep(connection: Connection) -> None:
-    """Run each of the components' queries for the event ``upkeep`` until it says that nothing is left to do."""
-    for (statement,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
-        while any(more for _, more in connection.execute(statement.encode()).fetchall()):
-            pass
+    """Run the statements that the components' queries for the event ``upkeep`` return, each until it returns no true.
+
+    A statement that fails doesn't keep the others from running.
+    """
+    for (hook,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
+        for (statement,) in connection.execute(hook.encode()).fetchall():
+            try:
+                while any(more for (more,) in connection.execute(statement.encode()).fetchall()):
+                    pass
+            except psycopg.Error as error:
+                if connection.closed:
+                    raise
+                log.warning("upkeep.failed statement=%s reason=%s", statement, first_line(error))
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:

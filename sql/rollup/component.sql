@@ -19,5 +19,5 @@ insert into pgcombine.hook (event, query) values
     ('generated', 'select r.queue || ''_rollup'' from pgcombine.rollup r'),
     ('verify', 'select p.problem from pgcombine_internal.rollup_problems($1) p'),
     ('upkeep', $$
-        select r.queue, pgcombine_internal.backfill_slice(r.queue, wait => false)
+        select format('select pgcombine_internal.backfill_slice(%L, wait => false)', r.queue)
         from pgcombine.rollup r where r.ready_at is null and pgcombine_internal.has_right(r.queue, 'work')$$);

@@ -49,3 +49,14 @@ def test_upkeep_leaves_out_rollups_without_the_right_to_combine(conn: psycopg.Co
             conn.execute("select pgcombine.grant_right('work', %s, 'r')", (role,))
             upkeep(connection)
     assert (rollup.ready(conn), rollup.differing(conn)) == (True, [])
+
+
+def test_upkeep_of_a_rollup_that_fails_does_not_stop_others(conn: psycopg.Connection, dsn: str) -> None:
+    rollup = make(conn)
+    conn.execute("create table public.bad (k int)")
+    conn.execute("select pgcombine.create_rollup('a', 'public.bad', array['k'], array['count(*) as n'])")
+    conn.execute("drop view pgcombine.a_source cascade")
+    with connect(dsn) as connection:
+        upkeep(connection)
+    assert rollup.ready(conn)
+    assert one(conn, "select ready_at is null from pgcombine.rollup where queue = 'a'")

@@ -41,8 +41,10 @@ begin
         return false;
     end if;
     if _rollup.slice_by is not null and _rollup.done = 0 and _rollup.boundary is distinct from '' then
-        execute format('select min(x)::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s
-                order by %1$I desc limit 200000) as pgcombine_slice', _rollup.slice_by, _rollup.queue || '_source',
+        -- uuid and other types have an order but no min
+        execute format('select x::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s
+                order by %1$I desc limit 200000) as pgcombine_slice order by x limit 1', _rollup.slice_by,
+            _rollup.queue || '_source',
             coalesce(format('%I < ', _rollup.slice_by) || quote_literal(_rollup.boundary), 'true'))
         into _boundary;
         if _boundary is not null then

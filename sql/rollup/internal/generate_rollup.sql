@@ -39,6 +39,9 @@ begin
         end if;
         execute format('grant execute on function %s to %I', _function, current_user);
         execute format('alter function %s owner to %I', _function, _owner);
+        if not has_table_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
+            perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);
+        end if;
         if _create then
             execute format('revoke create on schema %I from %I', _schema, _owner);
         end if;

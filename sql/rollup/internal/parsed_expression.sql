@@ -43,6 +43,15 @@ begin
         where r.ev_class = _view))
     then
         _problem := 'it has a subquery or reads another table';
+    elsif _problem is null and exists (
+        select from pg_rewrite r
+        join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+        left join pg_operator o on d.refclassid = 'pg_operator'::regclass and o.oid = d.refobjid
+        join pg_proc p on p.oid = coalesce(o.oprcode, case d.refclassid when 'pg_proc'::regclass then d.refobjid end)
+        join pg_roles w on w.oid = p.proowner
+        where r.ev_class = _view and not w.rolsuper and not pg_has_role(w.oid, current_user, 'member'))
+    then
+        _problem := 'it calls a function of another role, which could replace it';
     elsif _problem is null and tree ~ ':varattno (0|-\d+) ' then
         _problem := 'it reads a whole row or a system column';
     end if;

@@ -30,6 +30,12 @@ as $$
     join pg_class c on c.oid = r.source
     where p.prosrc <> pgcombine_internal.rollup_trigger(r)
     union all
+    select format('%s has another owner than when the rollup was made: run pgcombine db upgrade, and revoke the right '
+        'enqueue on "%s" from role "%s"', r.source, r.queue, pg_get_userbyid(p.proowner))
+    from rollup r
+    join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
+    join pg_class c on c.oid = r.source and c.relowner <> p.proowner
+    union all
     select format('row security hides rows of %s from role "%s", which computes columns of rollup "%s"', r.source,
         pg_get_userbyid(v.relowner), r.queue)
     from rollup r

@@ -100,9 +100,6 @@ begin
     execute format('comment on view pgcombine.%I is %L', _name || '_source',
         format('The columns of %s that the rollup %s reads.', source, _name));
     perform pgcombine_internal.grant_standing(_name); -- also on the views
-    if not has_table_privilege(_source.relowner, format('pgcombine.%I', _name || '_updates'), 'insert') then
-        perform pgcombine.grant_right('enqueue', pg_get_userbyid(_source.relowner), _name);
-    end if;
     -- The condition deletes a key that has no row. It is set here because create_queue would warn: the condition is
     -- safe only because a key without rows has 0 in all columns.
     update pgcombine.queue q

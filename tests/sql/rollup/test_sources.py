@@ -192,3 +192,52 @@ def test_rows_of_a_partition_that_is_detached_concurrently_are_taken_back(src: p
     src.execute("alter table src attach partition a for values in ('a')")
     assert rollup.differing(src) == []
     assert rollup.verify(src) == []
+
+
+def test_new_owner_of_the_source_is_named_and_may_write_after_an_upgrade(src: psycopg.Connection, role: str) -> None:
+    rollup = Rollup.make(src)
+    rollup.call(src, "backfill")
+    unwatched(src)
+    src.execute(f"alter table public.src owner to {role}".encode())
+    assert ["another owner" in problem for problem in rollup.verify(src)] == [True]
+    src.execute("select pgcombine_internal.regenerate_rollup('r')")
+    src.execute(f"set role {role}".encode())
+    src.execute("insert into public.src (id, k, v) values (1, 'a', 1)")
+    src.execute("reset role")
+    assert rollup.verify(src) == []
+    assert one(src, "select n from pgcombine.r") == 1
+    src.execute("alter table public.src owner to current_user; select pgcombine.drop_rollup('r')")
+
+
+def test_functions_of_other_roles_are_refused(src: psycopg.Connection, role: str) -> None:
+    """The owner of the schema evaluates the expressions, so nobody else may replace what they call."""
+    src.execute("create function public.f(text) returns text language sql immutable as 'select $1'")
+    src.execute(f"alter function public.f(text) owner to {role}".encode())
+    with pytest.raises(psycopg.Error, match="calls a function of another role") as refused:
+        src.execute(
+            "select pgcombine.create_rollup('r', 'public.src', array['public.f(k) as k'], array['count(*) as n'])"
+        )
+    assert refused.value.sqlstate == "PC003"
+    src.execute("drop function public.f")
+
+
+def test_computed_column_of_a_domain_that_refuses_nulls(src: psycopg.Connection) -> None:
+    src.execute("create domain public.positive as int not null check (value > 0)")
+    src.execute("create table public.measured (k text, v public.positive)")
+    src.execute("insert into public.measured values ('a', 1)")
+    mode = "mode() within group (order by v) as v"
+    src.execute("select pgcombine.create_rollup('m', 'public.measured', array['k'], array[%s])", (mode,))
+    src.execute("insert into public.measured values ('b', 2)")
+    src.execute("call pgcombine.backfill('m')")
+    src.execute("call pgcombine.drain('m')")
+    assert src.execute("select k, v from pgcombine.m order by k").fetchall() == [("a", 1), ("b", 2)]
+
+
+def test_slices_by_a_column_without_min(src: psycopg.Connection) -> None:
+    src.execute("create table public.event (id uuid primary key, k text)")
+    src.execute("insert into public.event select gen_random_uuid(), 'a' from generate_series(1, 3)")
+    src.execute(
+        "select pgcombine.create_rollup('e', 'public.event', array['k'], array['count(*) as n'], slice_by => 'id')"
+    )
+    src.execute("call pgcombine.backfill('e')")
+    assert one(src, "select n from pgcombine.e") == 3
