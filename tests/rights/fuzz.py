@@ -231,6 +231,8 @@ class World:
                 "select pgcombine.create_rollup(%s, %s, '{body}', '{count(*) as n, max(body) as top}')",
                 (f"docs_{queue}", f"public.doc_{queue}"),
             )
+            # the worker's upkeep would backfill later, and change the row of the rollup
+            one(owner, "select pgcombine_internal.backfill_slice(%s)", f"docs_{queue}")
             for kind in ("stage", "stage", "values", "stage"):
                 if kind == "values":
                     continue  # a load of values needs an empty queue
