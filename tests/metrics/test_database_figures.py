@@ -121,7 +121,7 @@ def test_process_survives_an_unreachable_database(
     finally:
         proxy.close()
     told = [record.getMessage() for record in caplog.records if record.name == "pgcombine.metrics"]
-    # at most one message for each outage
+    # one message for each of the two outages, not one for each failed read; a short recovery may add one
     assert len([message for message in told if message.startswith("metrics.failed")]) <= 3
 
 

@@ -1,4 +1,6 @@
-"""Contenders made by others have exact totals, also with open writers and after a kill of the consumer.
+"""The programs of others with which ``peers`` compares pgcombine, its *contenders*, have exact totals.
+
+They have them also while a writer's transaction stays open, and after the consumer is killed.
 
 Tests of contenders that aren't installed are skipped, in CI too. The server is Debian's PostgreSQL 15 if it is
 installed, since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of
