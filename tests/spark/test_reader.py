@@ -1,4 +1,4 @@
-"""Reading values into frames: types, columns, filters, and the recipe for plain JDBC in docs/spark.md."""
+"""Reading values into frames: types, columns and filters, with the format and with Spark's JDBC reader."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def test_empty_queue_gives_no_rows(spark: Any, dsn: str, conn: psycopg.Connectio
 
 
 @pytest.mark.jdbc
-def test_jdbc_recipe_reads_values(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    """Read with the JDBC options on Spark's page: one task for each partition."""
+def test_jdbc_reader_reads_values(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    """Each of the predicates makes a task, which reads one partition."""
     from pgcombine.spark.errors import explained
     from pgcombine.spark.target import Target
 
