@@ -20,7 +20,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgcombine.errors import ConfigError
 
-VARIABLES = ("PGCOMBINE_DSN", "PGCOMBINE_HOME", "PGCOMBINE_JDBC_JAR", "PGCOMBINE_SPARK_LOG", "PGCOMBINE_WEB_TOKEN")
+VARIABLES = (
+    *("PGCOMBINE_DSN", "PGCOMBINE_HOME", "PGCOMBINE_JDBC_JAR", "PGCOMBINE_SPARK_LOG"),
+    *("PGCOMBINE_WEBHOOK_SECRETS", "PGCOMBINE_WEB_TOKEN"),
+)
 LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 _QUOTED = re.compile(r'".*"', re.DOTALL)
 _SQLALCHEMY = re.compile(r"^(postgres(?:ql)?)\+\w+://")

@@ -387,7 +387,9 @@ create table pgcombine.export (
     created_at   timestamptz not null default now(),
     owner        text,
     epoch        bigint not null default 0,
-    sweep        bigint
+    sweep        bigint,
+    format       text,
+    constraint export_format check (format is null or format = 'cloudevents' and exporter = 'webhook')
 );
 alter table pgcombine.export enable row level security;
 comment on table pgcombine.export is
@@ -398,6 +400,8 @@ comment on column pgcombine.export.epoch is
     'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
     'Last sequence of a full state that is being delivered. The exporter then marks all other keys as deleted.';
+comment on column pgcombine.export.format is
+    'Format of the bodies that the exporter webhook sends: cloudevents; null: one object with all entries.';
 
 create table pgcombine.export_bucket (
     export       text not null references pgcombine.export on delete cascade,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,6 +44,8 @@ from pgcombine.export.verifying import resync as send_again
 from pgcombine.export.worker import POLL_SECONDS, ExportWorker
 from pgcombine.handoff import ownership
 
+SECRETS = "PGCOMBINE_WEBHOOK_SECRETS"
+
 
 def _mode(value: str) -> str:
     if not re.fullmatch("0?[0-7]{3}", value) or not int(value, 8) & 0o200:
@@ -68,6 +73,9 @@ def create(
     buckets: Annotated[
         int, typer.Option("--buckets", min=1, callback=whole(32), help="Number of workers that can deliver at once.")
     ] = 4,
+    body: Annotated[
+        str | None, typer.Option("--format", help="cloudevents: the exporter webhook sends CloudEvents.")
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -86,6 +94,7 @@ def create(
             compact=compact,
             batch=batch,
             buckets=buckets,
+            format=body,
         ).create(connection)
     report_state("export", name, "created", as_json)
 
@@ -110,6 +119,14 @@ def run(
     file_mode: Annotated[
         str, typer.Option("--file-mode", callback=_mode, help="Permissions of exported files, in octal digits.")
     ] = f"{FILE_MODE:o}",
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file",
+            help="The file with the secrets that sign webhooks, read at each delivery. "
+            f"Default: the variable {SECRETS}.",
+        ),
+    ] = None,
     app: Annotated[
         str | None,
         typer.Option(
@@ -142,6 +159,7 @@ def run(
         poll=poll,
         timeout=delivery_timeout,
         file_mode=int(file_mode, 8),
+        secrets=partial(secret_file.read_text, "utf-8", "replace") if secret_file else os.environ.get(SECRETS) or None,
     )
     if drain:
         delivered = worker.drain(timeout)

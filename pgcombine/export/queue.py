@@ -24,8 +24,8 @@ class ExportQueue:
     depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table`` is the
     table that ``postgres`` fills. With ``existing`` the values that exist now are exported, too. With ``compact`` all
     waiting entries of a key are delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets``
-    is the largest number of loops of workers that deliver at the same time. Only :meth:`create` needs arguments other
-    than the name.
+    is the largest number of loops of workers that deliver at the same time. With ``format="cloudevents"`` the exporter
+    ``webhook`` sends CloudEvents. Only :meth:`create` needs arguments other than the name.
     """
 
     name: str
@@ -38,6 +38,7 @@ class ExportQueue:
     compact: bool = True
     batch: int = 10_000
     buckets: int = 4
+    format: str | None = None
 
     def __repr__(self) -> str:
         return f"ExportQueue({self.name!r})"
@@ -50,10 +51,10 @@ class ExportQueue:
         """
         yield Statement(
             "select pgcombine.create_export(%s, queue => %s, exporter => %s, target => %s, target_table => %s, "
-            "existing => %s, compact => %s, batch => %s, buckets => %s)",
+            "existing => %s, compact => %s, batch => %s, buckets => %s, format => %s)",
             (
                 *(self.name, self.queue, self.exporter, self.target, self.target_table),
-                *(self.existing, self.compact, self.batch, self.buckets),
+                *(self.existing, self.compact, self.batch, self.buckets, self.format),
             ),
         )
 

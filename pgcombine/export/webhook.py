@@ -1,6 +1,8 @@
-"""Export by HTTP. Each batch is a POST of ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``.
+"""Export by HTTP. Each batch is a POST of ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``, or of
+CloudEvents (:mod:`pgcombine.export.cloudevents`).
 
-The header ``Idempotency-Key`` is the same if and only if the batch is the same. If a receiver has handled a batch with
+Requests follow Standard Webhooks (:mod:`pgcombine.export.signing`). The header ``webhook-id``, which is also sent as
+``Idempotency-Key``, is the same if and only if the batch is the same. If a receiver has handled a batch with
 the same header before, the receiver may answer 2xx and do nothing. After a failure, a batch may have some entries of an
 earlier batch. So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
 
@@ -24,6 +26,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError, pip_install
+from pgcombine.export import signing
+from pgcombine.export.cloudevents import CONTENT_TYPE, CloudEvents
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
 from pgcombine.runtime.printable import printable
 
@@ -56,6 +60,8 @@ class WebhookExporter:
     answer. When ``stop`` is set, a delivery in progress ends at once, and Interrupted is raised.
 
     Put credentials into ``headers`` or ``~/.netrc``, not into the registered URL.
+
+    ``secrets`` sign the requests. If they can't be read, nothing is sent. ``events`` makes the bodies, if given.
     """
 
     def __init__(
@@ -66,6 +72,8 @@ class WebhookExporter:
         timeout: float = TIMEOUT_SECONDS,
         headers: Mapping[str, str] | None = None,
         stop: threading.Event | None = None,
+        secrets: signing.Secrets | None = None,
+        events: CloudEvents | None = None,
     ) -> None:
         try:
             import httpx2
@@ -77,6 +85,8 @@ class WebhookExporter:
         self._timeout = timeout
         self._headers = dict(headers or {})
         self._stop = stop or threading.Event()
+        self._secrets = secrets
+        self._events = events
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: httpx2.AsyncClient | None = None
         for name in _LOGGERS:
@@ -85,12 +95,20 @@ class WebhookExporter:
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver the entries as one request."""
         deadline = time.monotonic() + self._timeout
-        body = f'{{"export": "{self._export}", "entries": [{", ".join(entry.json for entry in entries)}]}}'.encode()
-        key = f"{self._export}-{hashlib.sha256(body).hexdigest()[:32]}"
+        if self._events is None:
+            body = f'{{"export": "{self._export}", "entries": [{", ".join(entry.json for entry in entries)}]}}'.encode()
+        else:
+            body = self._events.batch(entries).encode()
+        try:
+            keys = signing.keys(self._secrets)
+        except Exception as error:  # a function that fetches secrets may raise any exception
+            raise DestinationDownError(f"the webhook's secrets: {type(error).__name__}: {error}") from error
+        message = f"{self._export}-{hashlib.sha256(body).hexdigest()[:32]}"
         headers = {
             **self._headers,
-            "Content-Type": "application/json",
-            "Idempotency-Key": key,
+            **signing.headers(message, body, keys, time.time()),
+            "Content-Type": "application/json" if self._events is None else CONTENT_TYPE,
+            "Idempotency-Key": message,
             "Accept-Encoding": "identity",
         }
         found = self._run(self._post(body, headers))

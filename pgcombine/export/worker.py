@@ -25,6 +25,7 @@ from functools import partial
 import psycopg
 
 from pgcombine import schema
+from pgcombine.database import sqlfiles
 from pgcombine.database.connect import (
     READY_SECONDS,
     Connection,
@@ -34,6 +35,8 @@ from pgcombine.database.connect import (
     require_writable,
 )
 from pgcombine.errors import ConfigError, DestinationDownError, WaitTimeoutError, first_line, operational
+from pgcombine.export import signing
+from pgcombine.export.cloudevents import CloudEvents, source
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
@@ -80,7 +83,9 @@ class ExportWorker(Background):
     takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
     sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
     seconds, bounds a delivery by ``postgres`` or ``webhook``. ``file_mode`` is the permissions of exported files.
-    ``heartbeat`` records that the loops make progress. Raises ConfigError for a number that isn't positive.
+    ``secrets`` sign the requests of ``webhook``: secrets ``whsec_…`` with white space between them, or a function that
+    returns them and is called for each delivery. ``heartbeat`` records that the loops make progress. Raises ConfigError
+    for a number that isn't positive, and for a malformed secret.
     """
 
     def __init__(
@@ -95,6 +100,7 @@ class ExportWorker(Background):
         batch: int | None = None,
         timeout: float = TIMEOUT_SECONDS,
         file_mode: int = FILE_MODE,
+        secrets: signing.Secrets | None = None,
     ) -> None:
         super().__init__()
         if min(concurrency, poll, timeout, 1 if batch is None else batch) <= 0:
@@ -112,6 +118,8 @@ class ExportWorker(Background):
         self.heartbeat = Heartbeat(max(STALLED_SECONDS, poll + 3 * timeout))
         self._custom = installed(exporter) if isinstance(exporter, str) else exporter
         self._target = target
+        signing.keys(secrets)
+        self._secrets = secrets
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
@@ -191,11 +199,22 @@ class ExportWorker(Background):
         if found["exporter"] == "files":
             return FileExporter(target, self.export, mode=self.file_mode)
         if found["exporter"] == "webhook":
-            return WebhookExporter(target, self.export, timeout=self.timeout, stop=stop)
+            return WebhookExporter(
+                target,
+                self.export,
+                timeout=self.timeout,
+                stop=stop,
+                secrets=self._secrets,
+                events=self._events(connection),
+            )
         raise ConfigError(
             f'export "{self.export}" delivers to Python: give a function or an exporter (pgcombine export run '
             f"{self.export} --app module:attribute)"
         )
+
+    def _events(self, connection: Connection) -> CloudEvents | None:
+        row = connection.execute(sqlfiles.query("export_events"), (self.export,)).fetchone()
+        return CloudEvents(self.export, source(*row[:3]), row[3]) if row else None
 
     def _connected(self, stop: threading.Event) -> None:
         """Run a loop. If a connection is lost, run the loop again with new connections. Raises other errors."""

@@ -9,6 +9,7 @@
 --            sequence. If the export compacts, it returns one row for each key: first old, last new, last sequence. A
 --            key that came back in another form (1.0 after 1) has a row for each form. True: the statement returns the
 --            key columns, new_… and seq of every entry in no order, for a COPY to a place that compacts them
+-- The JSON of a CloudEvent's entry also has pgcombine_at.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_take(export text, bucket integer, entries integer,
     raw boolean default false)
@@ -50,8 +51,8 @@ begin
 ' || case when export_take.raw then 'select {keys}, {news}, seq from taken' else
 'select {keys}, {olds}, {news}, seq, to_jsonb(entry)::text as pgcombine_entry
 from (
-    select {keys}, {olds}, {news}, seq
-    from (select {keys}, {first_olds}, {news}, seq, lead(seq) over same is null as pgcombine_last
+    select {keys}, {olds}, {news}, seq{at}
+    from (select {keys}, {first_olds}, {news}, seq{at}, lead(seq) over same is null as pgcombine_last
           from taken window same as (partition by {keys}{forms} order by seq)) each
     {last}
 ) entry
@@ -59,6 +60,7 @@ order by {keys}, seq'
     end end, jsonb_build_object(
         'superseded', _superseded, 'entries', format('pgcombine.%I',
             _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
+        'at', case when _export.format is not null then ', pgcombine_at' else '' end,
         'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'forms', _forms, 'olds', _olds,
         'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
         'first_olds', case when _export.compact then pgcombine_internal.column_list(_export.queue, 'value',

@@ -1,4 +1,4 @@
--- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets])
+-- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets, format])
 -- Creates an export: from now on every change of the queue's values is also an entry of the table <export>_exports.
 -- An entry has the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has no value) and
 -- the number seq. The entries of a key have growing seq, in the order in which passes commit. An SQL observer writes
@@ -13,6 +13,8 @@
 --   compact       whether waiting entries of one key are delivered as one: first old, last new, last seq
 --   batch         largest number of entries in one delivery
 --   buckets       largest number of workers that deliver at the same time
+--   format        only for the exporter webhook: cloudevents sends each entry as a CloudEvent. An entry then also has
+--                 pgcombine_at, the start of the transaction that wrote the entry
 -- The call waits for running passes.
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a
@@ -20,7 +22,8 @@
 -- than read committed.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
-    compact boolean default true, batch integer default 10000, buckets integer default 4)
+    compact boolean default true, batch integer default 10000, buckets integer default 4,
+    format text default null)
 returns void
 language plpgsql
 as $$
@@ -48,6 +51,9 @@ begin
          'target => a connection string without a password, a directory, or a URL'),
         (exporter = 'postgres' or target_table is null, format('exporter %s has no table', exporter),
             'leave out target_table'),
+        (create_export.format is null or create_export.format = 'cloudevents' and exporter = 'webhook',
+            format('exporter %s has no format %L', exporter, create_export.format),
+            'leave out format, or pass format => ''cloudevents'' with the exporter webhook'),
         (create_export.buckets between 1 and 1024 and batch >= 1,
             format('invalid export "%s": buckets %s, batch %s', _name,
             coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')),
@@ -67,10 +73,10 @@ begin
         case when create_export.existing then format('export "%s" with the existing values', _name) end);
 
     -- of two sessions that create the same export, the second waits here until the first has committed
-    insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)
+    insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact, format)
     values (_name, _queue.queue, create_export.exporter, create_export.target,
             case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,
-            create_export.buckets, create_export.batch, coalesce(create_export.compact, true))
+            create_export.buckets, create_export.batch, coalesce(create_export.compact, true), create_export.format)
     on conflict do nothing;
     perform pgcombine_internal.require(found
         and to_regclass(format('pgcombine.%I', _name || '_exports')) is null, 'PC002',
@@ -82,8 +88,10 @@ begin
 
     begin
         execute format($create$create table pgcombine.%I (%s,
-            seq bigint not null default nextval('pgcombine.export_sequence'))
-                       partition by hash (%s)$create$, _table, _definitions, _keys);
+            seq bigint not null default nextval('pgcombine.export_sequence')%s)
+                       partition by hash (%s)$create$, _table, _definitions,
+            case when create_export.format is not null then ', pgcombine_at timestamptz not null default now()' end,
+            _keys);
     exception when duplicate_column then
         raise exception 'queue "%" can''t be exported: %', _queue.queue, sqlerrm
             using errcode = 'PC003',
@@ -112,7 +120,10 @@ begin
                                ('new_', '%s after the change; null: the key has none.')) v (prefix, meaning)
             where c.queue = _queue.queue and c.role = 'value'
             union all
-            values ('seq', 'Number of the entry: later entries of a key have higher numbers.')) d);
+            values ('seq', 'Number of the entry: later entries of a key have higher numbers.')
+            union all
+            select 'pgcombine_at', 'Start of the transaction that wrote the entry.'
+            where create_export.format is not null) d);
     execute format('create index on pgcombine.%I (seq)', _table);
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
     perform pgcombine_internal.regenerate_export(_name);

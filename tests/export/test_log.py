@@ -1,0 +1,54 @@
+"""The recipes for readers of the server's log, on the page about exports: what a slot's reader gets of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue
+from support.readme import PAGES, fences, statements
+from support.servers import Server, names, start
+
+(PAGE,) = (page for page in PAGES if page.name == "export.md")
+READ = (
+    "select data from pg_logical_slot_get_binary_changes('s', null, null, "
+    "'proto_version', '1', 'publication_names', 'p', 'messages', 'true')"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_reader_of_the_log_gets_committed_changes(tmp_path: Path, name: str) -> None:
+    if name == "given":
+        pytest.skip("a server with wal_level = logical is needed")
+    recipes = [
+        statement
+        for block in fences(PAGE, "sql")
+        for statement, _ in statements(block)
+        if "outbox (" in statement or "add_observer" in statement
+    ]
+    assert len(recipes) == 3
+    with (
+        start(name, tmp_path, wal_level="logical") as dsn,
+        Server(name, dsn).migrated() as there,
+        psycopg.connect(there, autocommit=True) as conn,
+    ):
+        make_queue(conn)
+        for statement in recipes:
+            conn.execute(statement.encode())
+        conn.execute("create publication p for table outbox")
+        conn.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
+        add(conn, {"gone": 1})
+        with conn.transaction(force_rollback=True):
+            combine_all(conn)
+        conn.execute("delete from pgcombine.wc_updates")
+        for number in (1, 2):
+            add(conn, {"fluo": number})
+            combine_all(conn)
+        conn.execute("delete from outbox")
+        rows = [data for (data,) in conn.execute(READ)]
+    news = [b'"new": 1', b'"new": 3']
+    assert [[new in row for new in news] for row in rows if row[:1] == b"M"] == [[True, False], [False, True]]
+    assert [[new in row for new in news] for row in rows if row[:1] == b"I"] == [[True, False], [False, True]]
+    assert not any(b"gone" in row for row in rows)

@@ -1,0 +1,337 @@
+"""Requests of the exporter ``webhook``, read by the libraries ``standardwebhooks`` and ``cloudevents``."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from cloudevents.core.formats.json import JSONFormat
+from standardwebhooks import Webhook, WebhookVerificationError
+from support import run_cli
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+
+from pgcombine import Entry, ExportWorker
+from pgcombine.errors import ConfigError, DestinationDownError
+from pgcombine.export import signing
+from pgcombine.export.webhook import WebhookExporter
+
+FIRST, SECOND, THIRD = (f"whsec_{base64.b64encode(bytes([number]) * 32).decode()}" for number in (1, 2, 3))
+ENTRY = Entry("a", None, 1, 1, '{"word": "a", "seq": 1}')
+
+
+class Receiver(HTTPServer):
+    """Keeps requests. Answers with ``status``, else 401 if ``verify`` raises."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/"
+        self.asked: list[tuple[dict[str, str], bytes]] = []
+        self.verify: Callable[[bytes, dict[str, str]], object] = lambda body, headers: None
+        self.status: int | None = None
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, Receiver)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        server.asked.append((headers, body))
+        status = server.status or 200
+        try:
+            server.verify(body, headers)
+        except WebhookVerificationError:
+            status = 401
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def send(receiver: Receiver, secrets: signing.Secrets | None, *, export: str = "search", entry: Entry = ENTRY) -> None:
+    exporter = WebhookExporter(receiver.url, export, secrets=secrets)
+    try:
+        exporter.deliver([entry])
+    finally:
+        exporter.close()
+
+
+def make_webhook(conn: psycopg.Connection, receiver: Receiver, **options: object) -> None:
+    make_export(conn, exporter="webhook", target=receiver.url, buckets=1, **options)
+    conn.execute(
+        "select pgcombine_internal.add_destination('export', 'search', down_after => 1, longest_backoff => '1 us')"
+    )
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+
+def test_requests_without_a_secret_have_an_id_and_a_time(receiver: Receiver) -> None:
+    send(receiver, None)
+    ((headers, _),) = receiver.asked
+    assert headers["webhook-id"] == headers["idempotency-key"]
+    assert headers["webhook-timestamp"].isdigit()
+    assert "webhook-signature" not in headers
+
+
+@pytest.mark.parametrize("secret", [FIRST, SECOND])
+def test_receiver_verifies_either_secret_of_a_rotation(receiver: Receiver, secret: str) -> None:
+    receiver.verify = Webhook(secret).verify
+    send(receiver, f"{SECOND} {FIRST}\n")
+    receiver.verify = Webhook(THIRD).verify
+    with pytest.raises(DestinationDownError, match="HTTP 401"):
+        send(receiver, f"{SECOND} {FIRST}")
+
+
+def test_signature_covers_the_id_the_time_and_the_body(receiver: Receiver) -> None:
+    send(receiver, FIRST)
+    ((headers, body),) = receiver.asked
+    Webhook(FIRST).verify(body, headers)
+    later = str(int(headers["webhook-timestamp"]) + 1)
+    for changed in ({"webhook-id": "search-1"}, {"webhook-timestamp": later}):
+        with pytest.raises(WebhookVerificationError, match="No matching signature"):
+            Webhook(FIRST).verify(body, headers | changed)
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        Webhook(FIRST).verify(body + b" ", headers)
+
+
+@pytest.mark.parametrize(("seconds", "fault"), [(-600, "too old"), (600, "too new")])
+def test_signature_of_a_wrong_clock_is_refused(receiver: Receiver, seconds: int, fault: str) -> None:
+    """The receiver decides: the time is signed, so a recorded request can't be sent again later."""
+    send(receiver, FIRST)
+    ((headers, body),) = receiver.asked
+    at = float(headers["webhook-timestamp"]) + seconds
+    wrong = signing.headers(headers["webhook-id"], body, signing.keys(FIRST), at)
+    with pytest.raises(WebhookVerificationError, match=fault):
+        Webhook(FIRST).verify(body, wrong)
+
+
+def test_huge_bodies_are_signed(receiver: Receiver) -> None:
+    receiver.verify = Webhook(FIRST).verify
+    send(receiver, FIRST, entry=ENTRY._replace(json=f'{{"word": "{"é" * 10_000_000}"}}'))
+
+
+@pytest.mark.parametrize("name", ["a\r\nX-Injected: 1", "a\nX-Injected: 1"])
+def test_name_adds_no_header(receiver: Receiver, name: str) -> None:
+    """create_export refuses such a name; a program may still pass it."""
+    with pytest.raises(DestinationDownError, match="LocalProtocolError"):
+        send(receiver, FIRST, export=name)
+    assert receiver.asked == []
+
+
+@pytest.mark.parametrize(
+    ("secrets", "fault"),
+    [
+        ("t0psecret", "secret 1 isn't whsec_"),
+        (FIRST.removeprefix("whsec_"), "secret 1 isn't whsec_"),
+        (f"{FIRST} whsec_t0psecret", "secret 2 isn't whsec_ and then 24 to 64 bytes"),
+        (f"{FIRST} whsec_{'t0psecret!' * 6}", "secret 2 isn't"),
+        (f"whsec_t0psecrét{'A' * 40}", "secret 1 isn't"),
+        (f"whsec_{base64.b64encode(b'x' * 65).decode()}", "secret 1 isn't"),
+        (" \n", "no webhook secret is given"),
+    ],
+)
+def test_malformed_secrets_are_refused_unseen(secrets: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=fault) as caught:
+        ExportWorker("", "search", secrets=secrets)
+    assert "t0psecr" not in str(caught.value)
+
+
+def test_secrets_may_lack_padding(receiver: Receiver) -> None:
+    receiver.verify = Webhook(FIRST).verify
+    send(receiver, FIRST.rstrip("="))
+
+
+@embedded_only
+def test_rotated_file_is_read_at_the_next_delivery(
+    conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path
+) -> None:
+    """The file is read for each batch. While it is empty or missing, entries wait and nothing is sent unsigned."""
+    make_queue(conn)
+    make_webhook(conn, receiver)
+    file = tmp_path / "secrets"
+    file.write_text(FIRST)
+    worker = ExportWorker(dsn, "search", secrets=file.read_text)
+    for secret, word in ((FIRST, "a"), (SECOND, "b")):
+        file.write_text(secret)
+        receiver.verify = Webhook(secret).verify
+        add(conn, {word: 1})
+        combine_all(conn)
+        worker.drain()
+    sent = len(receiver.asked)
+    add(conn, {"c": 1})
+    combine_all(conn)
+    file.write_text("")
+    with pytest.raises(DestinationDownError, match="the webhook's secrets: ConfigError: no webhook secret"):
+        worker.drain()
+    file.unlink()
+    conn.execute("select pgcombine.resume_export('search')")
+    with pytest.raises(DestinationDownError, match="the webhook's secrets: FileNotFoundError"):
+        worker.drain()
+    assert len(receiver.asked) == sent
+    file.write_text(f"{THIRD}\n{SECOND}\n")
+    conn.execute("select pgcombine.resume_export('search')")
+    worker.drain()
+    assert worker.delivered == 3
+
+
+@embedded_only
+def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    """A refused signature isn't a fault of the data: the entries wait. The body of a retry has the same bytes."""
+    make_queue(conn)
+    make_webhook(conn, receiver, format="cloudevents")
+    add(conn, {"a": 1, "b": 2})
+    combine_all(conn)
+    receiver.verify = Webhook(SECOND).verify
+    with pytest.raises(DestinationDownError, match="HTTP 401"):
+        ExportWorker(dsn, "search", secrets=FIRST).drain()
+    conn.execute("select pgcombine.resume_export('search')")
+    ExportWorker(dsn, "search", secrets=SECOND).drain()
+    add(conn, {"a": 1})
+    combine_all(conn)
+    ExportWorker(dsn, "search", secrets=SECOND).drain()
+    ids = [headers["webhook-id"] for headers, _ in receiver.asked]
+    assert ids[0] == ids[1] != ids[2]
+    assert receiver.asked[0][1] == receiver.asked[1][1]
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 0
+
+
+@embedded_only
+def test_command_takes_secrets(conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path) -> None:
+    make_queue(conn)
+    make_webhook(conn, receiver)
+    file = tmp_path / "secrets"
+    run = ("export", "run", "search", "--drain", "--dsn", dsn)
+    receiver.verify = Webhook(FIRST).verify
+    for word, options, variables in [
+        ("a", [], {"PGCOMBINE_WEBHOOK_SECRETS": FIRST}),
+        ("b", ["--secret-file", str(file)], {"PGCOMBINE_WEBHOOK_SECRETS": SECOND}),
+    ]:
+        file.write_text(f"{FIRST}\n")
+        add(conn, {word: 1})
+        combine_all(conn)
+        found = run_cli(*run, *options, env=variables)
+        assert found.returncode == 0, found.stderr
+    file.write_bytes(b"whsec_t0psecret\xff")
+    for options, fault in [(str(file), "secret 1 isn't"), (str(tmp_path / "none"), "No such file")]:
+        found = run_cli(*run, "--secret-file", options)
+        assert (found.returncode, fault in found.stderr, "t0psecret" in found.stderr) == (1, True, False)
+
+
+# -- CloudEvents -------------------------------------------------------------------------------------------------------
+
+
+def events(receiver: Receiver) -> list[Any]:
+    """The events of all requests. The library raises an error for an event that isn't valid."""
+    assert {headers["content-type"] for headers, _ in receiver.asked} == {"application/cloudevents-batch+json"}
+    return [
+        JSONFormat().read(None, json.dumps(event)) for _, body in receiver.asked for event in json.loads(body.decode())
+    ]
+
+
+@embedded_only
+def test_receiver_reads_cloudevents(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    make_queue(conn)
+    make_webhook(conn, receiver, format="cloudevents")
+    for numbers in ({"b": 2, "ä": 3}, {"b": 1}):
+        before = one(conn, "select clock_timestamp()")
+        add(conn, numbers)
+        combine_all(conn)
+        ExportWorker(dsn, "search").drain()
+    found = events(receiver)
+    assert [(event.get_subject(), event.get_data()) for event in found] == [
+        ("b", {"key": {"word": "b"}, "old": None, "new": {"n": 2}}),
+        ("ä", {"key": {"word": "ä"}, "old": None, "new": {"n": 3}}),
+        ("b", {"key": {"word": "b"}, "old": {"n": 2}, "new": {"n": 3}}),
+    ]
+    seqs = [int(event.get_extension("sequence")) for event in found]
+    assert [event.get_id() for event in found] == [f"search-{seq}" for seq in seqs]
+    assert len({event.get_extension("sequence") for event in found}) == 3
+    server = one(conn, "select system_identifier || '/' || current_database() from pg_control_system()")
+    assert {event.get_source() for event in found} == {f"/pgcombine/{server}/wc"}
+    assert {(event.get_type(), event.get_datacontenttype()) for event in found} == {
+        ("pgcombine.change", "application/json")
+    }
+    at = found[-1].get_time()
+    assert at is not None
+    assert before <= at <= one(conn, "select clock_timestamp()")
+
+
+@embedded_only
+def test_refused_events_keep_their_identity(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    """An entry that was quarantined and is retried is the same event, with the same time."""
+    make_queue(conn)
+    make_webhook(conn, receiver, format="cloudevents")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    receiver.status = 422
+    ExportWorker(dsn, "search").drain()
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1
+    receiver.status = 200
+    assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 1
+    ExportWorker(dsn, "search").drain()
+    assert receiver.asked[-1][1] == receiver.asked[0][1]
+
+
+@embedded_only
+def test_events_keep_all_keys_and_digits(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    """Columns with names like those of an entry, keys that can't be a subject, numbers beyond Python's precision."""
+    make = "select pgcombine.create_queue(%s, key => %s, value => array['v numeric sum'])"
+    conn.execute(make, ("odd", ["old_k text", "new_k text"]))
+    conn.execute(make, ("wc", ["word text"]))
+    number = f"{'9' * 5000}.10"
+    words = ["", "\x7f", '"\\', "\r\nce-id: 1", "𝄞"]
+    for word in words:
+        conn.execute("insert into pgcombine.wc_updates (word, v) values (%s, %s::numeric)", (word, number))
+    conn.execute("insert into pgcombine.odd_updates values ('a', '', 1.50)")
+    for export in ("search", "other"):
+        queue = {"search": "wc", "other": "odd"}[export]
+        make_export(conn, export=export, queue=queue, exporter="webhook", target=receiver.url, format="cloudevents")
+    for queue in ("wc", "odd"):
+        conn.execute("call pgcombine.drain(%s)", (queue,))
+    for export in ("search", "other"):
+        ExportWorker(dsn, export).drain()
+    text = b"".join(body for _, body in receiver.asked).decode()
+    assert text.count(number) == len(words)
+    assert '"new": {"v": 1.50}' in text
+    decoder = json.JSONDecoder(parse_float=str)
+    found = {
+        json.dumps(list(event["data"]["key"].values())): event.get("subject")
+        for _, body in receiver.asked
+        for event in decoder.decode(body.decode())
+    }
+    keys = {json.dumps([word]): word if word in ('"\\', "𝄞") else None for word in words}
+    assert found == keys | {'["a", ""]': '["a", ""]'}
+
+
+@embedded_only
+def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    for options in (
+        {"exporter": "files", "target": "/tmp", "format": "cloudevents"},
+        {"exporter": "webhook", "target": "http://host/", "format": "avro"},
+    ):
+        with pytest.raises(psycopg.Error, match=f"has no format '{options['format']}'") as caught:
+            make_export(conn, **options)  # type: ignore[arg-type]
+        assert caught.value.sqlstate == "PC003"
