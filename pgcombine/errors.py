@@ -306,7 +306,8 @@ def from_sqlstate(
 ) -> PgCombineError | None:
     """Do the same as :func:`translate` for the parts of an error of any driver."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
-    # With this hint, the role lacks a right of pgcombine. Without it, the role lacks a privilege on another object.
+    # The hint of an error about a missing right of pgcombine is a call of grant_right. Any other 42501 stays the
+    # driver's error: for example, the role lacks a privilege on a table, or doesn't own the schema.
     if sqlstate == "42501" and hint and "pgcombine.grant_right(" in hint:
         kind = NotGrantedError
     return None if kind is None else kind(message, queue=queue, bucket=bucket, sqlstate=sqlstate, hint=hint)

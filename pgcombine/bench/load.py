@@ -144,7 +144,7 @@ def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
             rates["sorted"].append(_load(scratch, scripts.SORTED_UPSERT, settings, updates).rate)
             rates["slots"].append(_load(scratch, scripts.SLOTTED_UPSERT, settings, updates).rate)
             scratch.fresh()
-            done = _load(scratch, scripts.RANDOM_UPSERT, settings, updates, may_fail=True)
+            done = _load(scratch, scripts.RANDOM_UPSERT, settings, updates)
             rates["random"].append(max(done.rate, 0.01))
             deadlocks.append(float(done.failed))
         yield result(
@@ -183,7 +183,7 @@ def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int)
         return count / seconds, (scratch.wal_position() - began) / count
 
 
-def _load(scratch: Scratch, script: str, settings: Settings, updates: int, *, may_fail: bool = False) -> pgbench.Load:
+def _load(scratch: Scratch, script: str, settings: Settings, updates: int) -> pgbench.Load:
     return pgbench.finish(
         pgbench.start(
             scratch.dsn,
@@ -191,7 +191,6 @@ def _load(scratch: Scratch, script: str, settings: Settings, updates: int, *, ma
             clients=settings.clients,
             seconds=settings.seconds,
             variables={"k": updates},
-            may_fail=may_fail,
         )
     )
 

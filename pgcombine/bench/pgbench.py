@@ -58,15 +58,14 @@ def start(
     transactions: int | None = None,
     variables: Mapping[str, int] | None = None,
     rate: float | None = None,
-    may_fail: bool = False,
     log: Path | None = None,
 ) -> subprocess.Popen[str]:
     """Start pgbench with a script. :func:`finish` waits for it.
 
     pgbench runs for ``seconds``, or, if ``transactions`` is given, until each client has made that number. ``rate``
     limits the transactions per second. The clients share ``threads``; while a client prepares a statement, the other
-    clients of its thread wait. With ``may_fail``, a transaction that fails by a deadlock isn't repeated. ``log`` is the
-    beginning of the names of the log files, which :func:`committed` reads.
+    clients of its thread wait. pgbench doesn't repeat a transaction that fails by a deadlock. ``log`` is the beginning
+    of the names of the log files, which :func:`committed` reads.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
@@ -76,8 +75,6 @@ def start(
         command += ["-D", f"{name}={number}"]
     if rate is not None:
         command += ["-R", f"{rate:.3f}"]
-    if may_fail:
-        command += ["--max-tries", "1"]
     if log is not None:
         command += ["-l", "--log-prefix", str(log)]
     # A generic plan is made once for each client. Otherwise the server would plan the look-up of keys in bench.zipf in

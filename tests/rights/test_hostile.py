@@ -167,7 +167,7 @@ def test_policies_of_a_source_never_run_with_the_schema_owners_rights(
 def test_triggers_with_a_rollups_names_on_other_tables_are_ignored(
     queues: psycopg.Connection, source: psycopg.Connection, login: Login
 ) -> None:
-    """The event triggers take such a table for no former part of the source."""
+    """Such a table was never a part of the source, so the event triggers take none of its rows back."""
     other = login()
     other.execute(
         "create table attacker.other (word text, n int); insert into attacker.other values ('a', 7); "

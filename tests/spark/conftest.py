@@ -68,7 +68,10 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(spark: Any, dsn: str) -> Write:
-    """Writes a frame into the test's queue by the sink ``jdbc`` or ``copy``. ``options`` have the sink's names."""
+    """Writes a DataFrame into a queue of the test's database by the sink ``jdbc`` or ``copy``.
+
+    ``options`` are passed to the sink as they are, under the names that this sink has for them.
+    """
 
     def write(sink: str, frame: Any, *, queue: str = "wc", run_id: str | None = None, **options: Any) -> None:
         from pgcombine.spark import write_jdbc

@@ -12,8 +12,8 @@ declare
     _role constant name := pgcombine_internal.caller();
 begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role)) then
-        raise exception 'permission denied: role "%" may not run passes over any queue', _role
-            using errcode = '42501', hint = 'pgcombine.grant_right gives the right work';
+        raise exception 'permission denied: role "%" can run passes over no queue', _role
+            using errcode = '42501', hint = format('select pgcombine.grant_right(''work'', %L, ''*'')', _role);
     end if;
     select c.loads, c.runs into clean_up_loads.loads, clean_up_loads.runs from pgcombine_internal.clean_loads() c;
 end

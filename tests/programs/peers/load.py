@@ -105,7 +105,6 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
             transactions=load.transactions,
             variables={"k": load.work.updates, "j": load.begin, "first": load.first},
             rate=load.rate,
-            may_fail=True,
             log=log,
         )
         done = pgbench.finish(process, load.seconds + _TIMEOUT)

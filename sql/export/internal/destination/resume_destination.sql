@@ -2,8 +2,8 @@
 -- Ends a destination's pause, or its wait if it is suspect or down: the destination is up and is tried at once. Wakes
 -- the workers of an export.
 -- Tables written: pgcombine.destination_state.
--- Errors: PC020 unknown destination; PC021 unknown export; 42501 the caller isn't the owner or, for an export, lacks
--- the right to operate its queue.
+-- Errors: PC020 unknown destination; PC021 unknown export; 42501 for an export: the caller lacks the right to operate
+-- its queue; for a server: the caller isn't the owner of the schema.
 create or replace function pgcombine_internal.resume_destination(kind text, name text)
 returns void
 language plpgsql
