@@ -20,7 +20,7 @@ from pgcombine.export.entries import Entry
 
 CONTENT_TYPE = "application/cloudevents-batch+json"
 _EXCLUDED = {"Cc", "Cn"}  # control characters, and what isn't a character
-_decoder = json.JSONDecoder(parse_int=str, parse_float=str)  # Python's numbers would lose digits
+_decoder = json.JSONDecoder(parse_int=str, parse_float=str)  # Python limits the digits of an int
 
 
 class CloudEvents(NamedTuple):
