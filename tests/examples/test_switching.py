@@ -24,7 +24,7 @@ from support.wait import eventually
 
 (PAGE,) = (page for page in PAGES if page.name == "switching.md")
 BLOCKS = [[statement for statement, _ in statements(block)] for block in fences(PAGE, "sql")]
-TRIGGER, ROLLUP, COMPARE, READ, DROP, SLOTS, QUEUE, READ_BOTH, APPEND, MOVE, READ_QUEUE, REDIS = BLOCKS
+TRIGGER, ROLLUP, COMPARE, READ, DROP, SLOTS, (QUEUE, READ_BOTH), (APPEND, MOVE), READ_QUEUE, REDIS = BLOCKS
 KEYS, WRITERS = 3, 4
 
 Step = Callable[[psycopg.Connection, Counter[int]], None]
@@ -150,15 +150,15 @@ def test_slots_move_to_a_queue_under_load(conn: psycopg.Connection, dsn: str) ->
     load = Load(dsn, view(upsert), read("select coalesce(sum(n), 0) from view_slot where page = 1"))
     with load.running():
         load.go_on()
-        run(conn, QUEUE)
+        run(conn, [QUEUE])
         with workers(dsn, "page_views"):
-            load.look = read(READ_BOTH[0])
+            load.look = read(READ_BOTH)
             for writer in range(WRITERS):
                 load.go_on()
-                load.writes[writer] = view(APPEND[0])
-                assert conn.execute(MOVE[0].encode()).rowcount > 0
+                load.writes[writer] = view(APPEND)
+                assert conn.execute(MOVE.encode()).rowcount > 0
             load.go_on()
-            while conn.execute(MOVE[0].encode()).rowcount:
+            while conn.execute(MOVE.encode()).rowcount:
                 pass
             assert one(conn, "select count(*) from view_slot") == 0
             load.look = read(READ_QUEUE[0])
@@ -170,7 +170,7 @@ def test_slots_move_to_a_queue_under_load(conn: psycopg.Connection, dsn: str) ->
 
 
 def test_a_key_of_redis_counts_once(conn: psycopg.Connection) -> None:
-    run(conn, QUEUE)
+    run(conn, [QUEUE])
     run(conn, REDIS)
     assert conn.execute(REDIS[1].encode()).rowcount == 0
     assert one(conn, "select n from pgcombine.page_views_current where page = 3") == 40
