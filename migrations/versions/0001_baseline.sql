@@ -677,12 +677,22 @@ comment on column pgcombine.rollup.key is 'The key columns, as they were given.'
 comment on column pgcombine.rollup.value is 'The value columns, as they were given.';
 comment on column pgcombine.rollup.filter is 'The condition on rows of the source; null: all rows count.';
 comment on column pgcombine.rollup.slice_by is 'The column of the source by whose order backfill goes; null: by hash.';
-comment on column pgcombine.rollup.definition is 'What analyze_rollup found: key expressions, states and columns.';
+comment on column pgcombine.rollup.definition is
+    'What analyze_rollup found: keys, states and columns, with placeholders for expressions.';
 comment on column pgcombine.rollup.slices is 'Into how many slices backfill divides the keys by their hash.';
 comment on column pgcombine.rollup.done is 'How many of the slices are backfilled.';
 comment on column pgcombine.rollup.boundary is
     'With slice_by: the value of that column down to which rows are backfilled; empty: all values.';
 comment on column pgcombine.rollup.ready_at is 'When the backfill ended; null: existing rows may be missing.';
+
+create table pgcombine.rollup_part (
+    queue text references pgcombine.rollup on delete cascade,
+    part  regclass,
+    primary key (queue, part)
+);
+comment on table pgcombine.rollup_part is 'One row for each table whose rows count in a rollup.';
+comment on column pgcombine.rollup_part.part is
+    'The source of the rollup, one of its partitions, or a table that inherits from it.';
 
 -- comments on all other columns; rows without tables are for columns of several tables --------------------------------
 

@@ -1,2 +1,2 @@
 -- Every role may see the definitions of rollups.
-grant select on pgcombine.rollup to public;
+grant select on pgcombine.rollup, pgcombine.rollup_part to public;

@@ -13,6 +13,7 @@
 --   computed  what pass_template needs of columns that passes compute, without the query; null: there are none
 --   aggregates  name and expression of these columns
 --   reads     the numbers of the table's columns that the expressions read, by name
+--   texts     the expressions. Elsewhere {e1} stands for the first, and so on (see get_rollup)
 -- count, sum, avg, variance and stddev of integers and numeric are additive: a deleted row takes back what it added.
 -- Floating-point sums aren't, since rounding doesn't cancel out. One such column may need several states (see
 -- aggregate_states).
@@ -40,8 +41,10 @@ declare
     _name text;
     _extreme text;
     _own jsonb; -- columns of one aggregate's states, by state
-    _n text;
+    _text text;
     _reads jsonb := '{}';
+    _texts text[] := '{}';
+    _n integer;
 begin
     perform pgcombine_internal.require(cardinality(key) > 0 and cardinality(value) > 0, 'PC003',
         'a rollup needs at least one key column and one value column',
@@ -51,9 +54,10 @@ begin
         perform pgcombine_internal.require(_e.type = 'boolean' and _e.tree !~ '\{AGGREF |\{WINDOWFUNC ', 'PC003',
             format('the filter %s isn''t a condition of a row', filter),
             'for example filter => ''status = ''''done''''''');
-        _filter := _e.expression;
+        _texts := array[_e.expression];
+        _filter := '{e1}';
         _reads := _e.reads;
-        _checked := array[_filter];
+        _checked := _texts;
     end if;
     foreach _given in array key loop
         _e := pgcombine_internal.parsed_expression(source, _given);
@@ -61,8 +65,9 @@ begin
             format('key column %s has an aggregate', quote_literal(_given)), 'name it in value');
         _checked := _checked || _e.expression;
         _reads := _reads || _e.reads;
+        _texts := _texts || _e.expression;
         _keys := _keys || jsonb_build_object('name', _e.name, 'type', _e.type, 'collation', _e."collation",
-            'expression', _e.expression);
+            'expression', format('{e%s}', cardinality(_texts)));
         _taken := _taken || _e.name;
     end loop;
 
@@ -89,20 +94,23 @@ begin
             format('value column "%s" isn''t an aggregate', _e.name), 'name it in key, or aggregate it: max(…)');
         _call := pgcombine_internal.aggregate_call(source, _e.expression, _e.tree);
         _own := '{}';
+        _texts := _texts || _e.expression;
+        _n := cardinality(_texts);
         for _state in
-            select * from pgcombine_internal.aggregate_states(_call.aggregate, _call.argument, _call.argument_type,
-                _call.condition)
+            select * from pgcombine_internal.aggregate_states(_call.aggregate,
+                case when _call.argument is not null then format('{e%s}', _n + 1) end, _call.argument_type,
+                case when _call.condition is not null then format('{e%s}', _n + 2) end)
         loop
-            _n := jsonb_build_array(_state.state, case when _state.state <> 'rows' then _call.argument end,
+            _text := jsonb_build_array(_state.state, case when _state.state <> 'rows' then _call.argument end,
                 _call.condition)::text;
-            if not _names ? _n then
+            if not _names ? _text then
                 _name := _e.name || case when _call.aggregate in (_state.state, 'count(*)') then ''
                     else '_' || _state.state end;
                 while _name <> _e.name and _name = any (_taken) loop
                     _name := _name || '_';
                 end loop;
                 _taken := _taken || _name;
-                _names := _names || jsonb_build_object(_n, _name);
+                _names := _names || jsonb_build_object(_text, _name);
                 _states := _states || jsonb_build_object('name', _name, 'type', coalesce(_state.type, _e.type),
                     'collation', case when _state.kind = 'extreme' then _e."collation" end,
                     'combiner', case _state.kind when 'extreme' then _state.state else 'sum' end,
@@ -116,12 +124,13 @@ begin
                     _taken := _taken || _name;
                     _states := _states || ((_states -> -1) || jsonb_build_object('kind', 'taken', 'name', _name,
                         'of', _extreme));
-                    _aggregates := _aggregates || jsonb_build_object('name', _extreme, 'expression', _e.expression);
+                    _aggregates := _aggregates || jsonb_build_object('name', _extreme, 'expression',
+                        format('{e%s}', _n));
                     _needs := _needs || format('u.%2$I is not null and u.%2$I = %3$s(u.%2$I, v.%1$I, u.%1$I)', _extreme,
                         _name, case _state.state when 'min' then 'least' else 'greatest' end);
                 end if;
             end if;
-            _own := _own || jsonb_build_object(_state.state, quote_ident(_names ->> _n));
+            _own := _own || jsonb_build_object(_state.state, quote_ident(_names ->> _text));
         end loop;
         if _own = '{}' then
             perform pgcombine_internal.require_immutable_aggregate(_e.expression, _e.tree);
@@ -132,9 +141,10 @@ begin
                     from pg_type t where t.oid = _e.type::regtype), 'collation', _e."collation",
                 'combiner', 'computed', 'kind', 'computed');
             _own := jsonb_build_object('computed', quote_ident(_e.name));
-            _aggregates := _aggregates || jsonb_build_object('name', _e.name, 'expression', _e.expression);
+            _aggregates := _aggregates || jsonb_build_object('name', _e.name, 'expression', format('{e%s}', _n));
         else
             _checked := _checked || array_remove(array[_call.argument, _call.condition], null);
+            _texts := _texts || coalesce(_call.argument, 'null') || coalesce(_call.condition, 'null');
         end if;
         _columns := _columns || jsonb_build_object('name', _e.name, 'type', _e.type, 'expression',
             pgcombine_internal.aggregate_result(_call.aggregate, _own));
@@ -143,8 +153,8 @@ begin
     perform pgcombine_internal.require_immutable(source, _checked);
 
     return jsonb_build_object('alias', (select c.relname from pg_class c where c.oid = source), 'filter', _filter,
-        'keys', _keys, 'states', _states, 'columns', _columns, 'reads', _reads, 'aggregates', _aggregates,
-        'computed', case when _aggregates <> '[]' then jsonb_build_object(
+        'keys', _keys, 'states', _states, 'columns', _columns, 'reads', _reads, 'texts', _texts,
+        'aggregates', _aggregates, 'computed', case when _aggregates <> '[]' then jsonb_build_object(
             'columns', jsonb_path_query_array(_aggregates, '$[*].name'),
             'needs', case when not jsonb_path_exists(_states, '$[*] ? (@.kind == "computed")')
                 then array_to_string(_needs, ' or ') end) end);

@@ -26,20 +26,26 @@ begin
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
         format('backfill of rollup "%s" needs isolation level read committed', backfill_slice.rollup),
         'an older snapshot would enqueue what another session has enqueued already');
+    _rollup := pgcombine_internal.get_rollup(backfill_slice.rollup);
+    perform pgcombine_internal.require(_rollup.queue is not null, 'PC003',
+        format('queue "%s" isn''t a rollup', backfill_slice.rollup),
+        'select queue from pgcombine.rollup lists the rollups');
+    perform pgcombine_internal.require_source(_rollup);
+    -- an alter table that rewrites the source after the snapshots below would make it seem empty
+    execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     if wait then
         select r.* into _rollup from pgcombine.rollup r where r.queue = backfill_slice.rollup for no key update;
     else
         select r.* into _rollup from pgcombine.rollup r where r.queue = backfill_slice.rollup
         for no key update skip locked;
-        if not found then
-            return null;
-        end if;
     end if;
-    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" isn''t a rollup', backfill_slice.rollup),
-        'select queue from pgcombine.rollup lists the rollups');
+    if not found then -- or it was dropped just now
+        return null;
+    end if;
     if _rollup.ready_at is not null then
         return false;
     end if;
+    _rollup.definition := (pgcombine_internal.get_rollup(_rollup.queue)).definition;
     if _rollup.slice_by is not null and _rollup.done = 0 and _rollup.boundary is distinct from '' then
         -- uuid and other types have an order but no min
         execute format('select x::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s

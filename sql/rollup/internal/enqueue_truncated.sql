@@ -30,7 +30,7 @@ begin
             join pg_class c on c.oid = t.relation and c.relkind = 'p'
             join pg_inherits i on i.inhparent = t.relation
             where not exists (select from pg_trigger g where g.tgrelid = i.inhrelid and g.tgtype & 32 = 32
-                              and g.tgname = format('pgcombine_%s_truncate', enqueue_truncated.queue))
+                              and g.tgname = format('~pgcombine_%s_truncate', enqueue_truncated.queue))
         )
         select t.relation from tree t join pg_class c on c.oid = t.relation where c.relkind <> 'p'
     loop

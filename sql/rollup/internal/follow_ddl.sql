@@ -1,11 +1,12 @@
--- pgcombine_internal.follow_ddl() event trigger, after alter table and create table
+-- pgcombine_internal.follow_ddl() event trigger, after create table and after alter …
 -- Brings rollups in line with a changed source. The rows of a table that has become a part of the source are enqueued,
--- those of a former part are taken back, and triggers are made. Trigger functions are made again if a column was
--- renamed. A source must not become a part of another table, since statements on that table would be missed.
+-- those of a former part are taken back, and triggers are made. Trigger functions are made again if something was
+-- renamed that their expressions name. A source must not become a part of another table, since statements on that table
+-- would be missed.
 -- Runs with its owner's rights: the role that changes the table needs none on the rollup.
--- Tables written: <rollup>_updates.
--- Errors: PC003 the source would become a part of another table, or rows come or go at an isolation level other than
--- read committed.
+-- Tables written: <rollup>_updates, pgcombine.rollup_part.
+-- Errors: PC003 the source would become a part of another table, the expression of a generated column that the rollup
+-- reads was changed, or rows come or go at an isolation level other than read committed.
 create or replace function pgcombine_internal.follow_ddl()
 returns event_trigger
 language plpgsql
@@ -25,14 +26,16 @@ begin
         return;
     end if;
     for _rollup in
-        select r.* from pgcombine.rollup r join pg_class c on c.oid = r.source
-        join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
-        -- skips other rollups, so that the statement neither waits for their sources nor fails because of them
-        where exists (
+        select g.*
+        from pgcombine.rollup r cross join lateral pgcombine_internal.get_rollup(r.queue) g
+        join pg_class c on c.oid = r.source
+        where g.definition is not null and (pgcombine_internal.rollup_outdated(g) or exists (
+            -- skips other rollups, so that the statement neither waits for their sources nor fails because of them
             select from pg_event_trigger_ddl_commands() d
-            where d.objid in (select pgcombine_internal.descendants(r.source)
-                              union all select i.inhparent from pg_inherits i where i.inhrelid = r.source
-                              union all select t.tgrelid from pg_trigger t where t.tgfoid = p.oid))
+            where d.objid in (
+                select pgcombine_internal.descendants(r.source)
+                union all select p.part from pgcombine.rollup_part p where p.queue = r.queue
+                union all select i.inhparent from pg_inherits i where i.inhrelid = r.source)))
         order by r.queue
     loop
         select format('%s, the source of rollup "%s", can''t become a part of %s: statements on that table would be '
@@ -41,22 +44,21 @@ begin
         perform pgcombine_internal.require(_problem is null, 'PC003', _problem,
             format('drop the rollup first (select pgcombine.drop_rollup(%L)), then make it of the whole table',
                 _rollup.queue));
-        if exists (select from pg_proc p where p.oid = format('pgcombine_internal.%I()', _rollup.queue
-                || '_rollup')::regprocedure and p.prosrc <> pgcombine_internal.rollup_trigger(_rollup)) then
+        select format('rollup "%s" reads the generated column "%s" of %s', _rollup.queue, g.name, _rollup.source)
+        into _problem
+        from pgcombine_internal.generated_columns(_rollup) g
+        where g.expression <> _rollup.definition -> 'generated' ->> g.place::text;
+        perform pgcombine_internal.require(_problem is null, 'PC003', _problem, format('drop the rollup first (select '
+            'pgcombine.drop_rollup(%L)), change the column''s expression, and make the rollup again', _rollup.queue));
+        if pgcombine_internal.rollup_outdated(_rollup) then
             perform pgcombine_internal.generate_rollup(_rollup.queue);
         end if;
         for _part in
-            with part as (select d.oid from pgcombine_internal.descendants(_rollup.source) d (oid)),
-            marked as (
-                select t.tgrelid as oid from pg_trigger t
-                where t.tgname = 'pgcombine_' || _rollup.queue || '_truncate'
-                  and t.tgfoid = format('pgcombine_internal.%I()', _rollup.queue || '_rollup')::regprocedure)
-            select c.oid::regclass as relation, c.relkind, m.oid is null as comes
-            from (select p.oid from part p union select m.oid from marked m) a
-            join pg_class c on c.oid = a.oid
-            left join part p on p.oid = a.oid
-            left join marked m on m.oid = a.oid
-            where c.relkind in ('r', 'p') and (p.oid is null or m.oid is null)
+            select c.oid::regclass as relation, c.relkind, d.oid is not null as comes
+            from pgcombine_internal.descendants(_rollup.source) d (oid)
+            full join (select p.part from pgcombine.rollup_part p where p.queue = _rollup.queue) p on p.part = d.oid
+            join pg_class c on c.oid = coalesce(d.oid, p.part)
+            where c.relkind in ('r', 'p') and (d.oid is null or p.part is null)
             order by c.oid
         loop
             if _part.relkind = 'r' then
@@ -72,6 +74,7 @@ begin
                 end if;
             end if;
             if not _part.comes then
+                delete from pgcombine.rollup_part p where p.queue = _rollup.queue and p.part = _part.relation;
                 execute (
                     select string_agg(format('drop trigger %I on %s', t.tgname, _part.relation), '; ')
                     from pg_trigger t join pg_proc p on p.oid = t.tgfoid

@@ -1,7 +1,8 @@
--- pgcombine_internal.follow_drop() event trigger, after tables were dropped
+-- pgcombine_internal.follow_drop() event trigger, after a drop and after alter table … drop
 -- Refuses to drop a part of a rollup's source: the rollup would keep the part's rows, which can't be read any more.
+-- Refuses to drop a column that a rollup reads, unless the source itself is dropped.
 -- Runs with its owner's rights, to see the rollups.
--- Errors: PC003 a part of a source was dropped.
+-- Errors: PC003 a part of a source, or a column that a rollup reads, was dropped.
 create or replace function pgcombine_internal.follow_drop()
 returns event_trigger
 language plpgsql
@@ -13,16 +14,19 @@ declare
     _hint text;
 begin
     perform pgcombine_internal.caller();
-    select format('%s is a part of %s, the source of rollup "%s"', o.object_identity, r.source, r.queue),
-           'detach it first, which takes its rows back: alter table … detach partition …, or no inherit'
+    select case o.object_type when 'view'
+               then format('rollup "%s" of %s reads what was dropped', r.queue, r.source)
+               else format('%s is a part of %s, the source of rollup "%s"', o.object_identity, r.source, r.queue) end,
+           case o.object_type when 'view'
+               then format('drop the rollup first: select pgcombine.drop_rollup(%L)', r.queue)
+               else 'detach it first, which takes its rows back: alter table … detach partition …, or no inherit' end
     into _problem, _hint
     from pg_event_trigger_dropped_objects() o
-    join pg_event_trigger_dropped_objects() t on t.object_type = 'trigger'
-        and t.address_names[1:2] = o.address_names[1:2]
-    join pgcombine.rollup r on t.address_names[3] = 'pgcombine_' || r.queue || '_truncate'
+    join pgcombine.rollup r on o.object_type = 'view' and o.schema_name = 'pgcombine'
+            and o.object_name = r.queue || '_source'
+        or o.object_type = 'table' and exists (
+            select from pgcombine.rollup_part p where p.queue = r.queue and p.part = o.objid)
     join pg_class c on c.oid = r.source
-    where o.object_type = 'table' and exists (select from pg_proc p where p.proname = r.queue || '_rollup'
-        and p.pronamespace = 'pgcombine_internal'::regnamespace)
     limit 1;
     perform pgcombine_internal.require(not found, 'PC003', _problem, _hint);
 end

@@ -11,16 +11,18 @@ declare
     _computed jsonb;
     _function text;
     _owner name;
+    _former name;
     _create boolean;
     _schema constant text := 'pgcombine_internal';
 begin
-    select r.* into strict _rollup from pgcombine.rollup r where r.queue = generate_rollup.rollup;
+    _rollup := pgcombine_internal.get_rollup(generate_rollup.rollup);
+    perform pgcombine_internal.require_source(_rollup);
     perform pgcombine_internal.replace_view(_rollup.queue, pgcombine_internal.rollup_view(_rollup));
     execute format('comment on view pgcombine.%I is %L', _rollup.queue,
         format('%s by %s, exact in each snapshot.', array_to_string(_rollup.value, ', '),
             array_to_string(_rollup.key, ', ')));
     _computed := nullif(_rollup.definition -> 'computed', 'null') || jsonb_build_object('query',
-        pgcombine_internal.rollup_computed(_rollup, 'pgcombine_touched'));
+        pgcombine_internal.rollup_computed(_rollup));
     update pgcombine.queue q set computed = _computed where q.queue = _rollup.queue
         and q.computed is distinct from _computed;
     if found then
@@ -32,7 +34,8 @@ begin
     execute format('create or replace function %s returns trigger language plpgsql security definer
         set search_path = pg_catalog, pg_temp as %L', _function, pgcombine_internal.rollup_trigger(_rollup));
     execute format('revoke execute on function %s from public', _function); -- or any role could make triggers with it
-    if (select p.proowner from pg_proc p where p.oid = _function::regprocedure) <> _owner::regrole then
+    select pg_get_userbyid(p.proowner) into _former from pg_proc p where p.oid = _function::regprocedure;
+    if _former <> _owner then
         _create := not has_schema_privilege(_owner, _schema, 'create');
         if _create then -- PostgreSQL makes a role the owner only if the role may create objects in the schema
             execute format('grant create on schema %I to %I', _schema, _owner);
@@ -42,6 +45,9 @@ begin
         if not has_table_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
             perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);
         end if;
+        perform pgcombine.revoke_right('enqueue', g.role, _rollup.queue)
+        from pgcombine.granted_right g
+        where g."right" = 'enqueue' and g.subject = _rollup.queue and g.role = _former;
         if _create then
             execute format('revoke create on schema %I from %I', _schema, _owner);
         end if;

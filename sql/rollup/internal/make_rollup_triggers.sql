@@ -2,6 +2,7 @@
 -- Makes the missing triggers of a rollup's source, and enables disabled ones. If there are any, writers of the table
 -- wait until the caller's transaction ends. The triggers always fire, also for logical replication and under
 -- session_replication_role = replica: the rows of such writes are in the table, so they count.
+-- Tables written: pgcombine.rollup_part.
 -- Errors: 42501 the caller lacks the right to make triggers of the table.
 create or replace function pgcombine_internal.make_rollup_triggers(queue text)
 returns void
@@ -23,6 +24,10 @@ begin
         execute format('alter table %s enable always trigger %I', _t.relation, _t.name);
     end loop;
     perform set_config('pgcombine.making_triggers', '', true);
+    insert into pgcombine.rollup_part (queue, part)
+    select r.queue, d from pgcombine.rollup r cross join lateral pgcombine_internal.descendants(r.source) d
+    where r.queue = make_rollup_triggers.queue
+    on conflict do nothing;
 exception when insufficient_privilege then
     raise exception 'the triggers of % can''t be made: %', _t.relation, sqlerrm
         using errcode = '42501', hint = format('let role "%s" inherit the rights of its owner', current_user);

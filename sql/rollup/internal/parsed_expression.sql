@@ -13,9 +13,6 @@ declare
     _alias constant name := (select c.relname from pg_class c where c.oid = source);
     _problem text;
     _view regclass;
-    _path constant text := current_setting('search_path');
-    _date_style constant text := current_setting('datestyle');
-    _interval_style constant text := current_setting('intervalstyle');
 begin
     begin
         execute format(E'create temporary view pgcombine_parsed as select %s\n from %s as %I', given, source, _alias);
@@ -62,12 +59,8 @@ begin
     join pg_attribute a on a.attrelid = source and a.attnum = d.refobjsubid
     where r.ev_class = _view;
     if _problem is null then
-        perform set_config('search_path', 'pg_catalog', true), set_config('datestyle', 'ISO', true),
-            set_config('intervalstyle', 'postgres', true); -- styles that all sessions read alike
-        expression := pg_get_viewdef(_view);
-        perform set_config('search_path', _path, true), set_config('datestyle', _date_style, true),
-            set_config('intervalstyle', _interval_style, true);
-        expression := regexp_replace(substr(expression, length(' SELECT ') + 1), '\n   FROM [^\n]*$', '');
+        expression := regexp_replace(substr(pgcombine_internal.printed_view(_view), length(' SELECT ') + 1),
+            '\n   FROM [^\n]*$', '');
         if right(expression, length(' AS ' || quote_ident(name))) = ' AS ' || quote_ident(name) then
             expression := left(expression, -length(' AS ' || quote_ident(name)));
         end if;

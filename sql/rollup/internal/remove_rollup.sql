@@ -7,10 +7,10 @@ returns void
 language plpgsql
 as $$
 begin
+    delete from pgcombine.rollup r where r.queue = remove_rollup.rollup; -- first, or follow_drop would refuse
     execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
-    execute format('drop view if exists pgcombine.%I, pgcombine.%I', remove_rollup.rollup,
-        remove_rollup.rollup || '_source');
-    delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
+    execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', remove_rollup.rollup,
+        remove_rollup.rollup || '_expressions', remove_rollup.rollup || '_source');
     if not exists (select from pgcombine.rollup) and exists (
         select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl' and pg_has_role(t.evtowner, 'usage'))
     then

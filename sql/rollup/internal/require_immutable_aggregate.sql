@@ -1,14 +1,23 @@
 -- pgcombine_internal.require_immutable_aggregate(expression, tree)
 -- Raises unless a value column gives the same result for the same rows in every session. require_immutable can't check
 -- this by an index, since an index has no aggregates. So this function looks up the functions in the parse tree.
+-- Aggregates to JSON aren't immutable, since they print times as the session sets. They are accepted for types whose
+-- text is the same in every session.
 --   expression, tree  see parsed_expression
--- Errors: PC003 a function of the column isn't immutable.
+-- Errors: PC003 a function of the column isn't immutable, or its result depends on the order of the rows.
 create or replace function pgcombine_internal.require_immutable_aggregate(expression text, tree text)
 returns void
 language sql stable
 as $$
-    select pgcombine_internal.require(tree !~ '\{SQLVALUEFUNCTION ' and not exists (
-        select from (
+    with called (name, volatility, types, ordered) as (
+        select p.proname, p.provolatile, array(select t[1]::oid from regexp_matches(a.part[2], '\d+', 'g') t),
+               a.part[3] <> '<>' or a.part[4] <> '<>'
+        from regexp_matches(tree, '\{AGGREF :aggfnoid (\d+) .*?:aggargtypes (<>|\(o [\d ]+\)) .*?'
+            ':aggorder (\S+) .*?:aggdistinct (\S+) ', 'g') a (part)
+        join pg_proc p on p.oid = a.part[1]::oid
+        union all
+        select p.proname, p.provolatile, null, true
+        from (
             select m.oid[1]::oid from regexp_matches(tree, ':(?:funcid|opfuncid) (\d+)', 'g') m (oid)
             union all -- casts by the text of a value
             select t.typoutput from regexp_matches(tree, '\{COERCEVIAIO :arg (?:\{\w+? :arg )*?\{\w+? '
@@ -17,7 +26,16 @@ as $$
             union all
             select t.typinput from regexp_matches(tree, ':resulttype (\d+) :resultcollid \d+ :coerceformat', 'g')
                 m (oid) join pg_type t on t.oid = m.oid[1]::oid) f (oid)
-        join pg_proc p on p.oid = f.oid where p.provolatile <> 'i'), 'PC003',
-        format('the value of %s can depend on the session', expression),
-        'use immutable functions alone, as an index does')
+        join pg_proc p on p.oid = f.oid
+    )
+    select pgcombine_internal.require(not c.session and not c.unordered, 'PC003', case
+        when c.session then format('the value of %s can depend on the session', expression)
+        else format('the value of %s depends on the order in which PostgreSQL reads the rows', expression) end, case
+        when c.session then 'use immutable functions alone, as an index does'
+        else 'give the order: array_agg(x order by x)' end)
+    from (
+        select tree ~ '\{SQLVALUEFUNCTION ' or bool_or(c.volatility <> 'i' and not (c.name ~ '^jsonb?_' and c.types <@
+                   '{boolean,smallint,integer,bigint,numeric,text,varchar,uuid,jsonb}'::regtype[]::oid[]) is true),
+               bool_or(not c.ordered and c.name ~ '^(array_agg|string_agg|xmlagg|jsonb?_(object_)?agg.*)$')
+        from called c) c (session, unordered)
 $$;

@@ -1,14 +1,15 @@
--- pgcombine_internal.rollup_computed(rollup, touched) → text
+-- pgcombine_internal.rollup_computed(rollup [, touched]) → text
 -- Returns the query that computes a rollup's computed columns from the source, for the keys in a from item.
---   touched  the from item; it has the key columns
-create or replace function pgcombine_internal.rollup_computed(rollup pgcombine.rollup, touched text)
+--   touched  the from item; it has the key columns. Null: the keys that a pass has to compute
+create or replace function pgcombine_internal.rollup_computed(rollup pgcombine.rollup, touched text default null)
 returns text
 language sql stable
 as $$
     select format('select %s, %s from pgcombine.%I as %I where %s group by %s', k.named, a.list,
         (rollup).queue || '_source', (rollup).definition ->> 'alias',
-        concat_ws(' and ', (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list, k.names,
-            touched)), k.places)
+        concat_ws(' and ', case when touched is null then format('(select pgcombine_internal.require_rows(%L))',
+            (rollup).queue) end, (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list,
+            k.names, coalesce(touched, 'pgcombine_touched'))), k.places)
     from (
         select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', ' order by k.place)
                    as named,

@@ -5,9 +5,19 @@ create or replace function pgcombine_internal.rollup_problems(rollup text)
 returns table (problem text)
 language sql stable
 as $$
-    with rollup as (select r.* from pgcombine.rollup r where r.queue = rollup_problems.rollup)
+    with rollup as (
+        select r.* from pgcombine_internal.get_rollup(rollup_problems.rollup) r where r.queue is not null)
     select format('the source of rollup "%s" was dropped: drop the rollup', r.queue)
     from rollup r where not exists (select from pg_class c where c.oid = r.source)
+    union all
+    select format('a column of %s that rollup "%s" reads was dropped: drop the rollup, and make it again', r.source,
+        r.queue)
+    from rollup r join pg_class c on c.oid = r.source where r.definition is null
+    union all
+    select format('the expression of the generated column "%s" of %s was changed: drop rollup "%s", and make it again',
+        g.name, r.source, r.queue)
+    from rollup r cross join lateral pgcombine_internal.generated_columns(r) g
+    where g.expression <> r.definition -> 'generated' ->> g.place::text
     union all
     select format('trigger %s of %s is %s: run pgcombine db upgrade', t.name, t.relation, t.state)
     from rollup r cross join lateral pgcombine_internal.rollup_triggers(r.queue) t
@@ -18,23 +28,13 @@ as $$
     from rollup r join pg_inherits i on i.inhrelid = r.source
     union all
     select format('%s is no part of %s any more: run select pgcombine.verify_rollup(%L, repair => true)',
-        t.tgrelid::regclass, r.source, r.queue)
-    from rollup r join pg_trigger t on t.tgname = 'pgcombine_' || r.queue || '_truncate'
-    join pg_proc p on p.oid = t.tgfoid and p.pronamespace = 'pgcombine_internal'::regnamespace
-        and p.proname = r.queue || '_rollup'
-    where t.tgrelid not in (select d from pgcombine_internal.descendants(r.source) d)
+        c.oid::regclass, r.source, r.queue)
+    from rollup r join pgcombine.rollup_part p on p.queue = r.queue join pg_class c on c.oid = p.part
+    where p.part not in (select d from pgcombine_internal.descendants(r.source) d)
     union all
-    select format('columns of %s were renamed or changed: run pgcombine db upgrade', r.source)
-    from rollup r
-    join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
-    join pg_class c on c.oid = r.source
-    where p.prosrc <> pgcombine_internal.rollup_trigger(r)
-    union all
-    select format('%s has another owner than when the rollup was made: run pgcombine db upgrade, and revoke the right '
-        'enqueue on "%s" from role "%s"', r.source, r.queue, pg_get_userbyid(p.proowner))
-    from rollup r
-    join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = r.queue || '_rollup'
-    join pg_class c on c.oid = r.source and c.relowner <> p.proowner
+    select format('%s has a new owner, or something that rollup "%s" reads was renamed: run pgcombine db upgrade',
+        r.source, r.queue)
+    from rollup r where pgcombine_internal.rollup_outdated(r)
     union all
     select format('row security hides rows of %s from role "%s", which computes columns of rollup "%s"', r.source,
         pg_get_userbyid(v.relowner), r.queue)

@@ -9,13 +9,14 @@
 -- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So tables
 -- with partitions or inheritance, and tables that a subscription writes, have row triggers.
 -- TRUNCATE has statement triggers only, and a table's trigger isn't a trigger of the table's partitions. So each table
--- and partition has a trigger, which takes back the rows of this table alone.
+-- and partition has a trigger, which takes back the rows of this table alone. Its name sorts last. So it fires after
+-- other triggers, which may delete rows.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable
 as $$
     with rollup as (
-        select r.source, 'pgcombine_' || r.queue || '_' as prefix, f.oid as function,
+        select r.source, r.queue, f.oid as function,
                exists (select from pg_inherits i where r.source in (i.inhparent, i.inhrelid))
                or s.relkind = 'p'
                or exists (select from pg_subscription_rel l where l.srrelid = r.source)
@@ -26,20 +27,21 @@ as $$
         left join pg_proc f on f.pronamespace = 'pgcombine_internal'::regnamespace and f.proname = r.queue || '_rollup'
         where r.queue = rollup_triggers.queue
     ), wanted as (
-        select r.source as relation, r.prefix || e.event as name, true as own, r.function,
+        select r.source as relation, format('pgcombine_%s_%s', r.queue, e.event) as name, true as own, r.function,
                format('after %s on %s referencing%s%s for each statement', e.event, r.source,
                    case when e.event <> 'insert' then ' old table as pgcombine_old' end,
                    case when e.event <> 'delete' then ' new table as pgcombine_new' end) as definition
         from rollup r, unnest(array['insert', 'update', 'delete']) e (event)
         where not r.by_row
         union all
-        select d, r.prefix || e.event, d = r.source or not c.relispartition, r.function,
+        select d, format('pgcombine_%s_%s', r.queue, e.event), d = r.source or not c.relispartition, r.function,
                format('after %s on %s for each row', e.event, d)
         from rollup r, pgcombine_internal.descendants(r.source) d join pg_class c on c.oid = d,
              unnest(array['insert', 'update', 'delete']) e (event)
         where r.by_row
         union all
-        select d, r.prefix || 'truncate', true, r.function, format('before truncate on %s for each statement', d)
+        select d, format('~pgcombine_%s_truncate', r.queue), true, r.function,
+               format('before truncate on %s for each statement', d)
         from rollup r, pgcombine_internal.descendants(r.source) d join pg_class c on c.oid = d
         where c.relkind in ('r', 'p')
     )

@@ -16,9 +16,12 @@ begin
         return;
     end if;
     if not exists (select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl') then
-        create event trigger pgcombine_follow_ddl on ddl_command_end when tag in ('ALTER TABLE', 'CREATE TABLE')
+        create event trigger pgcombine_follow_ddl on ddl_command_end when tag in ('ALTER TABLE', 'CREATE TABLE',
+                'ALTER AGGREGATE', 'ALTER COLLATION', 'ALTER DOMAIN', 'ALTER FUNCTION', 'ALTER OPERATOR',
+                'ALTER ROUTINE', 'ALTER SCHEMA', 'ALTER TYPE')
             execute function pgcombine_internal.follow_ddl();
-        create event trigger pgcombine_follow_drop on sql_drop when tag in ('DROP TABLE', 'DROP SCHEMA', 'DROP OWNED')
+        create event trigger pgcombine_follow_drop on sql_drop when tag in ('ALTER TABLE', 'DROP DOMAIN',
+                'DROP EXTENSION', 'DROP OWNED', 'DROP SCHEMA', 'DROP TABLE', 'DROP TYPE', 'DROP VIEW')
             execute function pgcombine_internal.follow_drop();
     end if;
 exception when insufficient_privilege then null;

@@ -13,15 +13,15 @@
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already
--- Expressions must be immutable, as those of an index are. For count, sum, avg, variance and stddev of integers and
--- numeric, a pass doesn't read the source (see analyze_rollup). For min and max it reads the key's rows if their
--- extreme was deleted, and for any other aggregate the rows of each key that has updates. So the function warns if no
--- index of the source begins with the key columns.
+-- Expressions must be immutable, as those of an index are. Aggregates such as array_agg need order by. For count, sum,
+-- avg, variance and stddev of integers and numeric, a pass doesn't read the source (see analyze_rollup). For min and
+-- max it reads the key's rows if their extreme was deleted, and for any other aggregate the rows of each key that has
+-- updates. So the function warns if no index of the source begins with the key columns.
 -- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
 -- pgcombine.rollup has the time when all of them were added.
 -- Writers of the table wait until the caller's transaction ends. The function waits for them at most lock_timeout.
 -- The caller needs the rights of the owners of the schema and of the table.
--- Tables written: pgcombine.rollup; those of create_queue.
+-- Tables written: pgcombine.rollup, rollup_part; those of create_queue.
 -- Errors: PC002 the name is taken, or exists with another definition; PC003 an invalid definition; 42501 missing
 -- rights; 55P03 the table wasn't free within lock_timeout.
 create or replace function pgcombine.create_rollup(rollup text, source regclass, key text[], value text[],
@@ -92,13 +92,25 @@ begin
         buckets => create_rollup.buckets);
     insert into pgcombine.rollup (queue, source, key, value, filter, slice_by, definition)
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
-        create_rollup.slice_by, _definition - 'reads');
+        create_rollup.slice_by, _definition - '{reads,texts}'::text[]);
     execute format('create view pgcombine.%I as select %s from %s', _name || '_source', (
         select string_agg(quote_ident(k), ', ' order by n::integer)
         from jsonb_each_text(_definition -> 'reads') r (k, n)),
         source);
     execute format('comment on view pgcombine.%I is %L', _name || '_source',
         format('The columns of %s that the rollup %s reads.', source, _name));
+    execute (
+        select format('create view pgcombine_internal.%I as select %s', _name || '_expressions', string_agg(format(
+            '(select %s as pgcombine_expression from %s) as %s', e.expression, e.relation, e.name), ', '))
+        from (
+            select t.text, format('pgcombine.%I as %I', _name || '_source', _definition ->> 'alias'), 'e' || t.place
+            from jsonb_array_elements_text(_definition -> 'texts') with ordinality t (text, place)
+            union all
+            select g.expression, format('%s as pgcombine_row', r.source), 'g' || g.place
+            from pgcombine.rollup r cross join lateral pgcombine_internal.generated_columns(r) g
+            where r.queue = _name) e (expression, relation, name));
+    execute format('comment on view pgcombine_internal.%I is %L', _name || '_expressions',
+        format('The expressions of the rollup %s (see get_rollup). Nobody reads its row.', _name));
     perform pgcombine_internal.grant_standing(_name); -- also on the views
     -- The condition deletes a key that has no row. It is set here because create_queue would warn: the condition is
     -- safe only because a key without rows has 0 in all columns.

@@ -20,8 +20,9 @@ declare
     _insert text;
 begin
     perform pgcombine_internal.require_right(verify_rollup.rollup, 'operate', _role);
-    select r.* into _rollup from pgcombine.rollup r where r.queue = verify_rollup.rollup;
-    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" isn''t a rollup', verify_rollup.rollup),
+    _rollup := pgcombine_internal.get_rollup(verify_rollup.rollup);
+    perform pgcombine_internal.require(_rollup.queue is not null, 'PC003',
+        format('queue "%s" isn''t a rollup', verify_rollup.rollup),
         'select queue from pgcombine.rollup lists the rollups');
     perform pgcombine_internal.require(_rollup.ready_at is not null, 'PC003',
         format('rollup "%s" isn''t backfilled yet', _rollup.queue),
@@ -30,6 +31,11 @@ begin
         format('verification of rollup "%s" needs isolation level read committed', _rollup.queue),
         'an older snapshot doesn''t show what a truncated table held');
     return query select p.problem from pgcombine_internal.rollup_problems(_rollup.queue) p;
+    if _rollup.definition is null then -- the source can't be read
+        return;
+    end if;
+    -- an alter table that rewrites the source after the snapshot below would make it seem empty
+    execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',
         pgcombine_internal.column_list(_rollup.queue));
     return query execute pgcombine_internal.fill('

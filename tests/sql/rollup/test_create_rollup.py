@@ -35,6 +35,8 @@ LONG = "r" * 41
         ({"key": ["date_trunc('day', at) as day"]}, r"date_trunc\('day'.* can depend on the session", "'UTC'"),
         ({"value": ["max(at::text) as x"]}, "can depend on the session", "as an index does"),
         ({"value": ["string_agg(at::text, ',') as x"]}, "can depend on the session", "as an index does"),
+        ({"value": ["jsonb_agg(at order by at) as x"]}, "can depend on the session", "as an index does"),
+        ({"value": ["jsonb_agg(v) as x"]}, "depends on the order", "order by"),
         ({"value": ["count(distinct current_user) as x"]}, "can depend on the session", "as an index does"),
         ({"filter": "at > now()"}, "can depend on the session", "as an index does"),
         ({"filter": "v + 1"}, r"the filter v \+ 1 isn.t a condition of a row", "for example"),

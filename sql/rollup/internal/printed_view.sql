@@ -1,0 +1,12 @@
+-- pgcombine_internal.printed_view(view) → text
+-- Returns the query of a view as PostgreSQL prints it. The text means the same in every session: names are qualified,
+-- and dates and intervals have a style that all sessions read alike.
+create or replace function pgcombine_internal.printed_view(view regclass)
+returns text
+language sql stable
+set search_path = pg_catalog
+set datestyle = 'ISO'
+set intervalstyle = 'postgres'
+as $$
+    select pg_get_viewdef(view)
+$$;
