@@ -1,6 +1,6 @@
 -- pgcombine.verify_rollup(rollup [, repair]) → (problem)
--- Compares a rollup with its source in one snapshot, and returns a row for each key that differs and for each reason
--- why it may miss changes. No row: all is right. Writers go on meanwhile.
+-- Compares a rollup with its source, and returns a row for each key that differs and for each reason why it may miss
+-- changes. No row: all is right. Writers go on meanwhile.
 --   repair  whether to enqueue what the keys lack, too. The rows then say what was wrong
 -- Values of type real and double precision may differ by a millionth.
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
@@ -38,6 +38,45 @@ begin
     execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',
         pgcombine_internal.column_list(_rollup.queue));
+    if _rollup.definition #>> '{computed,columns}' is not null then
+        -- first, since what repair enqueues below makes the view compute the columns from the source
+        return query execute pgcombine_internal.fill('
+            with pgcombine_differing as (
+                select {keys}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
+                from pgcombine.{view} as v join ({should}) as s using ({keys})
+                where {differs}
+            ), pgcombine_enqueued as (
+                {insert} select {keys}, {touch} from pgcombine_differing {off})
+            select format(''key %s: '', row({keys})) || pgcombine_sentence from pgcombine_differing',
+            jsonb_build_object('keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
+                'view', quote_ident(_rollup.queue), 'insert', _insert,
+                'off', case when not repair then 'where false' end,
+                'should', pgcombine_internal.rollup_computed(_rollup, format('(select %s from pgcombine.%I) as v',
+                    pgcombine_internal.column_list(_rollup.queue, 'key'), _rollup.queue)))
+            || (
+                select jsonb_build_object(
+                    'sentences', string_agg(format(
+                        'case when %s then format(''%%s is %%s, not %%s'', %L, v.%I, s.%I) end', d.differs,
+                        c.name, c.name, c.name), ', ' order by c.position),
+                    'differs', string_agg(d.differs, ' or ' order by c.position),
+                    'taken', string_agg(format('%s as %I', case c.combiner
+                        when 'max' then format('greatest(v.%1$I, s.%1$I)', c.name)
+                        when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
+                        order by c.position))
+                from pgcombine.queue_column c
+                cross join lateral (select case
+                    when pgcombine_internal.base_type(c.type::regtype) in ('real'::regtype, 'double precision'::regtype)
+                    then format('(v.%1$I is distinct from s.%1$I and not abs(v.%1$I - s.%1$I) <= '
+                        '1e-6 * greatest(abs(v.%1$I), abs(s.%1$I), 1))', c.name)
+                    else pgcombine_internal.differ_expression(c.type, format('v.%I', c.name), format('s.%I', c.name))
+                    end) d (differs)
+                where c.queue = _rollup.queue and _rollup.definition #> '{computed,columns}' ? c.name)
+            || (
+                select jsonb_build_object('touch', string_agg(case s.value ->> 'kind' when 'sum' then '0'
+                    when 'taken' then quote_ident(s.value ->> 'of')
+                    else 'null' end, ', ' order by s.place))
+                from jsonb_array_elements(_rollup.definition -> 'states') with ordinality s (value, place)));
+    end if;
     return query execute pgcombine_internal.fill('
         with pgcombine_missing as ({difference}), pgcombine_enqueued as ({insert} select * from pgcombine_missing {off})
         select format(''key %s: '', row({keys})) || concat_ws('', '', {deltas}) from pgcombine_missing',
@@ -48,42 +87,5 @@ begin
                 select string_agg(format('case when %1$I <> 0 then format(''%%s lacks %%s'', %1$L, %1$I) end',
                     s ->> 'name'), ', ')
                 from jsonb_array_elements(_rollup.definition -> 'states') s where s ->> 'kind' = 'sum')));
-    if _rollup.definition #>> '{computed,columns}' is null then
-        return;
-    end if;
-    return query execute pgcombine_internal.fill('
-        with pgcombine_differing as (
-            select {keys}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
-            from pgcombine.{view} as v join ({should}) as s using ({keys})
-            where {differs}
-        ), pgcombine_enqueued as (
-            {insert} select {keys}, {touch} from pgcombine_differing {off})
-        select format(''key %s: '', row({keys})) || pgcombine_sentence from pgcombine_differing',
-        jsonb_build_object('keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
-            'view', quote_ident(_rollup.queue), 'insert', _insert, 'off', case when not repair then 'where false' end,
-            'should', pgcombine_internal.rollup_computed(_rollup, format('(select %s from pgcombine.%I) as v',
-                pgcombine_internal.column_list(_rollup.queue, 'key'), _rollup.queue)))
-        || (
-            select jsonb_build_object(
-                'sentences', string_agg(format('case when %s then format(''%%s is %%s, not %%s'', %L, v.%I, s.%I) end',
-                    d.differs, c.name, c.name, c.name), ', ' order by c.position),
-                'differs', string_agg(d.differs, ' or ' order by c.position),
-                'taken', string_agg(format('%s as %I', case c.combiner
-                    when 'max' then format('greatest(v.%1$I, s.%1$I)', c.name)
-                    when 'min' then format('least(v.%1$I, s.%1$I)', c.name) else 'null' end, c.name), ', '
-                    order by c.position))
-            from pgcombine.queue_column c
-            cross join lateral (select case
-                when pgcombine_internal.base_type(c.type::regtype) in ('real'::regtype, 'double precision'::regtype)
-                then format('(v.%1$I is distinct from s.%1$I and not abs(v.%1$I - s.%1$I) <= '
-                    '1e-6 * greatest(abs(v.%1$I), abs(s.%1$I), 1))', c.name)
-                else pgcombine_internal.differ_expression(c.type, format('v.%I', c.name), format('s.%I', c.name))
-                end) d (differs)
-            where c.queue = _rollup.queue and _rollup.definition #> '{computed,columns}' ? c.name)
-        || (
-            select jsonb_build_object('touch', string_agg(case s.value ->> 'kind' when 'sum' then '0'
-                when 'taken' then quote_ident(s.value ->> 'of')
-                else 'null' end, ', ' order by s.place))
-            from jsonb_array_elements(_rollup.definition -> 'states') with ordinality s (value, place)));
 end
 $$;
