@@ -7,8 +7,10 @@ returns void
 language plpgsql
 as $$
 begin
-    delete from pgcombine.rollup r where r.queue = remove_rollup.rollup; -- first, or follow_drop would refuse
+    -- locks the source before the row of the rollup, as backfill_slice does
     execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
+    -- before the views, or follow_drop would refuse
+    delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
     execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', remove_rollup.rollup,
         remove_rollup.rollup || '_expressions', remove_rollup.rollup || '_source');
     if not exists (select from pgcombine.rollup) and exists (
