@@ -6,7 +6,6 @@ import itertools
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -17,8 +16,8 @@ from pgcombine.config import VARIABLES
 from pgcombine.database import sqlfiles
 
 LINES = 150
-BENCHMARKS, EXPORT, OPERATIONS, REFERENCE = (
-    page for page in PAGES if page.name in ("benchmarks.md", "export.md", "operations.md", "sql.md")
+BENCHMARKS, OPERATIONS, REFERENCE = (
+    page for page in PAGES if page.name in ("benchmarks.md", "operations.md", "sql.md")
 )
 
 
@@ -79,21 +78,6 @@ def entries(heading: str) -> dict[str, str]:
     """The entries below a heading of the reference page: name → text."""
     part = REFERENCE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return dict(re.findall(r"^### (\w+)\n((?:(?!### ).*\n?)*)", part, re.MULTILINE))
-
-
-def test_table_has_every_option_of_an_export(conn: psycopg.Connection) -> None:
-    import typer
-
-    from pgcombine.cli.app import app
-
-    options = table(EXPORT, "## Options of an export")
-    named = one(conn, "select proargnames[3:] from pg_proc where oid = 'pgcombine.create_export'::regproc")
-    assert [name for name, *_ in options] == [f"`{name}`" for name in named]
-    command: Any = typer.main.get_command(app)
-    parameters = {param.name: param for param in command.commands["export"].commands["create"].params}
-    others = {"name", "queue", "dsn", "as_json"}
-    flags = [f"`{(param.secondary_opts or param.opts)[0]}`" for name, param in parameters.items() if name not in others]
-    assert sorted(flag for _, flag, *_ in options) == sorted(flags)
 
 
 def test_table_has_every_combiner(conn: psycopg.Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import psycopg
 from support import run_cli
@@ -59,3 +60,15 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
     worker.drain()
     assert delivered == ["a", "ü"]
     assert one(conn, "select quarantined from pgcombine.export_status") == 0
+
+
+def test_command_has_every_option_of_create_export(conn: psycopg.Connection) -> None:
+    import typer
+
+    from pgcombine.cli.app import app
+
+    command: Any = typer.main.get_command(app)
+    flags = {flag for param in command.commands["export"].commands["create"].params for flag in param.opts}
+    options = one(conn, "select proargnames[3:] from pg_proc where oid = 'pgcombine.create_export'::regproc")
+    flags -= {"name", "--queue", "--dsn", "--json"}
+    assert {f"--{option.removeprefix('target_')}" for option in options} == flags
