@@ -261,7 +261,7 @@ create table pgcombine.tick (
 );
 create index tick_next_id on pgcombine.tick (next_id, at);
 comment on table pgcombine.tick is
-    'Times with transaction ids, which date pending updates. At the time no transaction from this id on had ended.';
+    'Times with transaction ids, which date pending updates.';
 
 create table pgcombine.sample (
     queue   text not null references pgcombine.queue on delete cascade,
@@ -371,7 +371,7 @@ comment on table pgcombine.destination_state is
     'States of destinations: exports and other servers. While a destination is up, its row is written at most once a '
     'minute.';
 comment on column pgcombine.destination_state.ticket is
-    'Grows with each change of the state and each probe. The report of an attempt with an older ticket is ignored.';
+    'Grows with each failure, change of the state and probe. The report of an attempt with an older ticket is ignored.';
 
 create sequence pgcombine.export_sequence;
 
@@ -709,7 +709,7 @@ begin
         ('{combiner}', '{merge}', 'Expression that combines two values.'),
         ('{combiner}', '{initial}', 'Default of the updates'' column.'),
         ('{combiner}', '{types}', 'Types that the combiner takes; null: every type.'),
-        ('{combiner}', '{function}', 'The function or aggregate that it is; null: a built-in one.'),
+        ('{combiner}', '{function}', 'The function or aggregate that combines; null: the combiner is built in.'),
         ('{combiner}', '{type}', 'The type for which the function is used.'),
         ('{component_table}', '{name}', 'Name of the table.'),
         ('{component_table}', '{marked}', 'Condition for rows that delete_flagged deletes.'),
@@ -755,7 +755,7 @@ begin
         ('{handoff_replica}', '{bytes}', 'Bytes in hints, as of measured_at.'),
         ('{handoff_replica}', '{measured_at}', 'When rows and bytes were measured.'),
         ('{handoff_server}', '{name}', 'Name of this server.'),
-        ('{handoff_server}', '{system_identifier}', 'The cluster''s, which tells a copy from the original.'),
+        ('{handoff_server}', '{system_identifier}', 'System identifier of the cluster; a copy has another one.'),
         ('{hook}', '{event}', 'Name of the event.'),
         ('{hook}', '{query}', 'Query that runs at the event.'),
         ('{cluster_identity}', '{place}', 'Number of the row, 1 or 2.'),
@@ -812,7 +812,7 @@ begin
         ('{spark_load}', '{started_at}', 'When the load began.'),
         ('{spark_load}', '{expected}', 'Number of rows that the attempts wrote.'),
         ('{tick}', '{at}', 'When next_id was read.'),
-        ('{tick}', '{next_id}', 'The next transaction id at that time.'),
+        ('{tick}', '{next_id}', 'At that time no transaction with this id or a higher one had ended.'),
         ('{token}', '{token}', 'The token.'),
         ('{token}', '{at}', 'When its transaction began.'),
         ('{token}', '{stream}', 'Name of the stream of Spark; null: no stream.'),
@@ -827,7 +827,7 @@ begin
         (null, '{state}', 'up, suspect, down or paused.'),
         (null, '{failures,attempts}', 'Number of failures in a row.'),
         (null, '{retry_at}', 'When the next attempt is due.'),
-        (null, '{reason}', 'Why the last attempt failed, or why it is paused.'),
+        (null, '{reason}', 'Why the last attempt failed, or why the destination is paused.'),
         (null, '{since}', 'When the state that the row describes began.'),
         (null, '{created_at}', 'When it was created.'),
         (null, '{updates}', 'Number of updates.'),

@@ -1,6 +1,6 @@
 -- The rows that the core registers in the tables right_kind, right_privilege, component_table and hook. This file first
--- deletes the rows of all components. The component.sql of each other component then inserts its own rows, so the rows
--- of a removed component disappear.
+-- deletes the rows of all components, except component_table's rows of single queues. The component.sql of each other
+-- component then inserts its own rows, so the rows of a removed component disappear.
 delete from pgcombine.right_privilege;
 delete from pgcombine.right_kind;
 delete from pgcombine.component_table where queue is null;

@@ -1,8 +1,8 @@
 -- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants privileges on
 -- the tables of single queues. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
--- The next two statements keep other roles from using pgcombine's trigger functions on their own tables, and from
--- making columns of its row types and enums. An upgrade couldn't change a type that a column has. Other uses of
+-- The next two statements keep other roles from using these trigger functions on their own tables, and from making
+-- columns of pgcombine's row types and enums. An upgrade couldn't change a type that a column has. Other uses of
 -- pgcombine's functions don't stop an upgrade (see queries/set_aside.sql).
 revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
 do $$
@@ -13,7 +13,7 @@ begin
         select t.oid
         from pg_type t left join pg_class c on c.oid = t.typrelid
         where t.typnamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
-          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: a search for failing keys copies key_text
+          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: searches for failing keys make such columns
     loop
         execute format('revoke usage on type %s from public', _type);
     end loop;

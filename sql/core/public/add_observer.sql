@@ -21,8 +21,9 @@
 -- Passes that can't run an observer in Python raise PC008. If an observer raises an error, the pass rolls back and is
 -- tried again. A key that keeps failing is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue, bucket.
--- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes and
--- arrived, or reads another part of the pass; 40001 another session has changed the queue since the snapshot.
+-- Errors: PC001 unknown queue; PC002 the observer exists; PC003 an invalid name or language, or the statement doesn't
+-- work over changes and arrived, or reads another part of the pass; 40001 another session has changed the queue since
+-- the snapshot; 42501 the caller isn't the owner.
 create or replace function pgcombine.add_observer(queue text, observer text, statement text default null,
     language text default 'sql')
 returns void

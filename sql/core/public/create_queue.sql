@@ -28,7 +28,8 @@
 --   token_retention  the minimum time for which a token of enqueue_once is kept
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right.
--- Errors: PC002 the queue exists, or exists with another definition; PC003 an invalid definition; PC011 too many locks.
+-- Errors: PC002 the queue exists (with if_not_exists: its definition differs), or another object has a name that the
+-- queue needs; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,

@@ -2,7 +2,7 @@
 -- Drops an observer: no pass that commits later runs it. The call waits for running passes.
 -- Tables written: pgcombine.observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC003 no such observer; 40001 another session has changed the queue
--- since the snapshot.
+-- since the snapshot; 42501 the caller isn't the owner.
 create or replace function pgcombine.drop_observer(queue text, observer text)
 returns void
 language plpgsql

@@ -3,7 +3,8 @@
 --   updates  a JSON array of objects, or one object: keys and values by column name. A value column that is missing
 --            takes its default
 -- Tables written: <queue>_updates.
--- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key column.
+-- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key; PC010 the queue is full
+-- (see refuse_backlog); PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine.enqueue(queue text, updates jsonb)
 returns bigint
 language plpgsql

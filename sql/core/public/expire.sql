@@ -7,9 +7,9 @@
 -- If a pass fails, it runs again without removing expired keys. If that fails, too, the call leaves the bucket;
 -- otherwise it continues after the pages of the failed pass. The call raises the last error after all other passes.
 -- Tables written: those of run_pass.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
--- observers or the condition changed during a pass; 42501 the caller lacks the right to run passes over the queue;
--- those of observers, of combiners and of the condition.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; PC012
+-- the database is a copy in which post_restore has not run yet; 40001 observers or the condition changed during a pass;
+-- 42501 the caller lacks the right to run passes over the queue; those of observers, of combiners and of the condition.
 create or replace procedure pgcombine.expire(queue text, inout removed bigint default null)
 language plpgsql
 as $$

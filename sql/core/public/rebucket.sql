@@ -1,7 +1,7 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
 -- Changes the number of a queue's buckets while writers, readers and workers continue. The call is one transaction. It
--- claims all buckets, so no pass runs until the call ends. The two tables keep their grants, views and triggers. At the
--- end the two tables are locked while PostgreSQL scans the new values once to check them.
+-- claims all buckets, so no pass runs until the call ends. <queue>_updates and <queue>_values keep their grants, views
+-- and triggers. At the end both are locked while PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
 --   timeout  how long the call tries to lock the tables
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older than the call, and which hasn't read the

@@ -4,8 +4,8 @@
 -- The function revokes the right's privileges, except those that belong to another right which grant_right has granted
 -- to the role. Privileges that were granted manually look the same, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
--- Errors: PC001 unknown queue (or the component's error for an unknown object); PC003 unknown right; 42501 the caller
--- isn't the owner.
+-- Errors: PC001 unknown queue (or the component's error for an unknown object); PC003 unknown right, or a
+-- name is missing or not allowed; 42501 the caller isn't the owner.
 create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
 returns void
 language plpgsql

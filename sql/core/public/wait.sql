@@ -5,7 +5,8 @@
 -- Call the procedure outside of a transaction: it commits between its checks, so that it holds no old snapshot. The
 -- call ends when no update that its first snapshot sees is pending.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 updates are still pending at the
--- timeout; PC012 the database is a copy in which post_restore has not run yet.
+-- timeout; PC012 the database is a copy in which post_restore has not run yet; 42501 the caller has no right on the
+-- queue.
 create or replace procedure pgcombine.wait(queue text, timeout interval default null)
 language plpgsql
 as $$

@@ -1,8 +1,9 @@
 -- pgcombine_internal.refuse_cluster_identity() trigger, before update or delete, statement level, on
 --     pgcombine.cluster_identity
--- Refuses to change the cluster identity of a database that assigned the stored ids. Sessions remember the identity by
--- the number of its table's file (see wake), and only TRUNCATE begins another file. The primary key refuses further
--- rows.
+-- Refuses UPDATE and DELETE of the cluster identity, unless the database is a copy: then another database assigned the
+-- stored transaction ids (see own_cluster). A session that has checked the identity stores the number of the table's
+-- file, and checks again only when the number changes (see wake). UPDATE and DELETE wouldn't change it, TRUNCATE does.
+-- The primary key refuses further rows.
 -- Errors: PC012 the database isn't a copy.
 create or replace function pgcombine_internal.refuse_cluster_identity()
 returns trigger

@@ -2,14 +2,13 @@
 --   <queue>_values; argument: the queue
 -- Refuses to write values except in a transaction that loads them, since observers wouldn't see the change. Passes
 -- write the partitions, so the trigger doesn't slow them. The trigger guards only against mistakes: a role that may
--- write the table can also set the variable.
--- Errors: PC014 values are written by passes.
+-- write the table can also set the variable that begin_initialize sets.
+-- Errors: PC014 the transaction doesn't load values.
 create or replace function pgcombine_internal.refuse_values()
 returns trigger
 language plpgsql
 as $$
 begin
-    -- begin_initialize sets the variable
     if current_setting('pgcombine.initialize_' || tg_argv[0], true) is distinct from 'on' then
         raise exception 'pgcombine.%_values is written by passes alone', tg_argv[0]
             using errcode = 'PC014',

@@ -1,17 +1,19 @@
 -- pgcombine.oldest_snapshot
 -- The holder of the oldest snapshot in the database, or of the oldest transaction that has written; no row if there is
 -- none.
--- The holder keeps combined updates from being truncated, and old versions of values from being vacuumed.
+-- A snapshot keeps combined updates from being truncated. Snapshots and transactions
+-- that have written keep old versions of values from being vacuumed.
 -- A standby with hot_standby_feedback always holds a snapshot, usually a young one. Neither a standby nor a slot says
 -- since when it holds its snapshot, so the view dates the transaction id (see time_of).
--- A reader that isn't a member of pg_read_all_stats sees only the snapshots of its role's sessions. The view doesn't
--- show the text of queries.
+-- Of the sessions, a reader that isn't a member of pg_read_all_stats sees only those of its role. The view doesn't show
+-- the text of queries.
 --   holder        session, prepared transaction, standby or replication slot
---   pid           process of the session, or the one that reads the slot; null if there is none
+--   pid           process of the session or the standby's connection, or the one that reads the slot; null if there is
+--                 none
 --   name          application_name, or the name of the transaction or slot
 --   role          role of the session
 --   state         state of the session, such as active or idle in transaction
---   since         when its transaction began; for a standby or a slot an estimate
+--   since         when the session's transaction began, or when it was prepared; for a standby or a slot an estimate
 --   age_seconds   seconds since that time
 --   transactions  age of the snapshot or of the transaction, as a number of transaction ids
 create or replace view pgcombine.oldest_snapshot as

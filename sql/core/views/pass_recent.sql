@@ -1,6 +1,6 @@
 -- pgcombine.pass_recent
--- The last ten passes of each queue on which the reader has any right. They come from the journal, which goes back an
--- hour.
+-- The last ten passes that took updates, of each queue on which the reader has any right. They come from the journal,
+-- which goes back at least an hour.
 --   queue    name of the queue
 --   bucket   number of the bucket
 --   pass     number of the pass in its bucket

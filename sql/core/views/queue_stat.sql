@@ -11,9 +11,9 @@
 --   keys_per_second_1m     keys that passes combined in the last minute, as an average per second
 --   changes_per_second_1m  values that passes changed in the last minute, as an average per second
 --   passes_1m              number of passes that took updates in the last minute
---   pass_seconds_p50       median duration of the passes of the last minute; null if there was none
+--   pass_seconds_p50       median duration of these passes; null if there was none
 --   pass_seconds_p99       99th percentile of these durations
---   last_pass_at           when the last pass in the journal ended; null if there is none
+--   last_pass_at           when the last pass in the journal that took updates ended; null if there is none
 --   failing_buckets        number of buckets whose last pass failed
 --   quarantined_keys       number of quarantined keys
 --   quarantined_updates           number of their updates, which aren't pending

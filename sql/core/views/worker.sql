@@ -1,5 +1,5 @@
 -- pgcombine.worker
--- One row for each worker that is connected to this database. Every role sees it.
+-- One row for each worker that is connected to this database. Every role sees all rows.
 -- Behind a pooler in transaction mode a worker is visible only at times, and its columns since and queues are null.
 --   worker  host:process, also in the application_name of the worker's sessions
 --   role    role that the worker runs as

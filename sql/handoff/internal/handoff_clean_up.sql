@@ -4,8 +4,8 @@
 --   makes the partitions of tokens for today and the next two days;
 --   drops partitions older than the retention, and empty partitions of later days (from a wrong clock);
 --   deletes retained writes and records of partial rebuilds older than the retention. If it deletes a retained write,
---     it flags for repair the servers that don't take deliveries;
---   truncates the table of retained writes if the table is empty.
+--     it flags for repair the servers whose state isn't up;
+--   truncates the table of retained writes if the table is empty but larger than a megabyte.
 -- Tokens from more than a day ahead are refused, so writers find all partitions made. A writer that made a partition
 -- would block all others until its transaction ends. The function skips a step that would wait for another transaction,
 -- and a partition on which another object depends, until the next call.

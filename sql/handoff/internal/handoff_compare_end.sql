@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_compare_end(repair, names) → setof text
--- Clears the flags of the servers that a comparison has found complete. Returns the servers that this server still
--- flags for repair.
+-- Clears the flags for repair that handoff_compare_begin recorded, of the servers that the comparison has found
+-- complete. Returns the servers that this server still flags for repair.
 --   names  the complete servers
 -- Tables written: handoff_replica, handoff_server.
 create or replace function pgcombine_internal.handoff_compare_end(repair uuid, names text[])

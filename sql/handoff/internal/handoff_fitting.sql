@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_fitting(queue, token, payload, details, placed, replicas, came) → text
--- Returns the updates of a write that this server appends, if this server refuses some of its updates, or if the write
--- retries a refused update. Null: there are none.
+-- Returns the updates of a write that this server appends; null: there are none. handoff_apply calls the function if
+-- this server refuses some of the write's updates, or if the write retries a refused update.
 --   details                 see handoff_apply
 --   placed, replicas, came  see handoff_local_updates
 -- Tables written: those of handoff_refuse and handoff_accepts.

@@ -7,7 +7,7 @@
 -- If only some of the sources have a write, this server has only a part of the write's updates. handoff_partial records
 -- that, and the server still accepts the write's updates of the other sources' slots. Exports that this server delivers
 -- begin again with a full state.
---   slots  JSON: for each queue and each of its sources the slots that the source delivered; null: all
+--   slots  JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
     out tokens bigint)

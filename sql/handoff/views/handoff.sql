@@ -10,8 +10,8 @@
 --   bytes         size of these writes
 --   oldest_age    age of the oldest of these writes
 --   delivered     number of writes that the other server has taken
---   deduplicated  number of delivered writes that it had already
---   quarantined   number of updates that it has refused
+--   deduplicated  number of writes that it had already; delivered doesn't count them
+--   quarantined   number of updates that it has refused; a write that it refused as a whole counts as one
 create or replace view pgcombine.handoff as
 select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,
        h.writes, h.rows, h.bytes, now() - h.oldest as oldest_age,

@@ -1,5 +1,6 @@
 -- pgcombine.hint
--- One row for each write that another server has not acknowledged yet, in the order of servers and tokens.
+-- One row for each other server and each write that the server has not acknowledged yet, in the order of servers and
+-- tokens.
 --   destination  name of the other server
 --   token        token of the write
 --   queue        name of the queue

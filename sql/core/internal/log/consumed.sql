@@ -2,8 +2,7 @@
 -- Returns whether passes have combined all of a bucket's updates with ids up to last, and every present and future
 -- snapshot sees these passes.
 --   seen, horizon  see consumed_segments
--- The loop begins with the newest pass, and ends at the first mark that doesn't see all these ids: older marks see
--- fewer.
+-- The loop goes back from the newest pass. It ends at a mark that doesn't see all these ids: older marks see fewer.
 create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot,
     horizon bigint)
 returns boolean

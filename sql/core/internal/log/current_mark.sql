@@ -1,6 +1,6 @@
 -- pgcombine_internal.current_mark() → txid_snapshot
 -- Returns the current snapshot as a mark; under repeatable read it is the transaction's snapshot. The mark counts the
--- caller's own transaction as in progress. So updates that the caller enqueues stay pending until it has committed.
+-- caller's own transaction as in progress. So updates that this transaction enqueues stay pending.
 create or replace function pgcombine_internal.current_mark()
 returns txid_snapshot
 language sql volatile

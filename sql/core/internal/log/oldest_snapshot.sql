@@ -4,8 +4,8 @@
 -- Other sessions hold snapshots. Standbys hold them, too, through their connections and replication slots. Prepared
 -- transactions hold no snapshot. The caller's session, vacuums and server processes without a role, such as autovacuum,
 -- don't count.
--- The result is the greatest bigint if no snapshot is held. It is null if the caller can't see the snapshots of other
--- roles' sessions; members of pg_read_all_stats can.
+-- The result is the greatest bigint if no snapshot is held. It is null if there are sessions of other roles whose
+-- snapshots the caller can't see; members of pg_read_all_stats see all.
 create or replace function pgcombine_internal.oldest_snapshot()
 returns bigint
 language sql volatile

@@ -2,8 +2,9 @@
 -- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. If the
 -- failed pass also removed expired keys, and the successful pass didn't, the expired keys' pages caused the failure.
 -- The scan then continues after these pages.
--- Only the owner may delete, since a role with the right to delete could lock the table against all others. A role that
--- may run passes over the queue flags the row, which policies permit, and delete_flagged deletes it.
+-- Only the schema's owner may delete the row, since a role with the right to delete could lock the table against all
+-- others. A role that may run passes over the queue flags the row, which policies permit, and delete_flagged deletes
+-- it.
 --   finished  whether nothing is left to do. False: the search for failing keys has made progress, so the bucket is due
 --            at once
 -- Tables written: pgcombine.failure, expiry.

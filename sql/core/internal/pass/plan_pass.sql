@@ -4,11 +4,11 @@
 --   observers  Python observers that the caller can run
 --   from_page  null: the pass removes no expired keys. -1: it removes those of the pages that are due. Otherwise it
 --              removes those of the 1024 pages from this one on. A pass removes none while more updates are pending
---              than it takes, and after a failed pass
+--              than it takes, after a failed pass, and if the caller names a hash range
 --   range_mask, hash_range  only keys with hash & range_mask = hash_range. Null: plan_pass chooses
 -- Of the plan:
 --   pass, began    the pass's number, and the time
---   mark           the snapshot whose updates the pass takes; a later statement may have a younger snapshot
+--   mark           the pass takes the updates that this snapshot sees; a later statement may have a younger snapshot
 --   marks, marks_mask  see bucket_marks
 --   reads          for each segment, whether it may hold pending updates
 --   range_mask, hash_range  only keys with hash & range_mask = hash_range. If more than pass_limit updates are pending,

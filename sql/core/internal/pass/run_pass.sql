@@ -7,7 +7,8 @@
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   arrived    whether an observer of the caller reads the folded updates
 --   expired    number of expired keys that the pass has removed
---   next_page  where the scan for expired keys continues (see end_pass)
+--   next_page  where the scan for expired keys continues (see end_pass). If the pass didn't scan: from_page, or null
+--              for -1
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
 --              are the rows of the cursor pgcombine_changes, which the server stores, on disk if they are many. The
 --              last columns of the rows are those of the relation changes. With arrived the folded updates follow (see

@@ -6,8 +6,8 @@ create or replace procedure pgcombine_internal.begin_alone(name text)
 language plpgsql
 as $$
 begin
-    -- A commit in a block with an exception clause always fails. Its message tells whether the procedure was called in
-    -- a transaction. If the server translates messages, the commit below raises 2D000 instead.
+    -- A commit in a block with an exception clause always fails. The error's message tells whether the procedure was
+    -- called in a transaction. If the server translates messages, the commit below raises 2D000 instead.
     begin
         commit;
     exception when invalid_transaction_termination then

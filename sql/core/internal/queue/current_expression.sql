@@ -2,8 +2,8 @@
 -- Returns the expression that combines a value column in <queue>_current. It is the expression of passes (see
 -- fold_expression), except for the combiners sum and count: a sum beyond its type's range is null with a warning, since
 -- an error would fail the query for all other keys, too.
--- The expression compares sums of integers and of numeric(p, s) with the type's range. For sums of other types it calls
--- current_sum, which catches errors. It calls current_sum only for keys with more than one value or update, since the
+-- The expression compares sums of integers and of numeric(p, s) with the type's range, and calls current_sum only to
+-- warn. Sums of other types come from current_sum, which catches errors, for keys with more than one value or update: a
 -- call is slow.
 create or replace function pgcombine_internal.current_expression("column" pgcombine.queue_column)
 returns text

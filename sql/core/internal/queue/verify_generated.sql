@@ -1,6 +1,6 @@
 -- pgcombine_internal.verify_generated(queue) → problems
--- The part of verify that compares a queue's generated objects with the results of regenerate, and the primary key of
--- its values with its key columns.
+-- The part of verify that compares the statement of passes, the views and <queue>_enqueue with what regenerate makes,
+-- and the primary key of the values with the key columns.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_generated(queue text)
 returns setof text

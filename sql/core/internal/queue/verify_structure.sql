@@ -1,6 +1,7 @@
 -- pgcombine_internal.verify_structure(queue) → (problem, ends)
 -- The part of verify that reads only the catalog. The function finds wrong buckets, missing tables and views, columns
--- of the two tables that differ from the queue's definition, and triggers that are missing or disabled.
+-- of <queue>_updates and <queue>_values that differ from the queue's definition, and triggers that are missing or
+-- disabled.
 --   ends  whether the problem rules out further checks
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_structure(queue text, out problem text, out ends boolean)

@@ -1,6 +1,7 @@
 -- pgcombine_internal.holds_secret(target) → boolean
--- Returns whether a connection string or URL holds a password or another secret: a secret parameter of libpq, a user
--- before the host of a web address, or a query parameter of a web address with a name such as token or password.
+-- Returns whether a connection string or URL holds a password or another secret: a secret parameter of libpq, a
+-- password before the host, a user before the host of a web address, or a query parameter of a web address with a name
+-- such as token or password.
 create or replace function pgcombine_internal.holds_secret(target text)
 returns boolean
 language sql immutable

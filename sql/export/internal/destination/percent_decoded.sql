@@ -1,5 +1,5 @@
 -- pgcombine_internal.percent_decoded(text) → text
--- Returns the text with each %XX replaced with the character that it stands for, and with ? beyond ASCII.
+-- Returns the text with each %XX replaced with the ASCII character that it stands for, or with ? for any other byte.
 create or replace function pgcombine_internal.percent_decoded(text text)
 returns text
 language sql immutable
