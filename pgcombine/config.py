@@ -1,8 +1,8 @@
 """Settings: the database and the home directory.
 
-``given_dsn`` chooses the database: the command's argument, else ``PGCOMBINE_DSN``, else libpq's ``PG*`` variables. If
-none of these is given, a command uses the embedded server in the directory :func:`home`. A connection string that can't
-be read raises :class:`ConfigError`.
+``given_dsn`` chooses the database: the command's argument, else ``PGCOMBINE_DSN``, else libpq's ``PG*`` variables if
+one of LIBPQ_VARIABLES is set. If none of these is given, a command uses the embedded server in the directory
+:func:`home`. A connection string that can't be read raises :class:`ConfigError`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ can act on the base classes alone:
 
 ==================== ===============================================================================================
 ConfigError          The programmer or the operator must change something: an argument, a setting, a right, the schema.
-OperationalError     The server is away or not ready, a lock isn't free, or the time is up: try again later.
+OperationalError     A server is unreachable or not ready, a lock isn't free, a queue is full, or the time is up.
 QueueError           The definition or the use of a queue is wrong.
 PassError            A combiner or an observer failed.
 ExportError          The definition, the use or the destination of an export is wrong.
@@ -37,7 +37,7 @@ class PgCombineError(Exception):
     """The base of all errors of pgcombine. The message names the fault, the value and the remedy.
 
     ``hint`` is the remedy that the server gave. ``queue``, ``bucket`` and ``sqlstate`` are set where they are known.
-    ``__cause__`` is the driver's error, if the server raised it.
+    ``__cause__`` is the driver's error, if the error comes from the server.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SchemaMissingError(SchemaError):
 
 
 class SchemaMismatchError(SchemaError):
-    """The schema is older or newer than this program."""
+    """The schema is of another version than this program."""
 
 
 class NotGrantedError(ConfigError):
@@ -81,7 +81,10 @@ class TooManyLocksError(ConfigError):
 
 
 class OperationalError(PgCombineError):
-    """The server is away or not ready, a lock isn't free, or the time is up. The same call may succeed later."""
+    """A server is unreachable or not ready, a lock isn't free, a queue is full, or the time is up.
+
+    The same call may succeed later.
+    """
 
 
 class ConnectError(OperationalError):
@@ -100,7 +103,7 @@ class WaitTimeoutError(OperationalError):
 
 
 class BacklogFullError(OperationalError):
-    """The queue has ``max_backlog`` pending updates, and takes no more until workers combine some."""
+    """The queue has ``max_backlog`` pending updates or more, and takes no others until workers combine some."""
 
 
 class PostRestorePendingError(OperationalError):
@@ -291,7 +294,7 @@ def class_of(error: BaseException) -> type[PgCombineError] | None:
 
 
 def sqlstate_of(kind: type[PgCombineError]) -> str:
-    """Return the SQLSTATE that stands for the class."""
+    """Return the SQLSTATE that stands for the class, or the first if there are several."""
     return next(sqlstate for sqlstate, one in _BY_SQLSTATE.items() if one is kind)
 
 

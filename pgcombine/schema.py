@@ -5,8 +5,8 @@ and regenerates each queue's objects. It executes the statements that :mod:`pgco
 file. An upgrade is one transaction under a lock: all of it happens or nothing, also when several programs start it at
 once. It tries for a minute, or for ``lock_timeout``, to get the locks. Then it raises SchemaError with the sessions
 that hold the locks. Between two tries it holds no locks, so that writers go on. :func:`check` refuses a schema that
-isn't this program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says which
-command to run.
+isn't this program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says what to
+do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
 
     ``warn`` is called with the server's warnings: they name objects of other roles that fail from now on. Raises
     SchemaMismatchError if the schema is newer than this program. Raises SchemaError if the schema, or an object in it,
-    belongs to another role, or if a needed lock isn't free in time.
+    belongs to another role that isn't a superuser, if a foreign object depends on one that the upgrade must drop or
+    change, or if a needed lock isn't free in time.
     """
 
     def run(connection: Connection) -> str:
@@ -123,7 +124,8 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     """Take the schema back to ``revision``. ``base`` removes the whole schema, with queues and values.
 
     ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissingError if there is no
-    schema, SchemaMismatchError if the schema is newer than this program, and SchemaError for an unknown revision.
+    schema, SchemaMismatchError if the schema is newer than this program, and SchemaError for an unknown revision, for a
+    schema or an object of another role that isn't a superuser, or if a needed lock isn't free in time.
     Without ``force``, raises QueueNotEmptyError while updates are pending or keys are quarantined.
     """
     if not revision or ":" in revision:

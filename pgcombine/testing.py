@@ -16,7 +16,7 @@ there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue
 The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. The DSN's role must be allowed to create databases.
 Without a DSN, an embedded server runs for the test session (the extra ``embedded``). Each database is a copy of a
 template, which gets pgcombine's schema once. A copy takes some ten milliseconds. At the end of its test a database is
-dropped, and sessions that are still connected end. Without a server the fixtures raise
+dropped, and sessions that are still connected end. Without a DSN and without the extra, the fixtures raise
 :class:`~pgcombine.errors.ConfigError`.
 """
 

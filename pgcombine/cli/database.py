@@ -73,7 +73,7 @@ def upgrade(
 
 @db.command()
 def check(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Check that the schema is of this program's version. If not, say which command to run, and exit with status 1.
+    """Check that the schema is of this program's version. If not, say what to do, and exit with status 1.
 
     Example: pgcombine db check && pgcombine worker
     """
@@ -107,7 +107,8 @@ def roles(
 def downgrade(
     revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")],
     force: Annotated[
-        bool, typer.Option("--force", help="Downgrade even if updates are pending; at base they are lost.")
+        bool,
+        typer.Option("--force", help="Downgrade even if updates are pending or quarantined; at base they are lost."),
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,

@@ -286,7 +286,10 @@ def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
         return
     typer.echo(f"owned: {name} by {done.owner or 'this server'} since epoch {done.epoch}")
     for other, reason in done.unreached.items():
-        echo(f"{other} doesn't know the new owner yet; if it delivers, the destination refuses its entries: {reason}")
+        echo(
+            f"{other} doesn't know the new owner yet, but a destination of the exporter postgres refuses its entries: "
+            f"{reason}"
+        )
 
 
 @export.command()

@@ -223,7 +223,8 @@ def megabytes(size: int) -> str:
 def open_database(dsn: str | None, **options: Any) -> Connection:
     """Open an autocommit connection to the chosen database, and check its schema. ``options`` are as for ``connect``.
 
-    The server's warnings are printed on stderr. If the command is killed, the server ends the command's statement.
+    The server's warnings are printed on stderr. If the command is killed, a server that supports
+    ``client_connection_check_interval`` ends the command's statement, unless the connection goes through a pooler.
     """
     import psycopg
 

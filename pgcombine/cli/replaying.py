@@ -124,8 +124,8 @@ def repair(dsn: Dsn = None, as_json: Json = False) -> None:
     """Compare all servers, and give each server the writes that it lacks and another server has.
 
     Run the command after a server was lost and replicas rm removed it from each of the others. Writers can go on. The
-    exit status is also 1 if a server didn't answer, if a server still lacks writes since no server can give it their
-    updates, or if a server needs repair for another reason. Rebuild a server that lacks writes from one that has them.
+    exit status is also 1 if a server didn't answer, still lacks writes (for example because no server retains their
+    updates), or needs repair for another reason. Rebuild a server that lacks writes from one that has them.
 
     Example: pgcombine replicas repair
     """

@@ -136,7 +136,8 @@ def verify(
 def drop(
     name: Name,
     force: Annotated[
-        bool, typer.Option("--force", help="Drop the rollup even if its changes are exported; drop the exports, too.")
+        bool,
+        typer.Option("--force", help="Drop the rollup even if it is exported or feeds a tier; drop the exports, too."),
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,

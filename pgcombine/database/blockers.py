@@ -1,6 +1,6 @@
 """Finding the sessions that block another session.
 
-Failures aren't raised. If no connection can be opened, the result is only "other sessions".
+Failures aren't raised. If no connection can be opened, the blocking sessions are named only as "other sessions".
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def structure(context: Context) -> Iterator[Finding]:
 
 
 def rollups(context: Context) -> Iterator[Finding]:
-    """Rollups: whether they may miss changes of their tables, and whether they have the rows from before them."""
+    """Rollups: whether they may miss changes of their tables, and whether they are backfilled."""
     names = {row["queue"] for row in context.stats}
     for row in tables.rollups(context.connection):
         name = row["rollup"]

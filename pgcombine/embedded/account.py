@@ -68,8 +68,9 @@ class Account:
 def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
     """Return the account for the data directory ``data``, and the programs that it can run.
 
-    The directory exists, and is empty or has a server's data. If root owns it, another account becomes the owner if
-    possible. Raises ConfigError if the directory belongs to another user, or if no account works.
+    The directory exists, and is empty or has a server's data. If this process runs as root and root owns the directory,
+    another account becomes the owner if possible. Raises ConfigError if no account works, or if this process doesn't
+    run as root and the directory belongs to another user.
     """
     owner = data.stat()
     if os.geteuid() != 0:

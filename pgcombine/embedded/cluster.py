@@ -46,7 +46,10 @@ class Cluster:
         return self.data.exists()
 
     def version(self) -> int | None:
-        """Return the major version of PostgreSQL that made the data, or None without data. Raises ConfigError."""
+        """Return the major version of PostgreSQL that made the data, or None if there are no data.
+
+        Raises ConfigError if the data lack the file with the version.
+        """
         try:
             return int((self.data / "PG_VERSION").read_text())
         except FileNotFoundError:

@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 # Operating systems use higher ports for outgoing connections. So a server's port is mostly still free when the server
 # is started again.
 PORTS = range(20000, 32000)
-SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # the one message that a server answers before any log-in
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # a message that a server answers, with one byte, before any log-in
 SOCKET_PATH_BYTES = 107  # length of sun_path without the zero byte at its end; macOS has 103
 
 
@@ -63,8 +63,8 @@ def answers(port: int) -> bool:
 def socket_directory(preferred: Path, account: Account) -> Path | None:
     """Return a directory that only the account can use and that takes a Unix socket. Old sockets in it are removed.
 
-    This is ``preferred`` if its path is short enough and ``account`` can use it. Otherwise it is a temporary directory,
-    whose name depends only on ``preferred``. Returns None if neither works.
+    This is ``preferred`` if it takes a socket and ``account`` is this process's own account. Otherwise it is a
+    temporary directory, whose name depends only on ``preferred``. Returns None if neither works.
     """
     digest = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
     places = [Path(temporary, f"pgcombine-{digest}") for temporary in (tempfile.gettempdir(), "/tmp")]

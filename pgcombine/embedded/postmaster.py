@@ -1,6 +1,7 @@
 """The process of a server: its state, its start and its end, and its log.
 
-The pid file and the *alive* lock show whether the process exists. Failures raise ConfigError, or OSError for the files.
+The pid file shows whether the process exists, and so does the lock *alive*, which all processes of a server hold.
+Failures raise ConfigError, or OSError for the files.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class Postmaster:
         return command
 
     def _launch(self, command: list[str], account: Account) -> None:
-        """Start the server detached from this process, in its own session, with the alive lock."""
+        """Start the server detached from this process, in its own session, with the lock *alive*."""
         with (
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
             open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,

@@ -51,7 +51,10 @@ SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.S
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """The state of a server. ``pid``, ``port`` and ``socket_directory`` are None while the server doesn't run."""
+    """The state of a server. It is running if it accepts connections.
+
+    Otherwise ``pid``, ``port`` and ``socket_directory`` are None.
+    """
 
     running: bool
     pid: int | None

@@ -1,8 +1,8 @@
 """Entries as CloudEvents 1.0, in the JSON batch format.
 
 An event's ``id`` is made of the export and ``seq``, ``source`` of the server, the database and the queue. Both together
-are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. So a retry sends the same
-bytes, which a receiver may compare. ``sequence`` is ``seq`` as a text that sorts like the number.
+are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. So a retry sends an event as
+the same bytes, which a receiver may compare. ``sequence`` is ``seq`` as a text that sorts like the number.
 
 ``subject`` is the key: its text, or a JSON array for a key with several columns. An event lacks the subject if the key
 is empty, or has a character that CloudEvents exclude. ``data.key`` always has the key.

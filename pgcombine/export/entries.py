@@ -85,5 +85,8 @@ class OwnedExporter(Exporter, Protocol):
         ...
 
     def sweep(self, epoch: int) -> None:
-        """Delete the keys that were last delivered before ``epoch``. The owner has delivered all its values since."""
+        """Delete the keys that were last delivered before ``epoch``, or mark them as deleted.
+
+        Since then the owner has delivered all its values.
+        """
         ...

@@ -8,8 +8,9 @@ has ended. Rows of deleted keys stay and are marked as deleted, so late entries 
 If several servers have the export, the table ``pgcombine_owner`` at the destination has the owner and its epoch. A
 batch of a former owner is refused (FencedError), no matter how late it arrives.
 
-A table is *ahead* if it has sequence numbers beyond all that this server has drawn. Such a table ignores new entries.
-Either this server was restored from an older backup or created again, or another server also delivers to the table.
+A table is *ahead* if it has sequence numbers beyond all that this server has drawn. It ignores new entries of the keys
+with these numbers. Either this server was restored from an older backup or created again, or another server also
+delivers to the table.
 When the table ignores entries of a batch, the exporter checks whether the table is ahead, once a minute at most, and
 raises DestinationDownError if it is.
 

@@ -1,7 +1,7 @@
 """``ExportQueue``: an export as Python sees it, in the caller's transaction on the caller's connection.
 
 Connections are as for :class:`~pgcombine.CombineQueue`. On an asynchronous connection a method returns an awaitable.
-All methods but ``create`` raise ExportNotFoundError if the export doesn't exist.
+All methods but ``create`` and ``quarantined`` raise ExportNotFoundError if the export doesn't exist.
 """
 
 from __future__ import annotations

@@ -57,5 +57,5 @@ def headers(message: str, body: bytes, keys: Sequence[bytes], now: float) -> dic
 
 def _signature(key: bytes, head: bytes, body: bytes) -> str:
     signature = hmac.new(key, head, hashlib.sha256)
-    signature.update(body)  # a sum of both would copy the body
+    signature.update(body)  # head + body would copy the body
     return f"v1,{base64.b64encode(signature.digest()).decode()}"

@@ -145,8 +145,8 @@ class WebhookExporter:
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in this exporter's event loop. The loop's thread ends with the program.
 
-        The event loop can end the look-up of a host name, a handshake or a read at any time. Blocking calls can't be
-        ended.
+        The event loop can give up the look-up of a host name, a handshake or a read at any time, which isn't possible
+        with blocking calls.
         """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -185,7 +185,7 @@ class WebhookExporter:
 
 
 class _Daemons(ThreadPoolExecutor):
-    """Looks up names in threads that the program doesn't wait for at its end, since a look-up can't be cancelled."""
+    """Looks up host names in threads that the program doesn't wait for at its end, since a look-up may take long."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()

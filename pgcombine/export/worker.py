@@ -85,7 +85,7 @@ class ExportWorker(Background):
     seconds, bounds a delivery by ``postgres`` or ``webhook``. ``file_mode`` is the permissions of exported files.
     ``secrets`` sign the requests of ``webhook``: secrets ``whsec_…`` with white space between them, or a function that
     returns them and is called for each delivery. ``heartbeat`` records that the loops make progress. Raises ConfigError
-    for a number that isn't positive, and for a malformed secret.
+    for a number that isn't positive, a malformed secret, and the name of a class that isn't installed.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class ExportWorker(Background):
 
     @operational()
     def drain(self, timeout: float | None = None) -> int:
-        """Deliver until no entry waits, except in quarantine. Returns the number of entries delivered.
+        """Deliver until no entry waits. Returns the number of entries delivered or quarantined.
 
         Raises DestinationDownError if the destination is paused or down, WaitTimeoutError after ``timeout`` seconds,
         the errors of :meth:`run`, and OperationalError if the connection is lost.

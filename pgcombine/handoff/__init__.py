@@ -43,11 +43,11 @@ model.
 
 **Rebuild.** A server becomes a copy of another one, or of several where each holds some keys. It gets their values,
 pending updates and tokens in one transaction, while writers go on. :mod:`pgcombine.handoff.rebuilding` has the order of
-the steps. The rebuilt server has a new id. All coordinators must answer. With ``--force`` a rebuild leaves out a
-coordinator that doesn't answer. That coordinator delivers nothing to the rebuilt server until another rebuild runs
-while the coordinator answers. Observers of the server don't get the new values as changes. Exports that the server owns
-deliver every value again. To add a server to a queue whose servers hold all keys, first add it to the servers of all
-callers, so that coordinators make hints for it. Then rebuild the new server.
+the steps. The rebuilt server has a new id. Without ``--force`` all coordinators must answer. With ``--force`` a rebuild
+leaves out a coordinator that doesn't answer. That coordinator delivers nothing to the rebuilt server until another
+rebuild runs while the coordinator answers. Observers of the server don't get the new values as changes. Exports that
+the server owns deliver every value again. To add a server to a queue whose servers hold all keys, first add it to the
+servers of all callers, so that coordinators make hints for it. Then rebuild the new server.
 
 **Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.UnavailableError`
 means that nothing was written. :class:`~pgcombine.errors.IndeterminateError` means that too few servers acknowledged in

@@ -2,9 +2,9 @@
 
 Servers are tried one after the other. Servers that failed recently come last. Each gets an equal share of the remaining
 time. A server that doesn't answer may have taken the write. The next server gets the write with the same token, so the
-write counts once in any case. An error that every server would raise, for example for an update that doesn't fit, ends
-the search. If all attempts fail, UnavailableError is raised if no server can have taken the write, else
-IndeterminateError.
+write counts once in any case. An error of the write itself, for example of an update that doesn't fit, ends the search,
+and so does HintsFullError. If all attempts fail, IndeterminateError is raised if a server may have taken the write,
+QueueNotFoundError if all servers lack the queue, and UnavailableError otherwise.
 """
 
 from __future__ import annotations

@@ -161,8 +161,9 @@ def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> 
 
     ``coordinator`` is the name of the server that has the hints. If the writes have ``COPY_UPDATES`` updates or more,
     the tokens are stored first and the updates are then sent by COPY. COPY is used only if the peer holds all keys of
-    the writes and needn't retain their payloads. Raises psycopg's errors. Errors that pgcombine's SQL functions raise
-    become classes of :mod:`pgcombine.errors`, such as WrongServerError and QueueMismatchError.
+    the writes and needn't retain their payloads, and if no hint has ``details`` or a value in quotes. Raises psycopg's
+    errors. Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`, such as
+    WrongServerError and QueueMismatchError.
     """
     # A caller may retry a write while the first delivery of the write waits. Then ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())

@@ -66,7 +66,7 @@ class Plan:
     def refuse_incomplete(self) -> dict[str, str]:
         """Return, by coordinator, why a source needs repair. A coordinator that knows of none is left out.
 
-        Without ``force`` such a source raises ReplicaError.
+        Without ``force``, raises ReplicaError if a source needs repair.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self.coordinators.items():

@@ -9,8 +9,8 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
    for it are truncated), the coordinator removes the id from the mark, so that step 5 leaves the mark.
 3. The hints that wait now for the sources are delivered. So the sources have each write that began before step 2.
 4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction at the server. A
-   write that began after step 2 is in the copy, or in a hint for the server, or in both. The tokens prevent that the
-   write counts twice. With several sources, one may have a write that another lacks. The server records that it has
+   write that began after step 2 is in the copy, or in a hint for the server, or in both. Because of its token the write
+   counts only once. With several sources, one may have a write that another lacks. The server records that it has
    only a part of such a write (``handoff_partial``). A server that knows no others also gets two lists from the
    coordinators: the other servers, and the servers that hold each queue. (A server that has taken writes got these
    lists from the writers.)

@@ -136,8 +136,8 @@ class ReplicatedQueue:
     def get(self, keys: Iterable[Any], *, level: Level | None = None) -> Reading:
         """Return the current values of the keys that have one, and how far each server lags.
 
-        At least as many servers as the level says must answer. Raises UnavailableError if fewer answer in ``timeout``
-        seconds, and InvalidUpdateError for a key that doesn't fit the key columns.
+        For each key, as many servers as the level says must answer. Raises UnavailableError if fewer answer in
+        ``timeout`` seconds, InvalidUpdateError for a key that doesn't fit the key columns, and QueueNotFoundError.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout

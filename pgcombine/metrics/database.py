@@ -3,8 +3,8 @@
 - The process that holds an advisory lock gives the figures. The others try to take the lock at each scrape, and never
   wait for it. When the holder ends, or isn't scraped for five minutes, another process takes over. A pooler in
   transaction mode can't keep such a lock, so each process behind it gives the figures.
-- A process whose role lacks the right ``monitor`` gives no figures, since the role doesn't see all queues. The process
-  logs that once.
+- Except behind such a pooler, a process whose role lacks the right ``monitor`` gives no figures, since the role doesn't
+  see all queues. The process logs that once.
 - Scrapes within a few seconds get the same figures. All queries of a scrape share a deadline. If the server refuses or
   cancels a query, only its figures are missing, and ``figures_read`` says so. After any other failure all figures are
   missing, and the next attempt is some seconds later. No error is raised. Workers don't wait for the figures, which

@@ -82,7 +82,7 @@ class Scan:
     def phrases(self, batch: list[tuple[int, str, str]]) -> Iterator[tuple[int, str]]:
         """Yield (document number, phrases) for each chunk of the files in ``batch`` (number, path, document hash).
 
-        Each phrase is on a line of its own. Raises OSError if a file no longer contains the document of this hash.
+        Each phrase is on a separate line. Raises OSError if a file no longer contains the document of this hash.
         """
         for number, path, expected in batch:
             document = self._document(path)
@@ -123,7 +123,7 @@ class Stored:
     def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Yield (document number, phrases) for each chunk of the documents in ``batch`` (number, hash).
 
-        Each phrase is on a line of its own.
+        Each phrase is on a separate line.
         """
         numbers = {document: number for number, document in batch}
         with (

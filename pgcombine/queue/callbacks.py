@@ -17,7 +17,8 @@ from pgcombine.database.connect import Connection
 class Change(NamedTuple):
     """A key with its value before and after a pass. A value is None if the key has no value.
 
-    A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value.
+    A key is a scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue has
+    several value columns.
     """
 
     key: Any
@@ -36,7 +37,8 @@ class ChangeStream(Protocol):
 class Arrival(NamedTuple):
     """A key with the updates of a pass, combined with each other but not with the old value.
 
-    A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value.
+    A key is a scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue has
+    several value columns.
     """
 
     key: Any

@@ -161,7 +161,7 @@ class CombineQueue:
 
         A worker calls the function in every pass with updates, also if they change no value. ``arrived`` is an
         :class:`~pgcombine.queue.callbacks.ArrivalStream` of (key, value): for each key the pass's updates, combined
-        with each other but not with the old value. In all else such an observer is like one of :meth:`on_change`.
+        with each other but not with the old value. In all else the observer is like one of :meth:`on_change`.
         """
         if observer is None:
             return lambda function: self.on_arrival(function, name=name)
@@ -204,7 +204,7 @@ class CombineQueue:
         all rows before it appends the first one.
 
         Raises InvalidUpdateError for a row that doesn't fit the queue's columns, or a token that is empty or too long,
-        and QueueNotFoundError.
+        BacklogFullError if too many updates are pending, and QueueNotFoundError.
         """
         if token is not None:
             # An error in a row must come before the token: the caller's transaction could go on, and commit the token.
@@ -216,9 +216,9 @@ class CombineQueue:
         """Return the current value of each key that has one. All values come from one snapshot.
 
         A current value is the combined value together with the pending updates. No value contains quarantined updates.
-        A key is a scalar, or a tuple if the queue has several key columns. The same holds for a value. In the keys of
-        the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
-        columns, and QueueNotFoundError.
+        A key is a scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue
+        has several value columns. In the keys of the result an array is a tuple, and a JSON value is its text. Raises
+        InvalidUpdateError for a key with other columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
 
@@ -231,7 +231,7 @@ class CombineQueue:
 
         The values come from one snapshot, in no particular order. Keys and values are as in :meth:`get`. The iterator
         is asynchronous on an asynchronous connection. It reads in portions, so read it to the end, or close it, before
-        the transaction ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
+        the transaction ends; otherwise it raises ConfigError. Raises QueueNotFoundError.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
@@ -260,8 +260,8 @@ class CombineQueue:
     def wait(self, connection: Any, *, timeout: float | None = None) -> Any:
         """Return when all updates that were committed before the call are combined. Workers must run.
 
-        ``timeout`` is in seconds; None means no limit. Raises WaitTimeoutError, and InvalidDefinitionError in a
-        transaction.
+        ``timeout`` is in seconds; None means no limit. Raises WaitTimeoutError, InvalidDefinitionError in a
+        transaction, and ConfigError for a connection that isn't psycopg's.
         """
         return wait(connection, self.name, timeout)
 
@@ -271,8 +271,8 @@ class CombineQueue:
 
         Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
         left out. Without ``force``, raises QueueNotEmptyError if the queue has values or pending updates. Raises
-        InvalidUpdateError for a key that comes twice or has a value already, and InvalidDefinitionError if the
-        connection's isolation level isn't read committed.
+        InvalidUpdateError for a row that doesn't fit the queue's columns, or whose key comes twice or has a value
+        already, and InvalidDefinitionError if the transaction's isolation level isn't read committed.
         """
         return (yield from initialize(self.name, rows, force))
 

@@ -83,7 +83,7 @@ def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
 
 
 def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
-    """Read all rows, and raise an error if one has other columns than the queue."""
+    """Return all rows. Raises InvalidUpdateError for the first row whose columns don't fit the queue's."""
     columns = [name for name, *_ in (yield from roles(queue))]
     found = list(rows)
     for _, group in groups(found, columns, queue):
@@ -205,9 +205,10 @@ def _among(
 ) -> tuple[sql.Composable, Sequence[Any]]:
     """Return the condition that a row's key is one of ``keys``, and its parameters.
 
-    The keys are passed as one array for each column. PostgreSQL makes a hash table of an array, so many keys don't slow
-    the search down. With several key columns, the conditions on single columns choose the buckets and candidate rows.
-    The condition on all columns together then chooses among the candidates.
+    Several keys are passed as one array for each column, unless a column has arrays itself. PostgreSQL makes a hash
+    table of an array, so many keys don't slow the search down. With several key columns, the conditions on single
+    columns choose the buckets and candidate rows. The condition on all columns together then chooses among the
+    candidates.
     """
     if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
         casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]

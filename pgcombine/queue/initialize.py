@@ -1,7 +1,7 @@
 """The initial load, as steps in the caller's transaction. It writes values without updates, and calls no observers.
 
-Either all rows are loaded or none. If a row is refused, or ``rows`` raises, the values loaded so far are removed, and
-the caller's transaction can go on. A key that comes twice, or that has a value already, raises
+Either all rows are loaded or none. If a row is refused, or the iterable ``rows`` raises an error, the values loaded so
+far are removed, and the caller's transaction can go on. A key that comes twice, or that has a value already, raises
 :class:`~pgcombine.errors.InvalidUpdateError`, which names the key.
 """
 

@@ -1,7 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
 ``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 if no update is pending.
-``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
+``definition``, ``columns`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
 from __future__ import annotations
@@ -121,7 +121,10 @@ def quarantined(connection: Connection, queue: str) -> tuple[int, int]:
 
 
 class Contents(NamedTuple):
-    """Counts of the data that a drop of the queue would delete. ``waiting`` counts rows in components' tables."""
+    """Counts of the data that a drop of the queue would delete.
+
+    ``waiting`` counts the rows of the tables that components have for the queue.
+    """
 
     queue: str
     values: int

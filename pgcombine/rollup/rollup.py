@@ -105,9 +105,10 @@ class Rollup:
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:
-        """Drop the rollup; the source stays. ``force`` also drops exports of the rollup's queue.
+        """Drop the rollup; the source stays. ``force`` also drops exports of the rollup's queue; tiers of it stay.
 
-        Without ``force``, raises QueueNotEmptyError if another component, such as an export, uses the rollup's queue.
+        Without ``force``, raises QueueNotEmptyError if the rollup is exported or feeds a tier, for example. Raises
+        QueueNotFoundError, and InvalidDefinitionError if the queue isn't a rollup.
         """
         yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
 

@@ -1,6 +1,6 @@
-"""Connecting with back-off, until a connection is open or an event ends the attempts.
+"""Connecting with back-off, until a connection is open, the time is up, or an event ends the attempts.
 
-The first failure is logged as ``worker.waiting`` with its reason. If no attempt succeeds, the last failure is raised.
+If another attempt follows the first failure, the failure is logged as ``worker.waiting`` with its reason.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ class Listener(ABC):
     def sleep(self, stop: threading.Event, may_work: Callable[[], bool]) -> None:
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        ``may_work`` polls, and returns whether it found work. It is called after the listener has taken idle locks,
-        because transactions that committed before that didn't notify.
+        ``may_work`` polls, and returns whether it found work. The listener calls it after it has taken an idle lock,
+        because transactions that committed before that didn't notify, and while writers share an idle lock.
         """
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)

@@ -58,7 +58,7 @@ class Load:
     def begin(self, connection: Connection, *, join_only: bool = False) -> str | None:
         """Begin or join the load. Returns the table to write to, or None if the run was applied already.
 
-        Raises LoadError if the load has ended.
+        Raises LoadError if the load has ended. With ``join_only``, also raises it if the load hasn't begun.
         """
         with translated(queue=self.queue):
             (table,) = one(

@@ -2,8 +2,8 @@
 
 Spark writes the rows into a stage, by its JDBC writer or by COPY. Then one transaction applies them. A partition that
 is written twice (by a task that failed after its commit, or a speculative one) counts once. A job that fails leaves
-nothing. A run id that was applied isn't applied again. Errors are :class:`PgCombineError` with Spark's own error as the
-cause.
+nothing. A run id that was applied isn't applied again. An error of Spark is raised as :class:`PgCombineError`, with
+Spark's own error as the cause.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The actions of readers: they sign in and out, run the doctor, and with ``--allow-actions`` change queues and exports.
 
-An action is a request to which a form on a page leads. The guard (:mod:`pgcombine.web.guard`) has checked that the
-request comes from the same site. The database checks the rights of the role with which ``pgcombine web`` connects.
+A form on a page sends an action as a POST. The guard (:mod:`pgcombine.web.guard`) has checked that the request comes
+from the same site. The database checks the rights of the role with which ``pgcombine web`` connects.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
 
 
 def trouble(request: Request, status: int, title: str, text: str, advice: str = "") -> Response:
-    """Return a page that says what is wrong, and what to do. After GET and the status 503, the page loads again."""
+    """Return a page that says what is wrong, and what to do. The answer 503 to a GET loads itself again."""
     again = status == 503 and request.method == "GET"
     return page(request, "trouble.html", status, title=title, text=text, advice=advice, again=again)
 

@@ -185,7 +185,7 @@ class Dispatcher:
         return True
 
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
-        """Run a pass over the bucket, and log a failure. Returns whether updates were taken."""
+        """Run a pass over the bucket, and log a failure. Returns whether the queue should be polled again at once."""
         observers = self._observers.get(queue, NO_OBSERVERS)
         try:
             try:

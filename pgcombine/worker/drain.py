@@ -89,7 +89,7 @@ def _reclaim(connection: Connection, queue: str) -> None:
 def _run_passes(
     connection: Connection, queue: CombineQueue, on_pass: Callable[[Pass], None], began: float, timeout: float | None
 ) -> dict[int, PassError]:
-    """Run passes until only buckets whose pass failed have pending updates. Returns the failures."""
+    """Run passes until no bucket can have one, except buckets whose pass failed. Returns the failures."""
     name = queue.name
     failures: dict[int, PassError] = {}
     pause = _SHORTEST_PAUSE

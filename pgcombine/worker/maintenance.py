@@ -2,8 +2,8 @@
 
 In a database that was restored from a dump, it also calls ``pgcombine.post_restore``.
 
-Each task runs at intervals. A lost connection raises psycopg's OperationalError. Other errors of the database are
-logged.
+Each task runs at intervals. psycopg's OperationalError, for example of a lost connection, is raised. Other errors of
+the database are logged.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def clean(connection: Connection) -> None:
 
 
 def upkeep(connection: Connection) -> None:
-    """Run the statements that the components' queries for the event ``upkeep`` return, each until it returns no true.
+    """Run the statements that the components' queries for the event ``upkeep`` return.
 
-    A statement that fails doesn't keep the others from running.
+    A statement is repeated while one of its rows is true. If it fails, the others still run.
     """
     for (hook,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
         for (statement,) in connection.execute(hook.encode()).fetchall():

@@ -173,7 +173,7 @@ def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]
 
 
 def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """Return the first ``limit`` updates of a quarantined key. An update is a dict by column."""
+    """Return up to ``limit`` updates of a quarantined key. An update is a dict by column."""
     columns = [
         str(name)
         for (name,) in connection.execute(

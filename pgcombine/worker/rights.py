@@ -1,7 +1,7 @@
 """The rights of a worker's role, and roles with one right each.
 
-The checks raise NotGrantedError if the role lacks a right on a named queue. They log a warning if the role lacks a
-right on another queue, or if it is a superuser.
+The checks raise NotGrantedError if the role lacks a right on a named queue. If no queue is named, they log a warning
+for each queue on which the role lacks the right. They also log a warning if the role is a superuser.
 """
 
 from __future__ import annotations
