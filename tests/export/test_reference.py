@@ -47,7 +47,7 @@ def pages(conn: psycopg.Connection, links: dict[str, set[str]], page: str, to: s
 
 
 def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
-    """The store maps each page to the pages that link to it. After each step it has exactly the pages' links."""
+    """The store has a key ``target<page`` for each link. After each step it has exactly the links of the pages."""
     make_queue(conn)
     make_export(conn)
     store = Guarded()

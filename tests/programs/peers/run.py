@@ -28,7 +28,9 @@ def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
 def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
     """Return the contenders that take part in a figure.
 
-    In a figure of a table's sums these are the contenders of ``OF_SOURCE`` that have the names of the given contenders.
+    If the figure measures contenders that keep the sums of a table (``Figure.source``), these are the contenders of
+    ``OF_SOURCE`` with the names of the given ones. Otherwise they are the given ones, without those whose ``only``
+    leaves the figure out.
     """
     if FIGURES[figure].source:
         names = {contender.name for contender in contenders}

@@ -438,7 +438,7 @@ class Table:
             actions.append(f"when not matched by source and {self.where()} then {action}")
         if not actions:
             actions = ["when matched then update set num = d.num + 1"]
-        # PostgreSQL refuses an action after one of the same kind without a condition
+        # PostgreSQL refuses a clause after an unconditional one of its kind (matched, not matched, … by source)
         actions.sort(key=lambda action: " and " not in action.split(" then ")[0])
         kinds: set[str] = set()
         kept = []
@@ -633,7 +633,7 @@ def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
     """
     kinds = {kind.__name__: weight for kind, weight in table.statements()}
     if not alone:
-        del kinds["change_parts"]  # only one session at a time runs this kind, by its name
+        del kinds["change_parts"]  # one session alone runs this kind: it passes the ``name``
     name = name or table.chance.choices(list(kinds), list(kinds.values()))[0]
     statement = ""
     try:
