@@ -132,7 +132,7 @@ def test_writer_may_not_move_keys(roles: Roles) -> None:
 
 @pytest.mark.parametrize(("named", "replicas"), [(None, None), (None, 3), ("abc", None), ([None, "a"], 2), ("", 1)])
 def test_null_topology_is_refused(roles: Roles, named: str | list[str | None] | None, replicas: int) -> None:
-    """A null topology is refused: a comparison with null would find no moved keys, now and for the next topology."""
+    """Missing servers or replicas are refused. A comparison with null finds no moved keys, so no right is checked."""
     note = "select pgcombine_internal.handoff_set_topology('wc', %s::text[], %s::integer)"
     roles.writer.execute(note, (list("abc"), 1))
     with pytest.raises(psycopg.errors.InvalidParameterValue, match='invalid servers of queue "wc"'):

@@ -1,4 +1,4 @@
-"""Counts of a tree of sources. A count is a number with a list of the counted items."""
+"""Figures about the sources of a version, such as its lines of SQL. Most have the files or items that make them up."""
 
 from __future__ import annotations
 

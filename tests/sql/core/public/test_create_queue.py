@@ -334,7 +334,7 @@ def test_sum_accepts_a_domain(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("server", names()[-1:], indirect=True)
 def test_queue_may_have_1024_buckets(auto: psycopg.Connection) -> None:
-    """A server with default settings can lock 1,024 buckets. The last of the test servers has the fewest locks."""
+    """The default ``max_locks_per_transaction`` suffices for 1,024 buckets. The last of the test servers has it."""
     make_queue(auto, buckets=1024)
     try:
         word = word_in(auto, 1023)
