@@ -343,7 +343,7 @@ comment on table pgcombine.hook is
     'Queries that components run at events of a queue, $1. close, closed: see close_queue. verify: verify returns '
     'their rows. regenerate: makes generated objects again. generated: returns names of functions that no file makes, '
     'which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed objects. '
-    'upkeep: workers run it every few seconds, and repeat it while the second column of a row is true: more is to do.';
+    'upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 
@@ -399,7 +399,7 @@ comment on column pgcombine.export.owner is
 comment on column pgcombine.export.epoch is
     'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
-    'Last sequence of a full state that is being delivered. The exporter then marks all other keys as deleted.';
+    'Highest sequence of a full state that is being delivered. The exporter then marks all other keys as deleted.';
 comment on column pgcombine.export.format is
     'Format of the bodies that the exporter webhook sends: cloudevents; null: one object with all entries.';
 

@@ -1,4 +1,4 @@
--- The number of writes that wait here for other servers, or that they refused.
+-- The number of writes that wait here for other servers, or that these refused. A write counts for each such server.
 select count(*)
 from (select destination, token from pgcombine.handoff_hint
       union

@@ -1,6 +1,7 @@
--- Lists holders of old snapshots. They keep combined updates from being truncated, and old versions of values from
--- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database makes all passes slower the
--- longer it is held.
+-- Lists holders of old snapshots, and old transactions that have written. A snapshot keeps combined updates from being
+-- truncated. Snapshots and such transactions keep old versions of values from being vacuumed. Each pass reads past
+-- these updates and versions, so all passes get slower the longer the snapshot or transaction lasts, anywhere in the
+-- database.
 -- Parameter, given four times: minimum age in seconds. Unused replication slots are listed at any age.
 -- The column since is the time at which the transaction began. For standbys and slots it is the time of the transaction
 -- id (see time_of); it is null for an unused slot. The column detail identifies the holder and may say how to end it.

@@ -1,2 +1,2 @@
--- The revision of the schema, and the digest of its functions.
+-- The revision of the schema's tables, and the digest of the SQL files that were applied.
 select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)

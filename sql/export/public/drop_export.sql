@@ -4,8 +4,8 @@
 -- The call waits for running passes and deliveries.
 -- Tables written: export, export_bucket, export_quarantine, destination_state, component_table, observer,
 -- queue, bucket.
--- Errors: PC021 unknown export; PC005 entries wait or are quarantined; PC003 the isolation level isn't read committed,
--- without force.
+-- Errors: PC021 unknown export; without force: PC005 entries wait or are quarantined, PC003 the isolation level isn't
+-- read committed.
 create or replace function pgcombine.drop_export(export text, force boolean default false)
 returns void
 language plpgsql

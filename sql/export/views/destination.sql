@@ -11,8 +11,8 @@
 --   reason        why the last attempt failed, or why it is paused; null if the reader must not see it (see
 --                 may_see_reason)
 --   since         when the state began
---   last_success  when the last attempt succeeded, to about a minute while the destination is up
---   last_failure  when the last attempt failed
+--   last_success  when an attempt last succeeded, to about a minute while the destination is up
+--   last_failure  when an attempt last failed
 create or replace view pgcombine.destination as
 select d.name, d.kind, d.state, d.failures, d.retry_at,
        case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.since, d.last_success,

@@ -7,10 +7,11 @@
 --   exporter      kind of the exporter: python, postgres, files or webhook
 --   target        where entries go, without a password
 --   state         state of the destination: up, suspect, down or paused
---   reason        why the last attempt failed, or why it is paused
+--   reason        why the last attempt failed, or why it is paused; null if the reader must not see it (see
+--                 may_see_reason)
 --   retry_at      when the next attempt is due
 --   pending       exact number of entries that wait
---   lag_seconds   age of the oldest entry
+--   lag_seconds   age of the oldest entry; 0 if none waits
 --   delivered     number of entries delivered since the export was created
 --   delivered_at  when the last delivery succeeded
 --   quarantined   number of entries that the destination has refused

@@ -1,4 +1,5 @@
--- Numbers of the listed files that have a stored document. Parameters: directory (real path), load.
+-- The numbers (listed.n) of the files to count that have a stored document; files beyond --limit are left out.
+-- Parameters: directory (real path), load.
 select l.n
 from phrasecount.uri u
 join phrasecount.directory d on d.id = u.directory

@@ -15,10 +15,10 @@
 --   reads     the numbers of the table's columns that the expressions read, by name
 --   texts     the expressions. Elsewhere {e1} stands for the first, and so on (see get_rollup)
 -- count, sum, avg, variance and stddev of integers and numeric are additive: a deleted row takes back what it added.
--- Floating-point sums aren't, since rounding doesn't cancel out. One such column may need several states (see
+-- Floating-point sums aren't, since rounding doesn't cancel out. An additive column may need several states (see
 -- aggregate_states).
--- A pass computes min and max from the source only if no remaining value is beyond the deleted ones (taken). It
--- computes any other aggregate from the source, for all keys that have updates.
+-- A pass computes min and max from the source only if the extreme was deleted (taken) and no inserted value is beyond
+-- it. It computes any other aggregate from the source, for all keys that have updates.
 -- Errors: PC003 a column that doesn't parse, isn't immutable or isn't aggregated.
 create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)
 returns jsonb

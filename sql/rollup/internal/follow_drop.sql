@@ -1,6 +1,6 @@
 -- pgcombine_internal.follow_drop() event trigger, after a drop and after alter table … drop
 -- Refuses to drop a part of a rollup's source: the rollup would keep the part's rows, which can't be read any more.
--- Refuses to drop a column that a rollup reads, unless the source itself is dropped.
+-- Refuses to drop a column that a rollup reads. If the source itself is dropped, the function refuses neither.
 -- Runs with its owner's rights, to see the rollups.
 -- Errors: PC003 a part of a source, or a column that a rollup reads, was dropped.
 create or replace function pgcombine_internal.follow_drop()

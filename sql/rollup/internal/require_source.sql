@@ -1,5 +1,5 @@
 -- pgcombine_internal.require_source(rollup)
--- Raises unless a rollup has its source and all columns of it that its expressions read.
+-- Raises unless a rollup's source, and all of the source's columns that the rollup's expressions read, still exist.
 -- Errors: PC003 the source, or one of these columns, was dropped.
 create or replace function pgcombine_internal.require_source(rollup pgcombine.rollup)
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.rollup_outdated(rollup) → boolean
 -- Returns whether generate_rollup would change a rollup's objects: something that its expressions name was renamed, or
--- its source has a new owner. false if the source or its expressions are lost.
+-- its source has a new owner. False if the source or its expressions are lost.
 create or replace function pgcombine_internal.rollup_outdated(rollup pgcombine.rollup)
 returns boolean
 language sql stable

@@ -7,7 +7,8 @@
 -- A table without partitions and inheritance has statement triggers with transition tables. These are wrong for a table
 -- with partitions: they miss a row that a MERGE moves, and a statement that names a partition doesn't fire them. The
 -- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So tables
--- with partitions or inheritance, and tables that a subscription writes, have row triggers.
+-- with partitions or inheritance, and tables that a subscription writes, have row triggers. A table keeps row triggers
+-- that it has.
 -- TRUNCATE has statement triggers only, and a table's trigger isn't a trigger of the table's partitions. So each table
 -- and partition has a trigger, which takes back the rows of this table alone. Its name sorts last. So it fires after
 -- other triggers, which may delete rows.

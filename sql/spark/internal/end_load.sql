@@ -5,7 +5,7 @@
 --                 part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
 --   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update for each key
---   updates       number of rows that the run added
+--   updates       number of updates or values that the run added
 --   applied       whether this call added them
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of remove_load.

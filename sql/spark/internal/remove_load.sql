@@ -1,5 +1,5 @@
 -- pgcombine_internal.remove_load(load) → boolean
--- Removes a load with its stage, for give_up_load; returns whether it is gone. False: a session uses the stage.
+-- Removes a load with its stage, for give_up_load; returns whether it is gone. False: see drop_stage.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
 -- marked it as ended, and only the load's role can do that.
 -- Tables written: pgcombine.spark_load, spark_alive; drops the stage.
