@@ -130,7 +130,7 @@ create table pgcombine.bucket (
 );
 alter table pgcombine.bucket enable row level security;
 comment on table pgcombine.bucket is
-    'One row for each bucket. A pass locks the row and doesn''t write it, so passes leave no dead rows.';
+    'One row for each bucket. A pass locks the row and doesn''t write it, so passes leave no dead rows here.';
 
 create table pgcombine.pass (
     queue    text not null,

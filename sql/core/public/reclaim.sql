@@ -25,7 +25,7 @@ begin
         perform pgcombine_internal.require_right(reclaim.queue, 'work');
     end if;
     if not pgcombine_internal.own_cluster() then
-        return; -- the stored ids come from another database
+        return; -- the stored transaction ids come from another database
     end if;
     foreach _queue in array array(
         select q.queue from pgcombine.queue q

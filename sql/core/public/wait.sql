@@ -1,6 +1,6 @@
 -- call pgcombine.wait(queue [, timeout])
--- Waits until all updates that were committed before the call are combined. It doesn't wait for later updates, nor for
--- updates in quarantine, which aren't pending. Workers must run.
+-- Waits until all updates that were committed before the call are combined. Later updates, and updates in
+-- quarantine, don't count. Workers must run.
 --   timeout  null: no limit, except statement_timeout
 -- Call the procedure outside of a transaction: it commits between its checks, so that it holds no old snapshot. The
 -- call ends when no update that its first snapshot sees is pending.

@@ -3,11 +3,11 @@
 -- the buckets of the rows, since a transition table would halve the rate of COPY. The function enqueue knows them if
 -- its caller may read the log: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a
 -- bucket, unless buckets share it. Components use the trigger on their own tables, too.
--- The trigger refuses inserts into a copied database (see own_cluster), whose stored ids another database assigned. If
--- the database isn't a copy, the session stores the file number of the table cluster_identity in a variable, and skips
--- this check while the number stays the same: the identity can't change within the file (see refuse_cluster_identity).
--- A role that sets the variable itself can insert into a copied database. At most that role's updates are lost, since
--- post_restore appends again those that it finds pending, and truncates the log.
+-- The trigger refuses inserts into a copied database (see own_cluster), whose stored transaction ids another database
+-- assigned. If the database isn't a copy, the session stores the file number of the table cluster_identity in a
+-- variable, and skips this check while the number stays the same: the identity can't change within the file (see
+-- refuse_cluster_identity). A role that sets the variable itself can insert into a copied database. At most that role's
+-- updates are lost, since post_restore appends again those that it finds pending, and truncates the log.
 -- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
 -- The idle lock is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker
 -- holds it alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this

@@ -1,6 +1,6 @@
 -- pgcombine.rights
 -- One row for each right that grant_right has granted to a role on a queue, as long as the role has it. Every role sees
--- all rows. Privileges that were granted manually aren't there. After a role was renamed, only its rows with '*' are
+-- all rows. Privileges that were granted manually aren't listed. After a role was renamed, only its rows with '*' are
 -- left.
 --   right  name of the right
 --   role   name of the role that has it; its members have it, too

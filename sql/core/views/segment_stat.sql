@@ -3,7 +3,7 @@
 -- truncated.
 --   queue          name of the queue
 --   segments       number of segments: four for each partition
---   filled         number of segments with rows
+--   filled         number of segments with rows, deleted rows included
 --   waiting        number of segments whose updates are all combined, and which wait to be truncated
 --   bytes          size of all segments
 --   waiting_bytes  size of those that wait

@@ -1,7 +1,7 @@
 -- pgcombine.export_stat
--- One row for each export that the reader may deliver, or on whose queue it has any right: about how many entries wait,
--- how old the oldest is, what was delivered, and the state of the destination. export_status counts exactly.
--- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
+-- One row for each export that the reader may deliver, or on whose queue the reader has any right: about how many
+-- entries wait, how old the oldest is, what was delivered, and the state of the destination. export_status counts
+-- exactly. The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   export        name of the export
 --   queue         name of the queue
 --   exporter      kind of the exporter: python, postgres, files or webhook

@@ -1,6 +1,6 @@
 -- pgcombine.export_status
--- One row for each export that the reader may deliver, or on whose queue it has any right, with the exact number of
--- waiting entries.
+-- One row for each export that the reader may deliver, or on whose queue the reader has any right, with the exact
+-- number of waiting entries.
 -- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   export        name of the export
 --   queue         name of the queue

@@ -3,8 +3,8 @@
 -- transaction ends no rebuild of this server can begin (see handoff_rebuild_begin).
 --   server  the id that handoff_handshake returned
 -- If the sender's queue is of a later generation (handoff_generation), and no write has come to this server's queue
--- yet, a caller who may replay gives the queue that generation: the other servers have dropped a queue of that name
--- that this server never held.
+-- yet, a caller who may replay gives the queue that generation: the other servers have dropped an earlier queue of that
+-- name, which this server never held.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates, since the lock needs a privilege to
 -- write.
 -- Tables written: handoff_queue.

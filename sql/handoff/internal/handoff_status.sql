@@ -7,7 +7,7 @@
 --                 it refused as a whole
 --   refused       JSON: for each server, this one included, the number of writes of which it refused single updates
 --   seen          JSON: for each other server the last recorded writes to the queue that it has; for each coordinator's
---                 id the last writes from there. A server that lacks one of them has lost commits
+--                 id the last writes from it. A server that lacks one of them has lost commits
 --   broken        the servers, perhaps including this one, that are flagged for repair: they may lack writes for which
 --                 no hint waits
 --   named         the registered servers that writers name as holders of the queue, or named before; and this one

@@ -3,7 +3,8 @@
 -- and quarantined updates, in one snapshot. A key for which nothing is missing has no row.
 --   condition  the condition over the key expressions ({keys}) of the keys to compare
 -- The triggers append each later change, so the difference stays right while writers go on. Every row makes the pass
--- compute the minima and maxima of its key: the row has the extremes of all values as those of deleted values.
+-- compute the minima and maxima of its key, since it has the key's extremes in the columns for deleted extremes (kind
+-- taken, see analyze_rollup).
 create or replace function pgcombine_internal.rollup_difference(rollup pgcombine.rollup, condition text)
 returns text
 language sql stable

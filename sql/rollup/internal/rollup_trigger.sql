@@ -1,7 +1,8 @@
 -- pgcombine_internal.rollup_trigger(rollup) → text
 -- Returns the body of <queue>_rollup, the trigger function of a rollup's source. Its statements are fixed, so that
--- PostgreSQL keeps their plans. They read no table of pgcombine: a snapshot that is older than the rollup wouldn't see
--- the rollup's row there. They name no object by its number, since a restored dump numbers objects differently.
+-- PostgreSQL keeps their plans. They read no table of pgcombine, since a snapshot that is older than the rollup doesn't
+-- see the rollup's rows in these tables. They name no object by its number, since a restored dump numbers objects
+-- differently.
 create or replace function pgcombine_internal.rollup_trigger(rollup pgcombine.rollup)
 returns text
 language plpgsql stable

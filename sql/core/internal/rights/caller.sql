@@ -3,7 +3,7 @@
 -- even if it needs no name. The result is the role that the session has set, or else the session's user.
 -- But PostgreSQL also runs another role's code in a session: functions in the indexes of a table that a superuser or
 -- autovacuum analyzes run as the table's owner. PostgreSQL calls this a security-restricted operation; REINDEX,
--- CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW are others. caller() raises an error there.
+-- CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW are others. caller() raises an error in them.
 -- Errors: 42501 a security-restricted operation.
 create or replace function pgcombine_internal.caller()
 returns name

@@ -1,6 +1,6 @@
 -- pgcombine_internal.delete_flagged()
--- Deletes rows that roles have flagged because they may update them but not delete them: failures without an attempt,
--- quarantined keys with a negative number of updates, and rows of components (see component_table).
+-- Deletes flagged rows: failures without an attempt, quarantined keys with a negative number of updates, and rows of
+-- components (see component_table). A role flags a row if it may update the row but not delete it.
 -- Runs with its owner's rights. Every role may call it, since a role needs rights to flag a row.
 -- Tables written: those for which component_table says how rows are flagged.
 create or replace function pgcombine_internal.delete_flagged()

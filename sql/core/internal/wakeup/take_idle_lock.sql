@@ -1,6 +1,6 @@
 -- pgcombine_internal.take_idle_lock(relation) → 'taken' | 'writers' | 'other'
 -- Takes the idle lock of a table for this session, which is about to listen (see wake).
---   taken    from now on every enqueue notifies. The session polls once more, and sleeps until a notification. It then
+--   taken    from now on every enqueue notifies. The session polls once more, sleeps until a notification, and then
 --            releases the lock
 --   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
 --            for a short time and polls again

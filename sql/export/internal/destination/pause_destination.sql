@@ -3,7 +3,7 @@
 -- progress ends normally.
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination.
+-- Errors: 42501 the caller lacks the right to deliver to the destination; PC020 unknown destination.
 create or replace function pgcombine_internal.pause_destination(kind text, name text, reason text default null)
 returns void
 language plpgsql
