@@ -61,7 +61,7 @@ class ConfigError(PgCombineError):
 
 
 class SchemaError(ConfigError):
-    """The database's pgcombine schema isn't the one that this program works with."""
+    """The database's pgcombine schema isn't the one that this program works with, or it can't be changed."""
 
 
 class SchemaMissingError(SchemaError):
@@ -119,7 +119,7 @@ class QueueNotFoundError(QueueError):
 
 
 class QueueExistsError(QueueError):
-    """A queue, a rollup or an export of that name exists already."""
+    """A queue, a rollup, an export or an observer of that name exists already."""
 
 
 class InvalidDefinitionError(QueueError):
@@ -130,7 +130,7 @@ class InvalidDefinitionError(QueueError):
 
 
 class QueueNotEmptyError(QueueError):
-    """The queue isn't empty, or the operation would lose updates, or entries that wait to be exported."""
+    """The queue isn't empty, an export or a tier uses it, or the operation would lose updates or waiting entries."""
 
 
 class InvalidUpdateError(QueueError):
@@ -143,7 +143,7 @@ class InvalidUpdateError(QueueError):
 
 
 class NotQuarantinedError(QueueError):
-    """The key, or the entry of an export, isn't quarantined."""
+    """The key, the entry of an export, or the update for another server isn't quarantined."""
 
 
 class LoadError(QueueError):
@@ -254,7 +254,7 @@ class RebuildInProgressError(ReplicationError, OperationalError):
 
 
 class ReplicaError(ReplicationError):
-    """A server isn't registered, or can't be registered like this."""
+    """A server isn't registered, can't be registered like this, or isn't in a state for the operation."""
 
 
 _BY_SQLSTATE: dict[str, type[PgCombineError]] = {

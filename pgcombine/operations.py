@@ -85,7 +85,7 @@ class CreateCombineQueue(MigrateOperation):
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
     def reverse(self) -> DropCombineQueue:
-        """Return the operation that undoes this one. It drops pending updates, too."""
+        """Return the operation that drops the queue, also with pending updates."""
         return DropCombineQueue(self.queue, force=True)
 
     function = "pgcombine.create_queue"
@@ -118,7 +118,7 @@ class CreateTier(MigrateOperation):
         operations.invoke(cls(queue, source, key, options))
 
     def reverse(self) -> DropCombineQueue:
-        """Return the operation that undoes this one. It drops pending updates, too."""
+        """Return the operation that drops the queue, also with pending updates."""
         return DropCombineQueue(self.queue, force=True)
 
     function = "pgcombine.create_tier"

@@ -60,7 +60,7 @@ def start(
     rate: float | None = None,
     log: Path | None = None,
 ) -> subprocess.Popen[str]:
-    """Start pgbench with a script. :func:`finish` waits for it.
+    """Start pgbench with a script. :func:`finish` waits for its end.
 
     pgbench runs for ``seconds``, or, if ``transactions`` is given, until each client has made that number. ``rate``
     limits the transactions per second. The clients share ``threads``; while a client prepares a statement, the other

@@ -7,7 +7,7 @@ the programs, it runs a copy of them.
 
 If root can't become another account, or if the user has no name, the server runs in a user namespace in which the user
 has another user id. The namespace doesn't change rights to files: if root started the server, a superuser of the server
-has root's rights to files. So a warning is logged then. If neither way works, :class:`ConfigError` names the reasons.
+has root's rights to files. So root's start logs a warning. If neither way works, :class:`ConfigError` is raised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Locks between programs. A lock ends with its program, even if the program is killed.
 
 A lock is an ``flock`` lock on a file of the home directory. So it also excludes programs in other containers that share
-the directory. A server that pgcombine starts inherits the lock *alive*, and so does each process of the server. So this
-lock is free if, and only if, no process of such a server is left. A lock that isn't free in time raises
+the directory. A server that pgcombine starts inherits the lock *alive*, and so does each process of the server. So
+*alive* is free if, and only if, no process of the server is left. A lock that isn't free in time raises
 OperationalError.
 """
 

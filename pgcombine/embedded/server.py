@@ -194,9 +194,9 @@ class EmbeddedServer:
     def _set_owner(self) -> None:
         """Give the superuser's databases to the ordinary role.
 
-        This happens once: at the first start, or for data of an older version of pgcombine at the next start. If the
-        change fails, for example because a session holds locks, the superuser stays the owner, and a later start tries
-        again. The role gets the right to see the sessions of other roles, so that workers can truncate segments of a
+        The owner changes once: at the first start, or for data of an older version of pgcombine at the next start. If
+        the change fails, for example because a session holds locks, the superuser stays the owner, and a later start
+        tries again. The role gets the right to see the sessions of other roles, so that workers can truncate segments of a
         queue's log.
         """
         dsn = self.superuser_dsn()

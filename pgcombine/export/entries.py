@@ -36,8 +36,9 @@ class Entry(NamedTuple):
 class Exporter(Protocol):
     """Delivers batches to a destination. One thread at a time uses it.
 
-    ``ExportWorker(exporter=…)`` takes such a class, and makes an instance for each of its loops. An installed package
-    names its class by an entry point of the group ``pgcombine.exporters``; ``ExportWorker(exporter="name")`` finds it.
+    ``ExportWorker(exporter=…)`` takes a class with these methods, and makes an instance for each of its loops. An
+    installed package names its class by an entry point of the group ``pgcombine.exporters``. The worker finds the class
+    by this name: ``ExportWorker(exporter="name")``.
 
     ``deliver`` delivers all the entries or raises: DestinationDownError if the same delivery may work later,
     DeliveryRejectedError if the destination refuses an entry's data. ``close`` closes connections. The exporter may be

@@ -126,7 +126,7 @@ def retry_quarantined(connection: Connection, name: str, token: UUID | None = No
 
     By default these are all updates that the server refused. With ``token`` they are those of one write, and with
     ``number`` they are one update of that write. Returns the number of updates. Raises NotQuarantinedError if the given
-    write has none, and ReplicaError while the server needs repair, or while another server is rebuilt or compared.
+    write has none, and ReplicaError while the server needs repair, or while a rebuild or a repair of servers runs.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])

@@ -81,7 +81,7 @@ class ReplicatedQueue:
         self.close()
 
     def close(self) -> None:
-        """Deliver the writes that are on their way, which takes a few timeouts at most, and close the connections."""
+        """Deliver the writes that wait for delivery, and close the connections. Takes a few timeouts at most."""
         for sender in self._senders.values():
             sender.close()
         for server in self._servers.values():

@@ -28,7 +28,8 @@ class Difference:
 
     ``lacking`` are the writes that the server lacks, and ``surplus`` those that the coordinator lacks. ``conflicting``
     are writes whose updates differ between the two. ``refused`` are writes of which the server refused some updates,
-    which it therefore lacks. ``hinted`` is the number of writes that the server lacks but that wait as hints for it.
+    which it therefore lacks. ``hinted`` is the number of writes that the server lacks and for which the coordinator has
+    hints.
     """
 
     server: str

@@ -200,8 +200,8 @@ class CombineQueue:
         enqueues JSON by ``pgcombine.enqueue``.
 
         A ``token`` names the input, as in ``pgcombine.enqueue_once``: the id of an event or of a message. If a call
-        with the same token was committed before, this call appends nothing and returns 0. With a token the call reads
-        all rows before it appends the first one.
+        with the same token was committed before, this call appends nothing and returns 0. Workers delete tokens that
+        are older than ``token_retention``. With a token the call reads all rows before it appends the first one.
 
         Raises InvalidUpdateError for a row that doesn't fit the queue's columns, or a token that is empty or too long,
         BacklogFullError if too many updates are pending, and QueueNotFoundError.

@@ -20,7 +20,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 class Rollup:
     """A rollup by name. Its combined state is the queue of the same name, :attr:`queue`.
 
-    ``source`` is a table. ``key`` has expressions over a row of it (``["customer", "lower(page) as page"]``), and
+    ``source`` is a table. ``key`` has expressions over its columns (``["customer", "lower(page) as page"]``), and
     ``value`` has aggregates (``["count(*) as requests", "sum(tokens) as tokens"]``). A single expression or aggregate
     may be a string. The other arguments are those of ``pgcombine.create_rollup``. Only :meth:`create` uses the
     arguments after the name.
@@ -105,7 +105,7 @@ class Rollup:
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:
-        """Drop the rollup; the source stays. ``force`` also drops exports of the rollup's queue; tiers of it stay.
+        """Drop the rollup; the source stays. ``force`` also drops exports of the rollup's queue. Its tiers stay.
 
         Without ``force``, raises QueueNotEmptyError if the rollup is exported or feeds a tier, for example. Raises
         QueueNotFoundError, and InvalidDefinitionError if the queue isn't a rollup.

@@ -1,6 +1,6 @@
 """The sleep of an idle worker, and the notifications that end it.
 
-Enqueues make work for workers, and passes make work for deliveries. Such a transaction notifies only while a
+Enqueues make work for workers, and passes make work for deliveries. A transaction that makes work notifies only while a
 session holds the *idle lock* of the table into which the work is inserted. A worker takes the lock before it polls a
 last time and sleeps. A worker with little work in one queue keeps the idle locks of the other queues. So writers to
 the other queues notify while the worker runs passes. The trigger function ``wake`` explains why no commit goes
@@ -189,10 +189,7 @@ class Listener(ABC):
         return {notification.channel for notification in self._connection.notifies(timeout=0)}
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
-        """Wait for ``seconds`` or for the waker.
-
-        This is for connections through a pooler, which get no notifications.
-        """
+        """Wait for ``seconds`` or for the waker. Connections through a pooler get no notifications to wait for."""
         if self._waker is None:
             stop.wait(seconds)
             return

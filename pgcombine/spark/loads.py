@@ -69,7 +69,7 @@ class Load:
         return None if table is None else str(table)
 
     def skipped(self) -> str:
-        """Log that an earlier run with the same id was applied. Returns a sentence that says so."""
+        """Log, and return as a sentence, that an earlier run with the same id was applied."""
         log.info("load.skipped queue=%s run_id=%s reason=applied_before", self.queue, self.run_id)
         return f'run "{self.run_id}" of queue "{self.queue}" was applied before: nothing is written'
 

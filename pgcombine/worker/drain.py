@@ -1,8 +1,8 @@
 """Combine until nothing is pending.
 
 A failing bucket doesn't block the others. As in a worker, the failure is recorded, and a search for the failing keys
-may follow. If that doesn't help, the bucket isn't tried again, and at the end the failure is raised as
-:class:`PassError`.
+may follow. Unless the search makes progress, or the next pass takes fewer updates, the bucket isn't tried again, and at
+the end the failure is raised as :class:`PassError`.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def clean(connection: Connection) -> None:
 def upkeep(connection: Connection) -> None:
     """Run the statements that the components' queries for the event ``upkeep`` return.
 
-    A statement is repeated while one of its rows is true. If it fails, the others still run.
+    A statement is repeated while one of its rows is true. If a statement fails, the others still run.
     """
     for (hook,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
         for (statement,) in connection.execute(hook.encode()).fetchall():

@@ -1,9 +1,10 @@
 """Failing buckets: back-off, the search for the failing keys, and their quarantine.
 
 A failed pass rolls back. The failure is recorded, and no worker tries the bucket for a time that grows with each
-failure. After enough failures a search bisects the bucket's keys: it combines those that don't fail and quarantines
-those that do (``pgcombine_internal.bisect``). For a queue with Python observers, this module takes the same steps. If
-the process is killed during a search, nothing is lost.
+failure. After a pass that the server cancelled, the next one usually runs at once, with fewer updates. After enough
+failures a search bisects the bucket's keys: it combines those that don't fail and quarantines those that do
+(``pgcombine_internal.bisect``). For a queue with Python observers, this module takes the same steps. If the process is
+killed during a search, nothing is lost.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TIME_LIMIT_SECONDS = 10.0  # the limit of one search, which would block the other buckets otherwise
+_TIME_LIMIT_SECONDS = 10.0  # the longest time of one search, during which the loop runs no passes over other buckets
 
 
 def recover(

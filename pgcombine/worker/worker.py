@@ -1,8 +1,8 @@
 """A worker runs passes until an event stops it.
 
 - A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
-  bucket is tried at growing intervals. Then the failing keys are quarantined (:mod:`pgcombine.worker.quarantine`). The
-  other buckets go on.
+  bucket is tried at growing intervals. After ``quarantine_after`` failures the failing keys are quarantined
+  (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
 - A pass that takes too long is cancelled. The next one combines half as many updates.
 - A queue with Python observers that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, without limit.
