@@ -111,7 +111,7 @@ class VersionWatch:
         self._next = time.monotonic() + every
 
     def check(self, connection: Connection) -> None:
-        """Check the schema if the last check is ``every`` seconds old. Raises the errors of :func:`check_connection`.
+        """Check the schema if the last check is ``every`` seconds old or older. Raises as :func:`check_connection`.
 
         The connection must be in autocommit, outside a transaction.
         """

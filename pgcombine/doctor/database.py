@@ -121,7 +121,7 @@ def search_path(context: Context) -> Iterator[Finding]:
     if open_to_all:
         yield warning(
             f"every role can create functions in the schema {', '.join(open_to_all)}, which is on the search path: "
-            "they can be called instead of PostgreSQL's own",
+            "such functions can be called instead of PostgreSQL's own",
             f"revoke create on schema {open_to_all[0]} from public",
             value=open_to_all,
         )

@@ -196,8 +196,8 @@ class EmbeddedServer:
 
         The owner changes once: at the first start, or for data of an older version of pgcombine at the next start. If
         the change fails, for example because a session holds locks, the superuser stays the owner, and a later start
-        tries again. The role gets the right to see the sessions of other roles, so that workers can truncate segments of a
-        queue's log.
+        tries again. The role gets the right to see the sessions of other roles, so that workers can truncate segments
+        of a queue's log.
         """
         dsn = self.superuser_dsn()
         if self._cluster.owner_password() is not None:

@@ -23,9 +23,9 @@ class ExportQueue:
     ``exporter`` is ``postgres``, ``files``, ``webhook``, or ``python`` for a function that the worker has. ``target``
     depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table`` is the
     table that ``postgres`` fills. With ``existing`` the values that exist now are exported, too. With ``compact`` the
-    entries of a key in a batch are delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets``
-    is the largest number of loops of workers that deliver at the same time. With ``format="cloudevents"`` the exporter
-    ``webhook`` sends CloudEvents. Only :meth:`create` needs arguments other than the name.
+    entries of a key in a batch are delivered as one. ``batch`` is the largest number of entries in a delivery.
+    ``buckets`` is the largest number of loops of workers that deliver at the same time. With ``format="cloudevents"``
+    the exporter ``webhook`` sends CloudEvents. Only :meth:`create` needs arguments other than the name.
     """
 
     name: str

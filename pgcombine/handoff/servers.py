@@ -2,8 +2,8 @@
 
 A server that failed is avoided for a while. The time doubles with each failure, from a tenth of a second to thirty
 seconds, and is multiplied by a random factor from 0.5 to 1.5. A caller whose level needs the server also tries it
-during this time, at most every tenth of a second. The first answer ends the avoidance for all callers in the process that use the same
-connection string.
+during this time, at most every tenth of a second. The first answer ends the avoidance for all callers in the process
+that use the same connection string.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class Run:
         return paths[: self.corpus.limit]
 
     def _unread(self, paths: list[str], signatures: list[bytes | None], work: Connection) -> list[tuple[int, str]]:
-        """Return the files to read, with their numbers: all but stored files whose signature is that in ``seen``."""
+        """Return the files to read, with their numbers: all except stored files with the same signature in ``seen``."""
         if not self.seen:
             return list(enumerate(paths))
         stored = state.stored(work, self.load, self.directory)

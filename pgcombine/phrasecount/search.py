@@ -38,7 +38,7 @@ class Search:
     there: str | None = None
 
     def keep(self) -> None:
-        """Create the export if it doesn't exist. If ``there`` isn't its destination, create it again with ``there``.
+        """Create the export if it doesn't exist. If it has another destination than ``there``, create it again.
 
         Raises QueueError if another export has that name, or if the destination has another queue's search table.
         Raises psycopg.OperationalError if the destination doesn't answer.
@@ -147,7 +147,7 @@ def _prepare(there: Connection) -> None:
     """Prepare another database for the search table: make the schema, and drop the table of an earlier export."""
     if there.execute("select to_regclass('pgcombine.phrases_search_exports')").fetchone() != (None,):
         raise QueueError(
-            f'database "{there.info.dbname}" has a search table of its own (give --search-dsn another database, '
+            f'database "{there.info.dbname}" has its own search table (give --search-dsn another database, '
             f"or drop its export {EXPORT})",
             queue=QUEUE,
         )

@@ -101,7 +101,7 @@ def ensure_queue(connection: Connection) -> None:
     if columns and columns != _COLUMNS:
         raise QueueError(
             f"queue \"{QUEUE}\" is there but isn't phrasecount's (phrase text; docs, total bigint sum): "
-            "give phrasecount a database of its own",
+            "give phrasecount a separate database",
             queue=QUEUE,
         )
     if columns:

@@ -27,9 +27,10 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 @dataclass
 class Document:
-    """A text, and the iterator of its chunks. The other figures and the hash are final when all chunks were read.
+    """A text, and the iterator of its chunks.
 
-    ``tokens`` is the number of tokens, ``left_out`` the number of phrases that are too long for a key.
+    ``tokens`` is the number of tokens, ``left_out`` the number of phrases that are too long for a key. Both, and the
+    hash, are final when all chunks were read.
     """
 
     text: str

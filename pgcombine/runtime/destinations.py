@@ -5,8 +5,9 @@ The state of a *destination* is in the database, so all processes share it: ``up
 ticket. After the delivery, the caller calls :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the
 ticket. While the destination is up, ``attempt`` writes nothing to the database, and ``delivered`` records the time of
 the success at most once a minute. After a failure nobody tries the destination for a time that doubles with each
-failure, up to a limit. Then one process tries again, and the others wait. A destination must accept the same entries twice: a process
-may die after a delivery, before the delivery is recorded. A delivery that fails raises one of two errors:
+failure, up to a limit. Then one process tries again, and the others wait. A destination must accept the same entries
+twice: a process may die after a delivery, before the delivery is recorded. A delivery that fails raises one of two
+errors:
 
 * :class:`~pgcombine.errors.DestinationDownError`: the cause is the destination's *health* (it can't be reached, times
   out, or lacks the table). The entries stay and are delivered again.

@@ -1,8 +1,8 @@
 """Find PostgreSQL's JDBC driver, which Spark's JDBC writer needs.
 
 These places are searched in order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's ``jars`` directory, the
-directory of Debian's package, the user's cache. If the driver isn't there, Ivy, which comes with Spark, downloads it
-into the cache. The download may take :data:`RESOLVE_SECONDS`. A failure is remembered for an hour, so that a machine
+directory of Debian's package, the user's cache. If none of them has the driver, Ivy, which comes with Spark, downloads
+it into the cache. The download may take :data:`RESOLVE_SECONDS`. A failure is remembered for an hour, so that a machine
 without access to the repository doesn't wait each time. If the download fails, :func:`find_driver` returns None. Then
 only COPY can be used.
 """

@@ -88,8 +88,8 @@ class Dispatcher:
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
         """Return the buckets of these queues (None: of all) that are due and that no loop of this worker has.
 
-        The poll also covers the queues with passes since the last poll. After passes with observers it covers all
-        queues, since observers may have enqueued to any queue.
+        The poll also covers the queues with passes since the last poll. After passes over queues with observers, or
+        with triggers on their values, it covers all queues: observers and triggers may have enqueued to any queue.
         """
         self._waker.drain()  # earlier calls of the waker needn't cause another poll, since this poll sees their updates
         with self._changed:
