@@ -132,7 +132,7 @@ def test_database_with_another_search_table_is_refused(
     (tmp_path / "a").write_text("one two three four")
     answer = run(tmp_path, "--search-dsn", there)
     assert answer.code == 1
-    assert "has a search table of its own (give --search-dsn another database" in answer.stderr
+    assert "has its own search table (give --search-dsn another database" in answer.stderr
     assert one(conn, "select count(*) from pgcombine.phrases_values") == 1
 
 
