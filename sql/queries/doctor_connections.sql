@@ -1,5 +1,5 @@
--- The limit that new connections of this role reach first, of the server, the database or the role; the connections
--- that count for it; and the number of sessions of workers.
+-- Of the connection limits of the server, the database and this role, the one that is nearest: how many connections
+-- count, the limit, and its name. And the number of workers' sessions.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

@@ -5,8 +5,8 @@
 -- that have written keep old versions of values from being vacuumed.
 -- A standby with hot_standby_feedback always holds a snapshot, usually a young one. Neither a standby nor a slot says
 -- since when it holds its snapshot, so the view dates the transaction id (see time_of).
--- Of the sessions, a reader that isn't a member of pg_read_all_stats sees only those of its role. The view doesn't show
--- the text of queries.
+-- Of the sessions, a reader that isn't a member of pg_read_all_stats sees only those of its own roles. The view doesn't
+-- show the text of queries.
 --   holder        session, prepared transaction, standby or replication slot
 --   pid           process of the session or the standby's connection, or the one that reads the slot; null if there is
 --                 none

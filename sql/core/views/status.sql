@@ -1,8 +1,8 @@
 -- pgcombine.status
 -- One row for each queue on which the reader has any right: the exact number of its pending updates, and the age of the
 -- oldest. The view counts each row, so reading it costs more than reading queue_stat.
--- Updates of quarantined keys aren't pending, and neither <queue>_values nor <queue>_current contains them. Workers
--- keep trying a failing bucket (see fail_pass).
+-- Quarantined updates aren't pending, and neither <queue>_values nor <queue>_current contains them. Workers keep trying
+-- a failing bucket (see fail_pass).
 --   queue             name of the queue
 --   buckets           number of buckets
 --   paused            whether no pass runs over the queue

@@ -39,7 +39,7 @@ begin
         select r.* into _rollup from pgcombine.rollup r where r.queue = backfill_slice.rollup
         for no key update skip locked;
     end if;
-    if not found then -- or it was dropped just now
+    if not found then -- another session backfills the rollup, or has just dropped it
         return null;
     end if;
     if _rollup.ready_at is not null then

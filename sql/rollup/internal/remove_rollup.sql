@@ -10,7 +10,7 @@ as $$
 begin
     -- locks the source before the row of the rollup, as backfill_slice does
     execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
-    -- before the views, or follow_drop would refuse
+    -- before the views, or follow_drop would refuse to drop them
     delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
     execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', remove_rollup.rollup,
         remove_rollup.rollup || '_expressions', remove_rollup.rollup || '_source');

@@ -1,6 +1,6 @@
 -- pgcombine_internal.warn_of_missing_index(rollup)
--- Warns if no index of a rollup's source begins with the rollup's key expressions: each pass that computes columns then
--- scans the whole source. The hint names the index to create.
+-- Warns if no index of a rollup's source begins with the rollup's key expressions: each pass that computes columns may
+-- then scan the whole source. The hint names the index to create.
 create or replace function pgcombine_internal.warn_of_missing_index(rollup text)
 returns void
 language plpgsql

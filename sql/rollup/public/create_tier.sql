@@ -88,7 +88,7 @@ begin
     perform pgcombine.grant_right('enqueue', g.role, create_tier.queue)
     from pgcombine.granted_right g where (g."right", g.subject) = ('work', _source.queue);
     perform pgcombine.add_observer(_source.queue, _observer, _insert || _arrived);
-    if existing then -- no pass can interfere
+    if existing then -- the claim above keeps passes out
         begin
             execute _insert || _relation;
         exception when not_null_violation then

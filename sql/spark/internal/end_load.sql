@@ -26,7 +26,7 @@ declare
     _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _columns text; -- the columns that the load's role could write
     _folds text;
-    _found bigint; -- number of rows in the stage
+    _found bigint; -- number of rows of these attempts in the stage
 begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_load.load and l.queue = _queue.queue for update;

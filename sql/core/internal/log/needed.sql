@@ -26,7 +26,7 @@ begin
             return true;
         end if;
         select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, _bucket) l;
-        continue when not needed.relation = any (_log.tables); -- all updates of the segment's round are combined
+        continue when not needed.relation = any (_log.tables); -- the bucket has no pending updates in the segment
         execute format('select exists (select from %s)',
             pgcombine_internal.log_sql(_queue.queue, array[needed.relation], _log.condition, _end)) into _pending;
         if not _pending and wholly then

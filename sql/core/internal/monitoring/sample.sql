@@ -27,7 +27,7 @@ declare
     _all constant boolean := pgcombine_internal.has_right('', 'monitor', _role);
     _keep interval;
     _good interval;
-    _ended timestamptz; -- when the last pass ended
+    _ended timestamptz; -- when the last pass ended; null: more than ten seconds before the figures were found
     _was timestamptz;
 begin
     select case sample.kind when 'pending' then least(10, greatest(1, 100 * coalesce(sum(s.seconds), 0)))

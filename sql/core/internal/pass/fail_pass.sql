@@ -26,7 +26,7 @@ declare
     _log record;
     _pending bigint;
     _ranges bigint; -- number of hash ranges with pending updates
-    _most bigint; -- number of updates that the pass took
+    _most bigint; -- about how many updates the pass took
 begin
     perform pgcombine_internal.require_right(fail_pass.queue, 'work');
     select f.pass_limit into _limit

@@ -21,7 +21,8 @@ begin
         from pgcombine_internal.bucket_log(($1).queue, ($2).bucket, ($2).mark) l;
     end if;
     perform pgcombine_internal.require(not pgcombine_internal.takes_bytes($1, 268435456, _source),
-        '54000', format('the pending updates of a key of queue "%s" take more than 256 megabytes', ($1).queue),
+        '54000', format('the pending updates of one or a few keys of queue "%s" take more than 256 megabytes',
+            ($1).queue),
         'once the key is quarantined, drop its updates, or put them back in portions');
 end
 $$;

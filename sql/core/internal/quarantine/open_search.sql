@@ -45,7 +45,7 @@ begin
         format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.range_mask, _plan.hash_range, l.condition))
     into _updates
     from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l;
-    if coalesce(_plan.pending, 1000) = 1000 then -- plan_pass hasn't counted them
+    if coalesce(_plan.pending, 1000) = 1000 then -- these values stand for uncounted updates
         execute 'select count(*) from ' || _updates into _plan.pending;
     end if;
     _mask := greatest(_plan.range_mask, least(1023,

@@ -6,7 +6,7 @@
 -- of the queue's updates in a dump are pending.
 create or replace function pgcombine_internal.stable_hash(queue text)
 returns boolean
-language plpgsql stable -- PL/pgSQL keeps the query's plan: in a copied database each pass calls the function
+language plpgsql stable -- PL/pgSQL keeps the query's plan: in a copied database bucket_log calls this often
 as $$
 begin
     return not exists (
