@@ -46,7 +46,7 @@ def stop(
     Example: pgcombine server stop --mode smart
     """
     ran = EmbeddedServer(config.home()).stop(mode.value)
-    report({"stopped": ran}, "stopped" if ran else "it didn't run", as_json)
+    report({"stopped": ran}, "stopped" if ran else "the server didn't run", as_json)
 
 
 @server.command()

@@ -32,7 +32,7 @@ def exclusive(path: Path, *, timeout: float) -> Iterator[int]:
         while not _try(descriptor, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise OperationalError(
-                    f"another program has held {path} for {timeout:g} s: it starts or stops the server; "
+                    f"another program, which starts or stops the server, has held {path} for {timeout:g} s: "
                     "check why it takes so long"
                 )
             time.sleep(POLL)

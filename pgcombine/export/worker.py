@@ -171,7 +171,7 @@ class ExportWorker(Background):
                     )
                 if deadline is not None and time.monotonic() > deadline:
                     raise WaitTimeoutError(
-                        f'export "{self.export}" has {found["pending"]} entries after {timeout:g} s '
+                        f'export "{self.export}" still has {found["pending"]} waiting entries after {timeout:g} s '
                         f"({found['reason'] or 'another worker has claimed them'})"
                     )
                 time.sleep(min(self.poll, _DRAIN_POLL))

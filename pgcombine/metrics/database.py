@@ -76,7 +76,7 @@ class DatabaseFigures(Collector):
     def unfit(self) -> str | None:
         """Return why the program can't use the database, or None if it can.
 
-        The database can't be reached, or its schema has another version than this program.
+        The possible reasons: the database can't be reached, or its schema has another version than this program.
         """
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return "the database doesn't answer"

@@ -27,8 +27,8 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
     """
     if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
         raise ConfigError(
-            f'waiting for queue "{queue}" needs a psycopg connection, not {type(connection).__name__}: '
-            "it can't run in a transaction"
+            f'waiting for queue "{queue}" needs a psycopg connection, not {type(connection).__name__}: the other '
+            "connections begin a transaction, in which the call can't run"
         )
     if connection.info.transaction_status != TransactionStatus.IDLE:
         raise InvalidDefinitionError(

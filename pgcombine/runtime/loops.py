@@ -14,7 +14,8 @@ def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> Non
     """Run each loop in a thread, and return when all have ended. The loops end when ``stop`` is set.
 
     If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Errors that loops raise after
-    ``stop`` is set are dropped. A loop may itself call this function with the same ``stop``.
+    ``stop`` is set are dropped. A loop may itself call this function with the same ``stop``: the error that this inner
+    call raises isn't dropped.
     """
     failures: list[BaseException] = []
 

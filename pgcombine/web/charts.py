@@ -21,7 +21,7 @@ MOST_TIMES = 6
 
 
 class Format(NamedTuple):
-    """The size and the margins of a drawing. Its time has ``parts`` intervals, each with one point at most."""
+    """The size and the margins of a drawing. Its time axis has ``parts`` intervals, each with one point at most."""
 
     width: int
     height: int

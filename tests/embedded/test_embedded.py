@@ -584,7 +584,7 @@ def test_commands_start_show_and_stop_the_server(tmp_path: Path) -> None:
     finally:
         stopped = run_cli("server", "stop", "--json", env=env)
     assert json.loads(stopped.stdout) == {"stopped": True}
-    assert run_cli("server", "stop", env=env).stdout == "it didn't run\n"
+    assert run_cli("server", "stop", env=env).stdout == "the server didn't run\n"
     assert run_cli("server", "stop", "--mode", "never", env=env).returncode == 2
 
 

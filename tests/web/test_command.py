@@ -60,7 +60,7 @@ def test_token_comes_from_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None
     [
         (["--host", "0.0.0.0"], "can be read from elsewhere, so it needs a token"),
         (["--allow-host", "queues.example"], "under the name queues.example can be read from elsewhere"),
-        (["--token-file", "{}/empty"], "has no first line"),
+        (["--token-file", "{}/empty"], "has no token in its first line"),
         (["--token-file", "{}/nothing"], "No such file or directory"),
         (["--token-file", "{}/short"], "the token has 5 characters, but needs 16"),
         (["--port", "{port}"], "choose another one with --port"),
