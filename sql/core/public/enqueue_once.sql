@@ -1,6 +1,6 @@
 -- pgcombine.enqueue_once(queue, token, updates) → boolean
--- Appends updates in the caller's transaction unless a call with the same token was committed before. Returns whether
--- this call appended them.
+-- Appends updates in the caller's transaction unless an earlier call with the same token was committed, or was made in
+-- this transaction. Returns whether this call appended them.
 --   token    1 to 1024 bytes that name the input, such as the id of an event or of a message. A queue has one set of
 --            tokens, which all roles share. Workers delete tokens that are older than the queue's token_retention, so
 --            a retry must not come later

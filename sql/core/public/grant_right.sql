@@ -3,8 +3,8 @@
 --   right   enqueue, read, load, work, operate, monitor, or a right that a component adds to pgcombine.right_kind
 --   queues  names of queues, or of a component's objects if the right is on these. '*' means all, also later ones. A
 --           right that is on no object, such as monitor, takes no name
--- The role gets the privileges that right_privileges lists for each queue. For '*' it also gets select on the right's
--- column of a view (see every_queue).
+-- The role gets the privileges that right_privileges lists for each queue, and those that depend on no queue. For '*'
+-- it also gets select on the right's column of a view (see every_queue).
 -- Tables written: pgcombine.granted_right, for revoke_right.
 -- Errors: PC001 unknown queue (or the component's error for an unknown object); PC003 unknown right, or a
 -- name is missing or not allowed; 42501 the caller isn't the owner.

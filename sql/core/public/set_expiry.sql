@@ -7,7 +7,7 @@
 -- The change takes effect with the next pass. Within about a second workers begin to scan all buckets.
 -- Tables written: pgcombine.queue, expiry, failure.
 -- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
--- own the queue.
+-- own the schema.
 create or replace function pgcombine.set_expiry(queue text, expire_when text, silently boolean default null,
     every interval default null)
 returns void

@@ -2,7 +2,7 @@
 -- Writes the hints of a write, one for each destination, unless they exist. If a destination's quota is reached and its
 -- when_full is backpressure, the function raises an error. With require_repair it writes no hint for the destination,
 -- flags the destination for repair and returns its name.
--- The quota is approximate: pending hints are measured at most once a second, by one of the callers.
+-- The quota is approximate: the waiting hints are measured at most once a second, by one of the callers.
 -- This server must have the write's token with this digest. Without the check a caller could write a hint with the
 -- token of another queue's write.
 --   shape    of the queue; it isn't checked here, since replayers skip a hint with another shape

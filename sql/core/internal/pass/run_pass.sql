@@ -1,8 +1,8 @@
 -- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, range_mask, hash_range, arrived])
 --     → (bucket, updates, keys, changes, more, expired, next_page, observe)
 -- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines the pending updates with the values, and
--- writes the new values and a journal row, all in the caller's transaction. Returns no row if the bucket is claimed
--- already, if the queue is paused, or if no bucket is given and none has pending updates.
+-- writes the new values, and a journal row (see end_pass), all in the caller's transaction. Returns no row if the
+-- bucket is claimed already, if the queue is paused, or if no bucket is given and none has pending updates.
 --   bucket     null: the next one with pending updates
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   arrived    whether an observer of the caller reads the folded updates

@@ -1,9 +1,9 @@
 -- pgcombine_internal.bisect(queue, bucket, attempts [, time_limit])
 --     → (updates, keys, changes, tries, quarantined, finished)
--- Searches for the failing keys in a bucket whose passes fail. Quarantines them and combines all other keys. The
--- function serves queues without Python observers; for queues with such observers a worker calls open_search, next_try,
--- try_keys and close_search itself. Returns no row if open_search returns false. open_search explains the parameters,
--- close_search the results. Each try is a subtransaction.
+-- Searches for the failing keys in a bucket whose passes fail, combines other keys, and quarantines failing ones (see
+-- close_search). The function serves queues without Python observers; for queues with such observers a worker calls
+-- open_search, next_try, try_keys and close_search itself. Returns no row if open_search returns false. open_search
+-- explains the parameters, close_search the results. Each try is a subtransaction.
 -- Tables written: those of try_keys and close_search.
 -- Errors: those of open_search and close_search; errors from the state of the server (see is_transient). After an error
 -- nothing has changed.
