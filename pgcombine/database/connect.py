@@ -227,7 +227,7 @@ def unwrap(connection: Any) -> psycopg.Connection[Any]:
 def driver_of(connection: Any) -> Driver:
     """Return the psycopg connection behind a caller's connection, or SQLAlchemy's connection over another driver.
 
-    A SQLAlchemy transaction is begun if there is none. Otherwise SQLAlchemy wouldn't know of the statements, and
+    If there is no SQLAlchemy transaction, one is begun: without it, SQLAlchemy wouldn't know of the statements, and
     wouldn't commit them. Behind the ``Session`` of an ``AsyncSession`` (``run_sync``, ORM events) is psycopg's
     asynchronous connection. Raises ConfigError for an unknown class, and for a database that isn't PostgreSQL.
     """

@@ -1,7 +1,7 @@
 """``CombineQueue``: a queue as Python sees it.
 
-Each method runs on the *caller's* connection in the caller's transaction, and its effects roll back with that
-transaction. Only ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
+Each method but ``wait`` runs on the *caller's* connection in the caller's transaction, and its effects roll back with
+that transaction. ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
 ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. On an
 asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Errors that pgcombine's
 SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions of the

@@ -2,9 +2,9 @@
 
 A frame that doesn't fit raises InvalidUpdateError before any row is written. Columns match by their exact names. The
 key columns are required. A missing value column takes its default in each update. A type fits if the queue's column can
-hold each of its values, unless a value is too large. The write of a value that is too large fails. A decimal type with
-more digits after the point than the column keeps doesn't fit, since PostgreSQL would round its values silently. Values
-of column types that :func:`check_frame` doesn't know (uuid, jsonb, enums, …) are written as text.
+hold its values. Sizes aren't compared: the write of a value that is too large fails. A decimal type with more digits
+after the point than the column keeps doesn't fit, since PostgreSQL would round its values silently. A column of a type
+that :func:`check_frame` doesn't know (uuid, jsonb, enums, …) takes text.
 """
 
 from __future__ import annotations
