@@ -69,7 +69,8 @@ def drain(
         _reclaim(connection, name)
         if failures:
             raise next(iter(failures.values()))
-        if given.backlog(connection):
+        paused = connection.execute("select paused from pgcombine.queue where queue = %s", (name,)).fetchone()
+        if paused == (True,) and given.backlog(connection):
             raise WaitTimeoutError(
                 f'queue "{given.name}" is paused and has pending updates: resume it first', queue=given.name
             )

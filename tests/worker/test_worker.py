@@ -312,6 +312,24 @@ def test_drain_commands_combine(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn, "other") == {"a": 1}
 
 
+def test_drain_ends_beside_a_writer(conn: psycopg.Connection, dsn: str) -> None:
+    """Updates that are enqueued after the last pass are no reason to raise."""
+    make_queue(conn, buckets=1)
+    over = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(dsn, autocommit=True) as writer:
+            while not over.wait(0.01):
+                add(writer, {"a": 1})
+
+    with in_background(write):
+        try:
+            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") > 0)
+            assert sum(drain(dsn, "wc", timeout=60).updates for _ in range(3)) > 0
+        finally:
+            over.set()
+
+
 def test_drain_raises_with_the_reason(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})

@@ -13,7 +13,7 @@
 --   computed  what pass_template needs of columns that passes compute, without the query; null: there are none
 --   aggregates  name and expression of these columns
 --   reads     the numbers of the table's columns that the expressions read, by name
---   texts     the expressions. Elsewhere {e1} stands for the first, and so on (see get_rollup)
+--   texts     the expressions. Elsewhere {pgcombine_e1} stands for the first, and so on (see get_rollup)
 -- count, sum, avg, variance and stddev of integers and numeric are additive: a deleted row takes back what it added.
 -- Floating-point sums aren't, since rounding doesn't cancel out. An additive column may need several states (see
 -- aggregate_states).
@@ -55,7 +55,7 @@ begin
             format('the filter %s isn''t a condition of a row', filter),
             'for example filter => ''status = ''''done''''''');
         _texts := array[_e.expression];
-        _filter := '{e1}';
+        _filter := '{pgcombine_e1}';
         _reads := _e.reads;
         _checked := _texts;
     end if;
@@ -67,7 +67,7 @@ begin
         _reads := _reads || _e.reads;
         _texts := _texts || _e.expression;
         _keys := _keys || jsonb_build_object('name', _e.name, 'type', _e.type, 'collation', _e."collation",
-            'expression', format('{e%s}', cardinality(_texts)));
+            'expression', format('{pgcombine_e%s}', cardinality(_texts)));
         _taken := _taken || _e.name;
     end loop;
 
@@ -93,13 +93,15 @@ begin
         perform pgcombine_internal.require(_e.tree ~ '\{AGGREF ', 'PC003',
             format('value column "%s" isn''t an aggregate', _e.name), 'name it in key, or aggregate it: max(…)');
         _call := pgcombine_internal.aggregate_call(source, _e.expression, _e.tree);
+        perform pgcombine_internal.require(_call.argument_type is distinct from 'record'::regtype, 'PC003',
+            format('value column "%s" aggregates rows', _e.name), 'aggregate one column, or a text of them');
         _own := '{}';
         _texts := _texts || _e.expression;
         _n := cardinality(_texts);
         for _state in
             select * from pgcombine_internal.aggregate_states(_call.aggregate,
-                case when _call.argument is not null then format('{e%s}', _n + 1) end, _call.argument_type,
-                case when _call.condition is not null then format('{e%s}', _n + 2) end)
+                case when _call.argument is not null then format('{pgcombine_e%s}', _n + 1) end, _call.argument_type,
+                case when _call.condition is not null then format('{pgcombine_e%s}', _n + 2) end)
         loop
             _text := jsonb_build_array(_state.state, case when _state.state <> 'rows' then _call.argument end,
                 _call.condition)::text;
@@ -125,7 +127,7 @@ begin
                     _states := _states || ((_states -> -1) || jsonb_build_object('kind', 'taken', 'name', _name,
                         'of', _extreme));
                     _aggregates := _aggregates || jsonb_build_object('name', _extreme, 'expression',
-                        format('{e%s}', _n));
+                        format('{pgcombine_e%s}', _n));
                     _needs := _needs || format('u.%2$I is not null and u.%2$I = %3$s(u.%2$I, v.%1$I, u.%1$I)', _extreme,
                         _name, case _state.state when 'min' then 'least' else 'greatest' end);
                 end if;
@@ -136,12 +138,14 @@ begin
             perform pgcombine_internal.require_immutable_aggregate(_e.expression, _e.tree);
             -- updates have nulls, which a domain may refuse
             _states := _states || jsonb_build_object('name', _e.name, 'type', (
-                    select case t.typtype when 'd' then pgcombine_internal.base_type(t.oid)::regtype::text
+                    select case t.typtype
+                        when 'd' then pgcombine_internal.type_name(pgcombine_internal.base_type(t.oid), -1)
                         else _e.type end
                     from pg_type t where t.oid = _e.type::regtype), 'collation', _e."collation",
                 'combiner', 'computed', 'kind', 'computed');
             _own := jsonb_build_object('computed', quote_ident(_e.name));
-            _aggregates := _aggregates || jsonb_build_object('name', _e.name, 'expression', format('{e%s}', _n));
+            _aggregates := _aggregates || jsonb_build_object('name', _e.name, 'expression',
+                format('{pgcombine_e%s}', _n));
         else
             _checked := _checked || array_remove(array[_call.argument, _call.condition], null);
             _texts := _texts || coalesce(_call.argument, 'null') || coalesce(_call.condition, 'null');

@@ -15,29 +15,42 @@ set search_path = pg_catalog, pg_temp
 set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
+    _queue text;
     _rollup pgcombine.rollup;
     _part record;
     _problem text;
     _item text;
     _any boolean;
 begin
-    perform pgcombine_internal.caller();
-    if current_setting('pgcombine.making_triggers', true) = 'on' then
+    if current_setting('pgcombine.making_triggers', true) = 'on' or to_regclass('pgcombine.rollup') is null then
         return;
     end if;
-    for _rollup in
-        select g.*
-        from pgcombine.rollup r cross join lateral pgcombine_internal.get_rollup(r.queue) g
-        join pg_class c on c.oid = r.source
-        where g.definition is not null and (pgcombine_internal.rollup_outdated(g) or exists (
-            -- skips other rollups, so that the statement neither waits for their sources nor fails because of them
-            select from pg_event_trigger_ddl_commands() d
-            where d.objid in (
-                select pgcombine_internal.descendants(r.source)
-                union all select p.part from pgcombine.rollup_part p where p.queue = r.queue
-                union all select i.inhparent from pg_inherits i where i.inhrelid = r.source)))
+    perform pgcombine_internal.caller();
+    for _queue in
+        with recursive command as (
+            select d.objid from pg_event_trigger_ddl_commands() d where d.schema_name is distinct from 'pg_temp'
+        ), above (objid) as ( -- with the tables of which these tables are parts
+            select c.objid from command c
+            union
+            select i.inhparent from above a join pg_inherits i on i.inhrelid = a.objid
+        )
+        select r.queue from pgcombine.rollup r join pg_class s on s.oid = r.source
+        cross join lateral to_regclass(format('pgcombine_internal.%I', r.queue || '_expressions')) e (view)
+        where r.source in (select a.objid from above a)
+           or exists (select from pgcombine.rollup_part p join command c on p.queue = r.queue and p.part = c.objid)
+           or exists (select from pg_inherits i join command c on i.inhrelid = r.source and i.inhparent = c.objid)
+           or tg_tag in ('ALTER EXTENSION', 'ALTER SCHEMA')
+           or tg_tag <> all ('{ALTER TABLE,CREATE SCHEMA,CREATE TABLE}') and exists (
+               select from pg_depend d join command c on d.refobjid = c.objid
+               where d.objid in (to_regclass(format('pgcombine.%I', r.queue || '_values')), e.view,
+                   (select w.oid from pg_rewrite w where w.ev_class = e.view)))
         order by r.queue
     loop
+        if pgcombine_internal.refresh_types(_queue) then
+            perform pgcombine_internal.regenerate(_queue);
+        end if;
+        _rollup := pgcombine_internal.get_rollup(_queue);
+        continue when _rollup.definition is null;
         select format('%s, the source of rollup "%s", can''t become a part of %s: statements on that table would be '
             'missed', _rollup.source, _rollup.queue, i.inhparent::regclass) into _problem
         from pg_inherits i where i.inhrelid = _rollup.source;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.follow_drop() event trigger, after a drop and after alter table … drop
 -- Refuses to drop a part of a rollup's source: the rollup would keep the part's rows, which can't be read any more.
--- Refuses to drop a column that a rollup reads. If the source itself is dropped, the function refuses neither.
+-- Refuses to drop a column, function or type that a rollup reads, unless the source itself is dropped.
 -- Runs with its owner's rights, to see the rollups.
--- Errors: PC003 a part of a source, or a column that a rollup reads, was dropped.
+-- Errors: PC003 a part of a source, or something that a rollup reads, was dropped.
 create or replace function pgcombine_internal.follow_drop()
 returns event_trigger
 language plpgsql
@@ -13,6 +13,10 @@ declare
     _problem text;
     _hint text;
 begin
+    -- the table is missing if it is dropped with its schema
+    if current_setting('pgcombine.making_triggers', true) = 'on' or to_regclass('pgcombine.rollup') is null then
+        return;
+    end if;
     perform pgcombine_internal.caller();
     select case o.object_type when 'view'
                then format('rollup "%s" of %s reads what was dropped', r.queue, r.source)
@@ -22,8 +26,8 @@ begin
                else 'detach it first, which takes its rows back: alter table … detach partition …, or no inherit' end
     into _problem, _hint
     from pg_event_trigger_dropped_objects() o
-    join pgcombine.rollup r on o.object_type = 'view' and o.schema_name = 'pgcombine'
-            and o.object_name = r.queue || '_source'
+    join pgcombine.rollup r on o.object_type = 'view' and (o.schema_name, o.object_name) in (
+            ('pgcombine', r.queue || '_source'), ('pgcombine_internal', r.queue || '_expressions'))
         or o.object_type = 'table' and exists (
             select from pgcombine.rollup_part p where p.queue = r.queue and p.part = o.objid)
     join pg_class c on c.oid = r.source

@@ -34,6 +34,9 @@ begin
     execute format('create or replace function %s returns trigger language plpgsql security definer
         set search_path = pg_catalog, pg_temp as %L', _function, pgcombine_internal.rollup_trigger(_rollup));
     execute format('revoke execute on function %s from public', _function); -- or any role could make triggers with it
+    if not has_any_column_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
+        perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);
+    end if;
     select pg_get_userbyid(p.proowner) into _former from pg_proc p where p.oid = _function::regprocedure;
     if _former <> _owner then
         _create := not has_schema_privilege(_owner, _schema, 'create');
@@ -42,9 +45,6 @@ begin
         end if;
         execute format('grant execute on function %s to %I', _function, current_user);
         execute format('alter function %s owner to %I', _function, _owner);
-        if not has_table_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
-            perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);
-        end if;
         perform pgcombine.revoke_right('enqueue', g.role, _rollup.queue)
         from pgcombine.granted_right g
         where g."right" = 'enqueue' and g.subject = _rollup.queue and g.role = _former;

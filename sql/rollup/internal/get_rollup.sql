@@ -1,7 +1,7 @@
 -- pgcombine_internal.get_rollup(queue) → pgcombine.rollup
--- Returns a rollup with the expressions in its definition (see analyze_rollup). The table pgcombine.rollup has {e1},
--- {e2} and so on in their place. The expressions themselves are in the view <queue>_expressions. So they have the new
--- name of each thing that was renamed, for example of an enum's label. definition is null if the view was dropped.
+-- Returns a rollup with the expressions in its definition (see analyze_rollup). The table pgcombine.rollup has
+-- {pgcombine_e1} and so on in their place. The expressions are in the view <queue>_expressions, and the types are those
+-- of the columns. So both have the new name of what was renamed. definition is null if the view was dropped.
 -- The definition also has "generated": for each generated column that the rollup reads, its expression when the rollup
 -- was made, by the column's place in the view <queue>_source.
 create or replace function pgcombine_internal.get_rollup(queue text)
@@ -17,12 +17,27 @@ begin
     from regexp_matches(
         pgcombine_internal.printed_view(to_regclass(format('pgcombine_internal.%I', queue || '_expressions'))),
         '\( SELECT (.*?) AS pgcombine_expression\n +FROM [^\n]*\) AS ([eg]\d+)\M', 'g') e (part);
-    _rollup.definition := case when _texts is not null then pgcombine_internal.fill(_rollup.definition::text, (
-            select jsonb_object_agg(t.key, left(substr(to_jsonb(t.value)::text, 2), -1)) -- escaped, but not quoted
-            from jsonb_each_text(_texts) t))::jsonb
-        || jsonb_build_object('generated', (
-            select jsonb_object_agg(substr(t.key, 2), replace(t.value, 'pgcombine_row.', ''))
-            from jsonb_each_text(_texts) t where t.key like 'g%')) end;
+    if _texts is null then
+        _rollup.definition := null;
+        return _rollup;
+    end if;
+    _rollup.definition := pgcombine_internal.fill(_rollup.definition::text, (
+        select jsonb_object_agg('pgcombine_' || t.key, left(substr(to_jsonb(t.value)::text, 2), -1)) -- without quotes
+        from jsonb_each_text(_texts) t));
+    select _rollup.definition
+            || jsonb_build_object('generated', jsonb_object_agg(substr(t.key, 2),
+                replace(t.value, 'pgcombine_row.', '')) filter (where t.key like 'g%'))
+            || (
+                select jsonb_object_agg(l.list, (
+                    select jsonb_agg(e.value || coalesce((
+                        select jsonb_build_object('type', pgcombine_internal.type_name(a.atttypid, a.atttypmod))
+                        from pg_attribute a where a.attrelid = l.relation and a.attname = e.value ->> 'name'), '{}')
+                        order by e.place)
+                    from jsonb_array_elements(_rollup.definition -> l.list) with ordinality e (value, place)))
+                from (values ('states', to_regclass(format('pgcombine.%I', queue || '_values'))),
+                             ('columns', to_regclass(format('pgcombine.%I', queue)))) l (list, relation))
+    into _rollup.definition
+    from jsonb_each_text(_texts) t;
     return _rollup;
 end
 $$;

@@ -36,6 +36,6 @@ as $$
     from (
         select tree ~ '\{SQLVALUEFUNCTION ' or bool_or(c.volatility <> 'i' and not (c.name ~ '^jsonb?_' and c.types <@
                    '{boolean,smallint,integer,bigint,numeric,text,varchar,uuid,jsonb}'::regtype[]::oid[]) is true),
-               bool_or(not c.ordered and c.name ~ '^(array_agg|string_agg|xmlagg|jsonb?_(object_)?agg.*)$')
+               bool_or(not c.ordered and c.name ~ '^(any_value|array_agg|string_agg|xmlagg|jsonb?_(object_)?agg.*)$')
         from called c) c (session, unordered)
 $$;

@@ -3,14 +3,26 @@
 -- its source has a new owner. False if the source or its expressions are lost.
 create or replace function pgcombine_internal.rollup_outdated(rollup pgcombine.rollup)
 returns boolean
-language sql stable
+language plpgsql stable -- the planner would call rollup_trigger, which fails if a type was renamed
 as $$
-    select exists (
+begin
+    if rollup.definition is null or not exists (select from pg_class c where c.oid = rollup.source) then
+        return false;
+    elsif exists (
+        select from pgcombine.queue_column c
+        join pg_attribute a on a.attname = c.name
+            and a.attrelid = to_regclass(format('pgcombine.%I', rollup.queue || '_values'))
+        where c.queue = rollup.queue and c.type <> pgcombine_internal.type_name(a.atttypid, a.atttypmod))
+    then
+        return true;
+    end if;
+    return exists (
         select from pg_class c
-        join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace
-            and p.proname = (rollup).queue || '_rollup'
-        join pgcombine.queue q on q.queue = (rollup).queue
-        where c.oid = (rollup).source and (rollup).definition is not null
-          and (c.relowner <> p.proowner or p.prosrc <> pgcombine_internal.rollup_trigger(rollup)
-               or q.computed ->> 'query' <> pgcombine_internal.rollup_computed(rollup)))
+        join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = rollup.queue || '_rollup'
+        join pgcombine.queue q on q.queue = rollup.queue
+        where c.oid = rollup.source and (c.relowner <> p.proowner
+            or not has_any_column_privilege(c.relowner, format('pgcombine.%I', q.queue || '_updates'), 'insert')
+            or p.prosrc <> pgcombine_internal.rollup_trigger(rollup)
+            or q.computed ->> 'query' <> pgcombine_internal.rollup_computed(rollup)));
+end
 $$;

@@ -10,8 +10,8 @@ as $$
     select format('the source of rollup "%s" was dropped: drop the rollup', r.queue)
     from rollup r where not exists (select from pg_class c where c.oid = r.source)
     union all
-    select format('a column of %s that rollup "%s" reads was dropped: drop the rollup, and make it again', r.source,
-        r.queue)
+    select format('something that rollup "%s" of %s reads was dropped: drop the rollup, and make it again', r.queue,
+        r.source)
     from rollup r join pg_class c on c.oid = r.source where r.definition is null
     union all
     select format('the expression of the generated column "%s" of %s was changed: drop rollup "%s", and make it again',

@@ -16,18 +16,25 @@ declare
     _deleted constant text := pgcombine_internal.rollup_statement(rollup, _old_rows, null);
     _inserted constant text := pgcombine_internal.rollup_statement(rollup, null, _new_rows);
     _reads text;
+    _images text; -- texts of the columns whose equal values may differ
 begin
     if rollup.definition #>> '{computed,columns}' is not null and rollup.definition #>> '{computed,needs}' is null then
         -- leaves out rows in which no column that the rollup reads has changed: passes needn't compute their keys
-        select string_agg(quote_ident(a.attname), ', ') into _reads
+        select string_agg(quote_ident(a.attname), ', '),
+               -- equal values of other types may differ: 1.0 and 1.00
+               ', array[' || string_agg(format('%I::text', a.attname), ', ') filter (
+                   where l.collisdeterministic is false or a.atttypid <> all ('{boolean,smallint,integer,bigint,text,'
+                       'varchar,date,timestamp,timestamptz,uuid}'::regtype[])) || '] as pgcombine_images'
+        into _reads, _images
         from pgcombine_internal.rollup_columns(rollup) r
         join pg_attribute a on a.attrelid = rollup.source and a.attnum = r.number
+        left join pg_collation l on l.oid = a.attcollation
         having bool_and(a.attgenerated <> 'v' and pgcombine_internal.type_operator(a.atttypid, 3) is not null);
         if _reads is not null then
-            _old_rows := pgcombine_internal.rollup_relation(rollup, format(
-                '(select %1$s from pgcombine_old except all select %1$s from pgcombine_new)', _reads));
-            _new_rows := pgcombine_internal.rollup_relation(rollup, format(
-                '(select %1$s from pgcombine_new except all select %1$s from pgcombine_old)', _reads));
+            _old_rows := pgcombine_internal.rollup_relation(rollup, format('(select %1$s from (select %1$s%2$s from '
+                'pgcombine_old except all select %1$s%2$s from pgcombine_new) as pgcombine_old)', _reads, _images));
+            _new_rows := pgcombine_internal.rollup_relation(rollup, format('(select %1$s from (select %1$s%2$s from '
+                'pgcombine_new except all select %1$s%2$s from pgcombine_old) as pgcombine_new)', _reads, _images));
         end if;
     end if;
     return pgcombine_internal.fill($body$

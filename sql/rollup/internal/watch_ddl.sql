@@ -16,12 +16,14 @@ begin
         return;
     end if;
     if not exists (select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl') then
-        create event trigger pgcombine_follow_ddl on ddl_command_end when tag in ('ALTER TABLE', 'CREATE TABLE',
-                'ALTER AGGREGATE', 'ALTER COLLATION', 'ALTER DOMAIN', 'ALTER FUNCTION', 'ALTER OPERATOR',
-                'ALTER ROUTINE', 'ALTER SCHEMA', 'ALTER TYPE')
+        create event trigger pgcombine_follow_ddl on ddl_command_end when tag in ('CREATE SCHEMA', 'CREATE TABLE',
+                'ALTER AGGREGATE', 'ALTER COLLATION', 'ALTER DOMAIN', 'ALTER EXTENSION', 'ALTER FUNCTION',
+                'ALTER OPERATOR', 'ALTER ROUTINE', 'ALTER SCHEMA', 'ALTER TABLE', 'ALTER TEXT SEARCH CONFIGURATION',
+                'ALTER TEXT SEARCH DICTIONARY', 'ALTER TYPE')
             execute function pgcombine_internal.follow_ddl();
-        create event trigger pgcombine_follow_drop on sql_drop when tag in ('ALTER TABLE', 'DROP DOMAIN',
-                'DROP EXTENSION', 'DROP OWNED', 'DROP SCHEMA', 'DROP TABLE', 'DROP TYPE', 'DROP VIEW')
+        create event trigger pgcombine_follow_drop on sql_drop when tag in ('ALTER TABLE', 'DROP AGGREGATE',
+                'DROP COLLATION', 'DROP DOMAIN', 'DROP EXTENSION', 'DROP FUNCTION', 'DROP OPERATOR', 'DROP OWNED',
+                'DROP ROUTINE', 'DROP SCHEMA', 'DROP TABLE', 'DROP TEXT SEARCH CONFIGURATION', 'DROP TYPE', 'DROP VIEW')
             execute function pgcombine_internal.follow_drop();
     end if;
 exception when insufficient_privilege then null;

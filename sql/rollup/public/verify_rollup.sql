@@ -31,7 +31,7 @@ begin
         format('verification of rollup "%s" needs isolation level read committed', _rollup.queue),
         'an older snapshot doesn''t show what a truncated table held');
     return query select p.problem from pgcombine_internal.rollup_problems(_rollup.queue) p;
-    if _rollup.definition is null then -- the source can't be read
+    if _rollup.definition is null or pgcombine_internal.rollup_outdated(_rollup) then -- the source can't be read
         return;
     end if;
     -- an alter table that rewrites the source after the snapshot below would make it seem empty
@@ -68,7 +68,8 @@ begin
                     when pgcombine_internal.base_type(c.type::regtype) in ('real'::regtype, 'double precision'::regtype)
                     then format('(v.%1$I is distinct from s.%1$I and not abs(v.%1$I - s.%1$I) <= '
                         '1e-6 * greatest(abs(v.%1$I), abs(s.%1$I), 1))', c.name)
-                    else pgcombine_internal.differ_expression(c.type, format('v.%I', c.name), format('s.%I', c.name))
+                    else pgcombine_internal.differ_expression(c.type, format('v.%I', c.name),
+                        format('s.%I::%s', c.name, c.type)) -- s may be of a domain
                     end) d (differs)
                 where c.queue = _rollup.queue and _rollup.definition #> '{computed,columns}' ? c.name)
             || (

@@ -37,6 +37,8 @@ LONG = "r" * 41
         ({"value": ["string_agg(at::text, ',') as x"]}, "can depend on the session", "as an index does"),
         ({"value": ["jsonb_agg(at order by at) as x"]}, "can depend on the session", "as an index does"),
         ({"value": ["jsonb_agg(v) as x"]}, "depends on the order", "order by"),
+        ({"value": ["any_value(v) as x"]}, "depends on the order", "order by"),
+        ({"value": ["count((id, v)) as x"]}, "aggregates rows", "one column"),
         ({"value": ["count(distinct current_user) as x"]}, "can depend on the session", "as an index does"),
         ({"filter": "at > now()"}, "can depend on the session", "as an index does"),
         ({"filter": "v + 1"}, r"the filter v \+ 1 isn.t a condition of a row", "for example"),

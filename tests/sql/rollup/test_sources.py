@@ -224,6 +224,7 @@ RENAMED = {
     "a function": "alter function public.twice(int) rename to doubled",
     "a schema": "alter schema app rename to program",
     "a table": "alter table public.moody rename to moods",
+    "a text search configuration": "alter text search configuration public.words rename to texts",
 }
 
 
@@ -232,16 +233,23 @@ RENAMED = {
 def test_what_an_expression_names_may_be_renamed(src: psycopg.Connection, what: str, watched: bool) -> None:
     """Its name is in each part of a rollup: a key, the filter, a sum, a maximum and a column that passes compute."""
     src.execute("create type public.mood as enum ('good', 'bad'); create schema app")
-    src.execute("create table public.moody (k text, mood public.mood, v int)")
+    src.execute(
+        "create domain public.feel as public.mood; create text search configuration public.words (copy = simple)"
+    )
+    src.execute("create table public.moody (k text, mood public.mood, v int, feel public.feel)")
     for name in "public.twice", "app.once":
         src.execute(f"create function {name}(int) returns int immutable language sql return $1".encode())
     src.execute("insert into public.moody select 'a', 'good', v from generate_series(1, 3) v")
     value = "{0}(app.once(public.twice(v))) filter (where mood = 'good')"
     src.execute(
-        "select pgcombine.create_rollup('r', 'public.moody', array['k', 'mood = ''good'' as good'], %s, %s)",
+        "select pgcombine.create_rollup('r', 'public.moody', array['k', 'mood = ''good'' as good', 'mood'], %s, %s)",
         (
-            [value.format(call) + f" as {call}" for call in ("sum", "max", "bit_or")],
-            "mood <> 'bad' and app.once(public.twice(v)) > 0",
+            [
+                *(value.format(call) + f" as {call}" for call in ("sum", "max", "bit_or")),
+                "max(mood) as top",
+                "(array_agg(feel order by v))[1] as first",
+            ],
+            "mood <> 'bad' and app.once(public.twice(v)) > 0 and to_tsvector('public.words', k) @@ 'a'::tsquery",
         ),
     )
     src.execute("call pgcombine.backfill('r')")
@@ -256,6 +264,7 @@ def test_what_an_expression_names_may_be_renamed(src: psycopg.Connection, what: 
         src.execute("select pgcombine_internal.regenerate('r')")
     else:
         assert problems == []
+    assert src.execute("select * from pgcombine.verify('r')").fetchall() == []
     src.execute(f"insert into public.{table} select k, mood, 9 from public.{table} limit 1".encode())  # noqa: S608
     for _ in "pending", "combined":
         assert src.execute("select k, good, sum, max, bit_or from pgcombine.r").fetchall() == [("a", True, 15, 9, 11)]
@@ -264,17 +273,28 @@ def test_what_an_expression_names_may_be_renamed(src: psycopg.Connection, what: 
 
 
 @pytest.mark.parametrize("watched", [True, False])
-@pytest.mark.parametrize("what", ["drop column v cascade", "alter column g set expression as (v * 3 || 'x')"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "alter table public.made drop column v cascade",
+        "drop function public.twice cascade",
+        "alter table public.made alter column g set expression as (v * 3 || 'x')",
+    ],
+)
 def test_source_does_not_silently_lose_what_a_rollup_reads(src: psycopg.Connection, what: str, watched: bool) -> None:
     if "expression" in what and src.info.server_version < 170000:
         pytest.skip("before version 17, the expression of a generated column can't be changed")
     src.execute("create table public.made (k text, v int, g text generated always as (v * 2 || 'x') stored)")
     src.execute("insert into public.made values ('a', 1)")
-    src.execute("select pgcombine.create_rollup('r', 'public.made', array['k'], array['max(g) as g', 'sum(v) as v'])")
+    src.execute("create function public.twice(int) returns int immutable language sql as 'select $1 * 2'")
+    src.execute(
+        "select pgcombine.create_rollup('r', 'public.made', array['k'], "
+        "array['max(g) as g', 'sum(v) as v', 'sum(public.twice(v)) as w'])"
+    )
     src.execute("call pgcombine.backfill('r')")
     src.execute("alter table public.made rename v to w")
     assert src.execute("select * from pgcombine.verify_rollup('r')").fetchall() == []
-    statement = f"alter table public.made {what}".replace("column v", "column w").replace("(v", "(w").encode()
+    statement = what.replace("column v", "column w").replace("(v", "(w").encode()
     if watched:
         with pytest.raises(psycopg.Error, match=r"rollup .* reads") as refused:
             src.execute(statement)
@@ -290,6 +310,57 @@ def test_source_does_not_silently_lose_what_a_rollup_reads(src: psycopg.Connecti
         assert "make it again" in problem
     src.execute("select pgcombine.drop_rollup('r')")
     src.execute("insert into public.made values ('a')")
+
+
+def test_source_reassigned_to_another_role_is_named_and_mended(src: psycopg.Connection, role: str) -> None:
+    """Reassign owned also changes the owner of the trigger function, and fires no event trigger."""
+    rollup = Rollup.make(src)
+    rollup.call(src, "backfill")
+    src.execute(f"create role {role}_heir; alter table public.src owner to {role}".encode())
+    try:
+        src.execute(f"reassign owned by {role} to {role}_heir".encode())
+        assert ["has a new owner" in problem for problem in rollup.verify(src)] == [True]
+        src.execute("select pgcombine_internal.regenerate('r')")
+        assert rollup.verify(src) == []
+        src.execute(f"set role {role}_heir".encode())
+        src.execute("insert into public.src (id, k, v) values (1, 'a', 1)")
+        src.execute("reset role")
+        assert one(src, "select n from pgcombine.r") == 1
+    finally:
+        src.execute("reset role; select pgcombine.drop_rollup('r')")
+        src.execute(f"drop owned by {role}_heir, {role} cascade; drop role {role}_heir".encode())
+
+
+def test_update_to_an_equal_but_different_value_counts(src: psycopg.Connection) -> None:
+    src.execute("create table public.fine (id int, k text, w numeric, i interval, f float8, j jsonb)")
+    value = [f"string_agg({column}::text, ',' order by id) as {column}" for column in ("w", "f", "j")]
+    rollup = Rollup.make(src, [*value, "array_agg(i order by id) as i"], source="public.fine")
+    rollup.call(src, "backfill")
+    src.execute("""insert into public.fine values (1, 'a', 1.0, '1 day', 0, '{"a": 1.0}')""")
+    rollup.call(src, "drain")
+    shown = "select w, i::text, f, j from pgcombine.r"
+    for change in "w = 1.00", "i = '24 hours'", "f = '-0'", """j = '{"a": 1.00}'""":
+        src.execute(f"update public.fine set {change}".encode())  # noqa: S608
+        assert rollup.differing(src) == [], change
+    assert src.execute(shown).fetchall() == [("1.00", "{24:00:00}", "-0", '{"a": 1.00}')]
+    src.execute("update public.fine set k = 'a'")
+    assert one(src, "select count(*) from pgcombine.r_updates") == 5, "unchanged rows are left out"
+
+
+def test_child_table_in_create_schema_counts(src: psycopg.Connection) -> None:
+    rollup = Rollup.make(filled(src), VALUE)
+    rollup.call(src, "backfill")
+    src.execute("create schema far create table kid (more int) inherits (public.src)")
+    src.execute("insert into far.kid (k, v) values ('a', 1)")
+    assert rollup.differing(src) == []
+    assert rollup.verify(src) == []
+
+
+def test_schema_with_rollups_can_be_dropped(src: psycopg.Connection) -> None:
+    Rollup.make(src)
+    src.execute("drop schema pgcombine cascade")
+    src.execute("drop schema pgcombine_internal cascade")
+    src.execute("insert into public.src (k) values ('a')")
 
 
 def test_rows_that_another_trigger_deletes_before_truncate_are_taken_back_once(src: psycopg.Connection) -> None:

@@ -2,7 +2,7 @@
 -- Makes a queue's generated objects again: the tables of its quarantine if they are missing, the bounds of its values,
 -- its pass, its views with their comments, its function <queue>_enqueue, its triggers, and what components generate
 -- (see the table hook). An upgrade calls the function for each queue, so that existing queues get the new definitions.
--- Tables written: pgcombine.queue; those of components.
+-- Tables written: pgcombine.queue, queue_column; those of components.
 -- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue.
 create or replace function pgcombine_internal.regenerate(queue text)
 returns void
@@ -14,6 +14,7 @@ declare
     _enqueue record;
     _query text;
 begin
+    perform pgcombine_internal.refresh_types(_queue.queue);
     perform pgcombine_internal.create_quarantine(_queue.queue);
     perform pgcombine_internal.bound_values(_queue.queue);
     perform pgcombine_internal.check_observer(o.queue, o.observer, installed => true)

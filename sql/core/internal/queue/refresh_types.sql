@@ -1,0 +1,16 @@
+-- pgcombine_internal.refresh_types(queue) → boolean
+-- Stores the names of the types of a queue's columns again, and returns whether one was renamed.
+-- Tables written: pgcombine.queue_column.
+create or replace function pgcombine_internal.refresh_types(queue text)
+returns boolean
+language plpgsql
+as $$
+begin
+    update pgcombine.queue_column c set type = pgcombine_internal.type_name(a.atttypid, a.atttypmod)
+    from pg_attribute a
+    where c.queue = refresh_types.queue and a.attname = c.name
+      and a.attrelid = to_regclass(format('pgcombine.%I', refresh_types.queue || '_values'))
+      and c.type <> pgcombine_internal.type_name(a.atttypid, a.atttypmod);
+    return found;
+end
+$$;
