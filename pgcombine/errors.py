@@ -171,6 +171,14 @@ class ExportNotFoundError(ExportError):
     """There is no export of that name."""
 
 
+class FeedNotFoundError(QueueError):
+    """There is no feed of that name."""
+
+
+class OffsetTooOldError(QueueError):
+    """Changes after the offset are no longer kept. The consumer must read everything again, from a snapshot."""
+
+
 class DestinationError(ExportError):
     """Something is wrong with a destination, or with the data delivered to it."""
 
@@ -285,6 +293,8 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC044": HintsFullError,
     "PC045": ReplicaError,
     "PC046": RebuildInProgressError,
+    "PC050": FeedNotFoundError,
+    "PC051": OffsetTooOldError,
 }
 
 

@@ -336,14 +336,15 @@ comment on table pgcombine.component_table is
     'marked: a condition for rows that delete_flagged deletes.';
 create table pgcombine.hook (
     event text not null
-        check (event in ('close', 'closed', 'generated', 'regenerate', 'clean_up', 'upkeep', 'verify')),
+        check (event in ('close', 'closed', 'rebucket', 'generated', 'regenerate', 'clean_up', 'upkeep', 'verify')),
     query text not null
 );
 comment on table pgcombine.hook is
-    'Queries that components run at events of a queue, $1. close, closed: see close_queue. verify: verify returns '
-    'their rows. regenerate: makes generated objects again. generated: returns names of functions that no file makes, '
-    'which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed objects. '
-    'upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true.';
+    'Queries that components run at events of a queue, $1. close, closed: see close_queue. rebucket: runs when the '
+    'queue has got other buckets, while all are claimed. verify: verify returns their rows. regenerate: makes '
+    'generated objects again. generated: returns names of functions that no file makes, which an upgrade keeps. '
+    'clean_up: workers run it at times, and log its rows: kind and number of removed objects. upkeep: returns '
+    'statements. Workers run each every few seconds, and repeat it while it returns true.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 
@@ -694,6 +695,55 @@ comment on table pgcombine.rollup_part is 'One row for each table whose rows cou
 comment on column pgcombine.rollup_part.part is
     'The source of the rollup, one of its partitions, or a table that inherits from it.';
 
+-- feeds ---------------------------------------------------------------------------------------------------------------
+
+create table pgcombine.feed (
+    feed       text primary key,
+    number     bigint not null generated always as identity (minvalue 0),
+    queue      text not null references pgcombine.queue,
+    retention  interval not null,
+    max_bytes  bigint,
+    segment    smallint not null default 0,
+    since      timestamptz not null default now(),
+    closed     timestamptz[] not null default array_fill(null::timestamptz, '{6}'),
+    reclaimed  jsonb not null default '{}',
+    turns      jsonb[] not null default '{}',
+    created_at timestamptz not null default now()
+);
+comment on table pgcombine.feed is
+    'One row for each feed: the queue whose changes it keeps, and for how long. Passes read the row, upkeep writes it.';
+comment on column pgcombine.feed.number is
+    'A number that no other feed has. Sequences begin at number * 2 ^ 40, so offsets of former feeds are too old.';
+comment on column pgcombine.feed.segment is 'The partition of <feed>_feed into which passes write.';
+comment on column pgcombine.feed.since is 'When passes began to write into the segment.';
+comment on column pgcombine.feed.closed is
+    'For each segment when passes stopped writing into it; null: the segment is empty or in use.';
+comment on column pgcombine.feed.reclaimed is
+    'For each bucket the last sequence that was truncated. Later changes are kept. No entry: number * 2 ^ 40.';
+comment on column pgcombine.feed.turns is
+    'For each rebucket since the first kept change, the last sequences of the buckets before it.';
+
+create table pgcombine.feed_bucket (
+    feed   text not null references pgcombine.feed on delete cascade,
+    bucket integer not null,
+    queue  text not null,
+    last   bigint not null,
+    primary key (feed, bucket)
+) with (fillfactor = 50);
+alter table pgcombine.feed_bucket enable row level security;
+comment on table pgcombine.feed_bucket is
+    'The last sequence of each bucket of a feed. A pass over the bucket raises it, in the statement of the pass.';
+
+create table pgcombine.feed_consumer (
+    feed         text not null references pgcombine.feed on delete cascade,
+    consumer     text not null,
+    after        jsonb not null,
+    committed_at timestamptz not null default now(),
+    primary key (feed, consumer)
+);
+alter table pgcombine.feed_consumer enable row level security;
+comment on table pgcombine.feed_consumer is 'How far registered consumers have read a feed.';
+
 -- comments on all other columns; rows without tables are for columns of several tables --------------------------------
 
 do $$
@@ -730,6 +780,12 @@ begin
         ('{failure}', '{last}', 'When a pass last failed.'),
         ('{granted_right}', '{right}', 'Name of the right.'),
         ('{granted_right}', '{subject}', 'The queue, or what else the right is about; empty: nothing.'),
+        ('{feed}', '{retention}', 'How long changes are kept at least.'),
+        ('{feed}', '{max_bytes}', 'Size of the feed up to which older changes wait for consumers; null: none wait.'),
+        ('{feed_bucket}', '{last}', 'Sequence of the last change.'),
+        ('{feed_consumer}', '{consumer}', 'Name of the consumer.'),
+        ('{feed_consumer}', '{after}', 'The offset up to which it has read.'),
+        ('{feed_consumer}', '{committed_at}', 'When it registered the offset.'),
         ('{handoff_delivery}', '{at}', 'When the page was acknowledged.'),
         ('{handoff_delivery}', '{token}', 'Last token of the page.'),
         ('{handoff_delivery,handoff_replica}', '{delivered}', 'Number of writes that the server took.'),
@@ -819,6 +875,7 @@ begin
         ('{token}', '{batch}', 'Number of the batch in the stream.'),
         (null, '{queue}', 'Name of the queue.'),
         (null, '{export}', 'Name of the export.'),
+        (null, '{feed}', 'Name of the feed.'),
         (null, '{bucket}', 'Number of the bucket, from 0.'),
         (null, '{buckets}', 'Number of buckets.'),
         (null, '{destination}', 'Name of the server that the row concerns.'),

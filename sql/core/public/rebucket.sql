@@ -6,7 +6,8 @@
 --   timeout  how long the call tries to lock the tables
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older than the call, and which hasn't read the
 -- queue yet, sees an empty queue.
--- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure, expiry, restoring.
+-- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure, expiry, restoring; those of
+-- components.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
 -- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
@@ -21,6 +22,7 @@ declare
     -- Every old mark sees all ids below this one, and the new marks see no others. So the copied updates, which keep
     -- their ids, stay pending.
     _oldest bigint;
+    _query text;
 begin
     _queue := pgcombine_internal.claim_buckets(rebucket.queue, 'rebucket');
     perform pgcombine_internal.refuse_copied();
@@ -55,6 +57,9 @@ begin
     execute format('create or replace view pgcombine.%I as %s',
         _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.regenerate_pass(_queue.queue);
+    for _query in select h.query from pgcombine.hook h where h.event = 'rebucket' loop
+        execute _query using _queue.queue;
+    end loop;
     if _queue.notify then
         perform pg_notify('pgcombine.' || _queue.queue, '');
     end if;

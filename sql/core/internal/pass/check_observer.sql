@@ -24,7 +24,7 @@ begin
     perform pgcombine_internal.require(_hidden is null, 'PC003',
         format('observer "%s" of queue "%s" can''t be checked: a part of the pass hides %s', observer, queue, _hidden),
         'rename the relation');
-    select o.statement into strict _statement from pgcombine.observer o
+    select replace(o.statement, '{pgcombine_bucket}', '0') into strict _statement from pgcombine.observer o
         where (o.queue, o.observer) = (check_observer.queue, check_observer.observer);
     for _line in execute format(
         E'explain (costs off) with changes as (select %s), arrived as (select %s), '

@@ -1,0 +1,57 @@
+-- pgcombine_internal.feed_bounds(feed, after) → setof (bucket, low, high)
+-- Checks an offset, and returns for each bucket after which sequence a portion begins, and the sequence up to which it
+-- may reach.
+--   low   the bucket's sequence in the offset. A bucket that the offset lacks begins with its first kept change
+--   high  the bucket's last sequence. A portion doesn't reach beyond a rebucket. Until the offset has passed all the
+--         changes from before a rebucket, high is the bucket's last sequence at that rebucket. So consumers see the
+--         changes of a key in order although the key's bucket changes
+-- Errors: PC003 the offset isn't an object of sequences by bucket, has an unknown bucket, or is ahead of the feed;
+-- PC051 changes after the offset are no longer kept.
+create or replace function pgcombine_internal.feed_bounds(feed text, after jsonb)
+returns table (bucket integer, low bigint, high bigint)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+    _feed constant pgcombine.feed := pgcombine_internal.require_feed(feed_bounds.feed);
+    _last constant jsonb := pgcombine_internal.feed_vector(_feed.feed);
+    _low jsonb := (
+        select coalesce(jsonb_object_agg(k, coalesce((_feed.reclaimed ->> k)::bigint, _feed.number << 40)), '{}')
+        from jsonb_object_keys(_last) k);
+    _bucket text;
+    _given jsonb;
+    _problem text;
+    _turn jsonb;
+begin
+    _problem := case when jsonb_typeof(feed_bounds.after) = 'object' then null
+        else format('an offset is an object of sequences by bucket, not %s', coalesce(feed_bounds.after::text, 'null'))
+        end;
+    for _bucket, _given in
+        select a.key, a.value from jsonb_each(case when _problem is null then feed_bounds.after else '{}' end) a
+    loop
+        _problem := case
+            when not _last ? _bucket then format('feed "%s" has no bucket %L', _feed.feed, _bucket)
+            when jsonb_typeof(_given) <> 'number' or _given::text !~ '^\d{1,18}$'
+                then format('the sequence %s of bucket %s isn''t an integer from 0 on', _given, _bucket)
+            when _given::bigint > (_last ->> _bucket)::bigint
+                then format('the sequence %s of bucket %s is ahead of feed "%s", whose last one is %s', _given, _bucket,
+                    _feed.feed, _last ->> _bucket) end;
+        exit when _problem is not null;
+        if _given::bigint < (_low ->> _bucket)::bigint then
+            perform pgcombine_internal.feed_whole(_feed.feed, _given::bigint, (_low ->> _bucket)::bigint);
+        end if;
+    end loop;
+    perform pgcombine_internal.require(_problem is null, 'PC003', _problem,
+        'give an offset that pgcombine.feed_offset has returned, or {}');
+    _low := _low || feed_bounds.after;
+    select t.turn into _turn
+    from unnest(_feed.turns) with ordinality t (turn, place)
+    where exists (select from jsonb_each_text(t.turn) e where e.value::bigint > (_low ->> e.key)::bigint)
+    order by t.place limit 1;
+    return query
+    select l.key::integer, l.value::bigint,
+           case when _turn is null then (_last ->> l.key)::bigint
+                else greatest(l.value::bigint, (_turn ->> l.key)::bigint) end
+    from jsonb_each_text(_low) l;
+end
+$$;

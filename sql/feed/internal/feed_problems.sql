@@ -1,0 +1,37 @@
+-- pgcombine_internal.feed_problems(queue) → problems
+-- The part of verify that checks the feeds of a queue: their observers, their functions, and that no kept change is
+-- missing.
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: 42501 the caller has no right on the queue.
+create or replace function pgcombine_internal.feed_problems(queue text)
+returns setof text
+language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _role constant name := pgcombine_internal.caller();
+    _feed pgcombine.feed;
+begin
+    perform pgcombine_internal.require_right(feed_problems.queue, 'use', _role);
+    for _feed in select f.* from pgcombine.feed f where f.queue = feed_problems.queue order by f.feed loop
+        return query
+        select format('feed "%s" has no observer "%s"', _feed.feed, o)
+        from unnest(array['feed ' || _feed.feed, 'feed ' || _feed.feed || ' sequence']) o
+        where not exists (select from pgcombine.observer x where (x.queue, x.observer) = (_feed.queue, o))
+        union all
+        select format('function pgcombine.%I is missing: run pgcombine db upgrade', _feed.feed || s)
+        from unnest(array['_read', '_snapshot']) s
+        where to_regproc(format('pgcombine.%I', _feed.feed || s)) is null;
+        return query execute format($query$
+            select format('feed "%%s" has %%s changes of bucket %%s after sequence %%s instead of %%s',
+                $1, count(f._sequence), b.bucket, b.low, b.last - b.low)
+            from (select b.bucket, b.last, coalesce(($2 ->> b.bucket::text)::bigint, $3) as low
+                  from pgcombine.feed_bucket b where b.feed = $1) b
+            left join pgcombine.%I f on f._bucket = b.bucket and f._sequence > b.low
+            group by b.bucket, b.low, b.last having count(f._sequence) <> b.last - b.low
+                or count(distinct f._sequence) <> b.last - b.low or max(f._sequence) > b.last$query$,
+            _feed.feed || '_feed') using _feed.feed, _feed.reclaimed, _feed.number << 40;
+    end loop;
+end
+$$;

@@ -1,0 +1,121 @@
+-- pgcombine_internal.regenerate_feed(feed)
+-- Makes the functions <feed>_read and <feed>_snapshot of a feed again, and its wake-up trigger. The trigger's channel
+-- is 'feed ' followed by the feed's name. No queue has a channel with a space.
+-- <feed>_read([after, most, compact, upto]) returns a portion of changes, in the order of _bucket and _sequence. Its
+-- parameters:
+--   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty
+--   most     maximum number of changes, spread over the buckets. Null: no maximum
+--   compact  whether the changes of a key in the portion become one: first old, last new, last sequence. A key that has
+--            no value before and after the portion has no row
+--   upto     the offset up to which the portion reaches. Null: the result of feed_offset(feed, after, most)
+-- <feed>_snapshot() returns the values of the queue and the offset that fits, from one snapshot. Its first row has only
+-- the offset, in the column _after. The other rows have only keys and values.
+-- Both functions run with their owner's rights, for roles that may read the queue.
+-- Errors: PC050 unknown feed.
+create or replace function pgcombine_internal.regenerate_feed(feed text)
+returns void
+language plpgsql
+as $$
+declare
+    _feed constant pgcombine.feed := pgcombine_internal.require_feed(regenerate_feed.feed);
+    _olds constant text := pgcombine_internal.column_list(_feed.queue, 'value', '{old}');
+    _news constant text := pgcombine_internal.column_list(_feed.queue, 'value', '{new}');
+    _parts constant jsonb := jsonb_build_object(
+        'feed', quote_literal(_feed.feed),
+        'table', format('pgcombine.%I', _feed.feed || '_feed'),
+        'read', quote_ident(_feed.feed || '_read'),
+        'snapshot', quote_ident(_feed.feed || '_snapshot'),
+        'values', format('pgcombine.%I', _feed.queue || '_values'),
+        'partition', quote_literal(_feed.queue || '_values_b0000'),
+        'types', concat_ws(', ',
+            pgcombine_internal.column_list(_feed.queue, 'key', '{name} {type}'),
+            pgcombine_internal.column_list(_feed.queue, 'value', '{old} {type}'),
+            pgcombine_internal.column_list(_feed.queue, 'value', '{new} {type}')),
+        'value_types', pgcombine_internal.column_list(_feed.queue, form => '{name} {type}'),
+        'nulls', pgcombine_internal.column_list(_feed.queue, form => 'null::{type}'),
+        'columns', pgcombine_internal.column_list(_feed.queue),
+        'keys', pgcombine_internal.column_list(_feed.queue, 'key'),
+        'forms', pgcombine_internal.column_list(_feed.queue, 'key', '{name}::text'),
+        'olds', _olds, 'news', _news,
+        'first_olds', pgcombine_internal.column_list(_feed.queue, 'value', 'first_value({old}) over same as {old}'),
+        'shown', format('_bucket, _sequence, case when num_nonnulls(%s) = 0 then ''insert'' when num_nonnulls(%s) = 0 '
+            'then ''delete'' else ''update'' end, _commit_version, _commit_timestamp', _olds, _news));
+begin
+    execute pgcombine_internal.fill($create$
+create or replace function pgcombine.{read}(after jsonb default null, most integer default null,
+    compact boolean default false, upto jsonb default null)
+returns table (_bucket integer, _sequence bigint, _change_type text, _commit_version bigint,
+    _commit_timestamp timestamptz, {types})
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $function$
+#variable_conflict use_column
+declare
+    _feed constant pgcombine.feed := pgcombine_internal.feed_reader({feed});
+    _portion constant record := pgcombine_internal.feed_portion({feed}, {read}.after, {read}.most, {read}.upto);
+    _found bigint;
+begin
+    if {read}.compact then
+        return query
+        with pgcombine_change as materialized (
+            select f.*
+            from jsonb_each_text(_portion.high) u
+            cross join lateral (
+                select * from {table} f
+                where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
+                order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint
+            ) f
+        )
+        select {shown}, {keys}, {olds}, {news}
+        from (
+            -- equal keys may have different texts (1 and 1.0), which are two keys for some consumers
+            select _bucket, _sequence, _commit_version, _commit_timestamp, {keys}, {first_olds}, {news},
+                   lead(_sequence) over same is null as pgcombine_last
+            from pgcombine_change window same as (partition by {keys}, {forms} order by _sequence
+                rows between unbounded preceding and unbounded following)
+        ) f
+        where pgcombine_last and num_nonnulls({olds}, {news}) > 0
+          and (select pgcombine_internal.feed_whole({feed}, count(*), _portion.changes) from pgcombine_change)
+        order by 1, 2;
+    else
+        return query
+        select {shown}, {keys}, {olds}, {news}
+        from jsonb_each_text(_portion.high) u
+        cross join lateral (
+            select * from {table} f
+            where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
+            order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint
+        ) f
+        order by 1, 2;
+        get diagnostics _found = row_count;
+        perform pgcombine_internal.feed_whole({feed}, _found, _portion.changes);
+    end if;
+end
+$function$;
+comment on function pgcombine.{read} is 'Returns a portion of the changes of a feed.';
+create or replace function pgcombine.{snapshot}()
+returns table (_after jsonb, {value_types})
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $function$
+#variable_conflict use_column
+declare
+    _feed constant pgcombine.feed := pgcombine_internal.feed_reader({feed});
+begin
+    return query
+    select pgcombine_internal.feed_vector({feed}), {nulls} union all select null, {columns} from {values};
+    -- the query sees the table of the snapshot, and to_regclass the present one
+    perform pgcombine_internal.require((select c.oid from pg_class c
+        where c.relname = {partition} and c.relnamespace = 'pgcombine'::regnamespace)
+            = to_regclass(format('pgcombine.%I', {partition})), '40001',
+        'the queue was rebucketed after the snapshot', 'begin a new transaction');
+end
+$function$;
+comment on function pgcombine.{snapshot} is 'Returns all values, and the offset of the feed that fits.';
+create or replace trigger pgcombine_wake after insert on {table}
+    for each statement execute function pgcombine_internal.wake($create$ || quote_literal('feed ' || _feed.feed) || ')',
+        _parts);
+end
+$$;

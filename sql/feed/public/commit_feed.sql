@@ -1,0 +1,30 @@
+-- pgcombine.commit_feed(feed, consumer, after)
+-- Registers how far a consumer has read a feed. The view feed_stat shows how far consumers are behind. Up to the size
+-- max_bytes of the feed, changes after the offset stay although they are older than the retention.
+--   consumer  a name. All roles that may read the queue share the names
+--   after     the offset (see feed_offset); it may be before the former one. Null: the consumer is forgotten
+-- Runs with its owner's rights, for roles that may read the queue.
+-- Tables written: pgcombine.feed_consumer.
+-- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept; PC003 an invalid offset, or no name;
+-- 42501 the caller lacks the right to read the queue.
+create or replace function pgcombine.commit_feed(feed text, consumer text, after jsonb)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _feed constant pgcombine.feed := pgcombine_internal.feed_reader(commit_feed.feed);
+begin
+    perform pgcombine_internal.require(length(commit_feed.consumer) between 1 and 200, 'PC003',
+        format('invalid name of a consumer: %s', quote_nullable(commit_feed.consumer)), 'give 1 to 200 characters');
+    if commit_feed.after is null then
+        delete from pgcombine.feed_consumer c where c.feed = _feed.feed and c.consumer = commit_feed.consumer;
+        return;
+    end if;
+    perform pgcombine_internal.feed_bounds(_feed.feed, commit_feed.after);
+    insert into pgcombine.feed_consumer as c (feed, consumer, after)
+    values (_feed.feed, commit_feed.consumer, commit_feed.after)
+    on conflict on constraint feed_consumer_pkey do update set after = excluded.after, committed_at = now();
+end
+$$;

@@ -1,0 +1,128 @@
+-- pgcombine.create_feed(feed, queue [, retention, max_bytes, if_not_exists])
+-- Creates a feed: from now on every change of the queue's values is kept, for consumers that read at their own pace.
+-- Passes write the changes into the table <feed>_feed, in their own transactions. The call also makes two functions. A
+-- consumer calls the first one once, and then the second one again and again (see regenerate_feed):
+--   <feed>_snapshot()                           returns all values of the queue, and the offset that fits
+--   <feed>_read(after [, most, compact, upto])  returns a portion of the changes after an offset, in the order of
+--                                               _bucket and _sequence. The portion ends at the offset
+--                                               feed_offset(feed, after, most), or at upto
+-- A change has these columns:
+--   _bucket             the bucket of the pass
+--   _sequence           number of the change in its bucket. A bucket's numbers have no gaps, in the order of commits
+--   _change_type        insert, update or delete
+--   _commit_version     id of the pass's transaction (txid_current), the column tx of the journal. All changes that
+--                       commit together have it. It says nothing about the order of commits
+--   _commit_timestamp   when the pass's transaction began
+--   the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has none)
+-- The feed has what the relation changes of observers has (see add_observer). It lacks keys that expire silently, and
+-- values that are loaded without updates.
+--   feed           lower-case name, at most 40 characters
+--   retention      how long changes are kept at least. Workers remove them after at most one and a half times as long.
+--                  A consumer whose offset is older must read everything again (PC051)
+--   max_bytes      size of the feed up to which older changes wait for registered consumers (see commit_feed). Null:
+--                  they don't wait
+--   if_not_exists  whether a feed with the same definition may exist already
+-- The call waits for running passes.
+-- Tables written: pgcombine.feed, feed_bucket, component_table, observer, queue, bucket.
+-- Errors: PC001 unknown queue; PC002 the feed, or a relation or function of its name exists; PC003 an invalid
+-- definition, or queue columns with the names of other columns or parameters of <feed>_read; 40001 another session has
+-- changed the queue since the snapshot.
+create or replace function pgcombine.create_feed(feed text, queue text, retention interval default '7 days',
+    max_bytes bigint default null, if_not_exists boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _queue pgcombine.queue;
+    _name constant text := create_feed.feed;
+    _feed pgcombine.feed;
+    _table constant text := create_feed.feed || '_feed';
+    _parts jsonb;
+    _grantee regrole;
+    _problem text;
+    _hint text;
+begin
+    select r.problem, r.hint into _problem, _hint
+    from (values
+        (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid feed name ' || coalesce(quote_literal(_name), 'null'),
+         'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
+        (create_feed.retention >= interval '1 s' and create_feed.retention < interval '100 years',
+         'invalid retention: ' || coalesce(create_feed.retention::text, 'null'), 'give at least a second'),
+        (coalesce(create_feed.max_bytes > 0, true), 'invalid max_bytes: ' || create_feed.max_bytes,
+         'give a positive number, or null')) r (holds, problem, hint)
+    where r.holds is not true;
+    if found then
+        raise exception using errcode = 'PC003', message = _problem, hint = _hint;
+    end if;
+    _queue := pgcombine_internal.claim_buckets(create_feed.queue);
+    -- of two sessions that create the same feed, the second waits here until the first has committed
+    insert into pgcombine.feed (feed, queue, retention, max_bytes)
+    values (_name, _queue.queue, create_feed.retention, create_feed.max_bytes)
+    on conflict do nothing
+    returning * into _feed;
+    if _feed.feed is null and create_feed.if_not_exists then
+        perform pgcombine_internal.require(
+            (f.queue, f.retention) = (_queue.queue, create_feed.retention)
+                and f.max_bytes is not distinct from create_feed.max_bytes,
+            'PC002', format('feed "%s" exists with another definition', _name), 'drop it first, or choose another name')
+        from pgcombine.feed f where f.feed = _name;
+        return;
+    end if;
+    perform pgcombine_internal.require(_feed.feed is not null and to_regclass(format('pgcombine.%I', _table)) is null
+        and to_regproc(format('pgcombine.%I', _name || '_read')) is null
+        and to_regproc(format('pgcombine.%I', _name || '_snapshot')) is null, 'PC002',
+        format('feed "%1$s", or one of the names %1$s_feed, %1$s_read, %1$s_snapshot, exists', _name),
+        'drop it first, choose another name, or give if_not_exists => true');
+    insert into pgcombine.feed_bucket (feed, bucket, queue, last)
+    select _name, b, _queue.queue, _feed.number << 40 from generate_series(0, _queue.buckets - 1) b;
+    begin
+        execute format('create table pgcombine.%I (_segment smallint not null, _bucket integer not null,
+            _sequence bigint not null, _commit_version bigint not null default txid_current(),
+            _commit_timestamp timestamptz not null default now(), %s) partition by list (_segment)',
+            _table, concat_ws(', ',
+                pgcombine_internal.column_list(_queue.queue, 'key', '{name} {type}{collate} not null'),
+                pgcombine_internal.column_list(_queue.queue, 'value', '{old} {type}{collate}'),
+                pgcombine_internal.column_list(_queue.queue, 'value', '{new} {type}{collate}')));
+        for _segment in 0 .. cardinality(_feed.closed) - 1 loop
+            execute format('create table pgcombine.%1$I partition of pgcombine.%2$I for values in (%3$s)
+                    with (autovacuum_vacuum_insert_threshold = -1);
+                create unique index on pgcombine.%1$I (_bucket, _sequence);
+                comment on table pgcombine.%1$I is %4$L',
+                _table || '_s' || _segment, _table, _segment, format('Segment %s of %s.', _segment, _table));
+        end loop;
+        perform pgcombine_internal.regenerate_feed(_name);
+    exception when duplicate_column or invalid_function_definition then
+        raise exception 'queue "%" can''t have a feed: %', _queue.queue, sqlerrm
+            using errcode = 'PC003', hint = 'no column may be named after, most, compact, upto, _after, _segment, '
+                '_bucket, _sequence, _change_type, _commit_version, _commit_timestamp, old_… or new_…';
+    end;
+    execute format('comment on table pgcombine.%I is %L', _table, format('Changes of queue %s, for the consumers of '
+        'feed %s. pgcombine.create_feed explains the columns.', _queue.queue, _name));
+    insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
+    for _grantee in -- passes write changes
+        select distinct a.grantee::regrole
+        from pg_class c cross join lateral aclexplode(c.relacl) a
+        where c.oid = format('pgcombine.%I', _queue.queue || '_updates')::regclass and a.privilege_type = 'DELETE'
+          and a.grantee not in (0, c.relowner)
+    loop
+        execute format('grant insert on pgcombine.%I to %s', _table, _grantee);
+    end loop;
+    _parts := jsonb_build_object(
+        'table', format('pgcombine.%I', _table), 'feed', quote_literal(_name),
+        'columns', concat_ws(', ', pgcombine_internal.column_list(_queue.queue, 'key'),
+            pgcombine_internal.column_list(_queue.queue, 'value', '{old}'),
+            pgcombine_internal.column_list(_queue.queue, 'value', '{new}')));
+    -- A pass has claimed its bucket. So both statements see the last sequence of the pass before. If the row were
+    -- missing, the sequence would be null and the insert would fail.
+    perform pgcombine.add_observer(_queue.queue, 'feed ' || _name, pgcombine_internal.fill(
+        'insert into {table} (_segment, _bucket, _sequence, {columns})
+select (select f.segment from pgcombine.feed f where f.feed = {feed}), {pgcombine_bucket},
+       (select b.last from pgcombine.feed_bucket b where b.feed = {feed} and b.bucket = {pgcombine_bucket})
+           + row_number() over (), {columns}
+from changes', _parts));
+    perform pgcombine.add_observer(_queue.queue, 'feed ' || _name || ' sequence', pgcombine_internal.fill(
+        'update pgcombine.feed_bucket b set last = b.last + c.changes
+from (select count(*) as changes from changes) c
+where b.feed = {feed} and b.bucket = {pgcombine_bucket} and c.changes > 0', _parts));
+end
+$$;
