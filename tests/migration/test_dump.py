@@ -90,6 +90,8 @@ def test_restored_queue_counts_each_update_once(
 ) -> None:
     make_queue(conn, **layout)
     audit(conn)
+    conn.execute("select pgcombine.create_feed('f', 'wc')")
+    after = one(conn, "select pgcombine.feed_offset('f')::text")
     add(conn, [(f"w{i}", 1) for i in range(50)])
     drain(dsn, "wc", timeout=60)
     # these updates are pending when the database is dumped
@@ -124,8 +126,11 @@ def test_restored_queue_counts_each_update_once(
             assert drain(copy, "wc", timeout=60).updates == pending + 2
             assert values(there) == expected + Counter(w0=1, w1=1)
             assert follow(audited(there)) == values(there)
+            read = there.execute("select word, new_n from pgcombine.f_read(%s, compact => true)", (after,))
+            assert dict(read.fetchall()) == values(there)
             WC.rebucket(there, 3)
             assert WC.verify(there) == []
+            there.execute("select pgcombine.drop_feed('f')")
             WC.drop(there)
 
 

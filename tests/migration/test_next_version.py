@@ -33,7 +33,7 @@ ONCE = """select pgcombine.enqueue_once('money', 'token', '{"m": "x", "b": 1, "t
 
 
 def with_queues(conn: psycopg.Connection) -> None:
-    """Create queues with an observer, an export, a rollup, a quarantined key, a token and pending updates."""
+    """Create queues with an observer, an export, a feed, a rollup, a quarantined key, a token and pending updates."""
     make_queue(conn, expire_when="n <= -1000", quarantine_after=9)
     make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
     conn.execute("create table public.history (word text, was bigint, is_now bigint)")
@@ -41,6 +41,7 @@ def with_queues(conn: psycopg.Connection) -> None:
         "select pgcombine.add_observer('wc', 'history', 'insert into history select word, old_n, new_n from changes')"
     )
     conn.execute("select pgcombine.create_export('wc_out', 'wc')")
+    conn.execute("select pgcombine.create_feed('wc_feed', 'wc')")
     conn.execute("create table public.doc (body text)")
     docs(conn).call(conn, "backfill")
     conn.execute("insert into public.doc values ('a')")
@@ -64,6 +65,8 @@ def holds(conn: psycopg.Connection, others: int = 0) -> None:
     for queue in ("wc", "money", "docs"):
         combine_all(conn, queue)
     assert values(conn) == {"a": 11} | ({"w": others} if others else {})
+    net = "select new_n from pgcombine.wc_feed_read('{}', compact => true) where old_n is null and word = 'a'"
+    assert one(conn, net) == 11
     assert rows(conn, "money_values") == [("x", 1, 7)]
     assert one(conn, "select sum(coalesce(is_now, 0) - coalesce(was, 0)) from public.history where word = 'a'") == 11
     found = conn.execute("select key ->> 'word', updates, attempts, error from pgcombine.quarantine").fetchall()

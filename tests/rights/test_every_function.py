@@ -68,6 +68,7 @@ def fill(conn: psycopg.Connection) -> Values:
     conn.execute("insert into pgcombine.token (queue, token, updates) values ('wc', 'r', 1)")
     conn.execute("update pgcombine.spark_load set ended_at = now() where load = %s", (loads[3],))
     conn.execute("select pgcombine.create_export('words', 'wc')")
+    conn.execute("select pgcombine.create_feed('words', 'wc')")
     conn.execute("create schema app; grant usage on schema app to public; create table app.doc (body text)")
     conn.execute("insert into app.doc values ('a')")
     conn.execute("select pgcombine.create_rollup('docs', 'app.doc', '{body}', '{count(*) as n,max(body) as top}')")
@@ -95,6 +96,13 @@ def fill(conn: psycopg.Connection) -> Values:
         "reason text": ["no reason"],
         "failure text": [None],
         "probe interval": ["1 min"],
+        # parameters about feeds
+        "feed text": ["words"],
+        "consumer text": ["c"],
+        "after jsonb": ["{}"],
+        "most integer": [10],
+        "compact boolean": [True, False],
+        "upto jsonb": [None],
         # parameters about writes to several servers
         "server uuid": [TOKEN],
         "servers text[]": [["a", "b"]],

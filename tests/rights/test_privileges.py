@@ -57,6 +57,7 @@ FOUND = """
 def test_privileges_equal_the_file(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=2)
     conn.execute("select pgcombine.create_export('words', 'wc', buckets => 2)")
+    conn.execute("select pgcombine.create_feed('words', 'wc')")
     found = sorted(line for (line,) in conn.execute(FOUND))
     version = one(conn, "select current_setting('server_version_num')::integer")
     if "PGCOMBINE_TEST_WRITE_PRIVILEGES" in os.environ and version >= 180000:

@@ -7,8 +7,8 @@
 --              old_<value> and new_<value> (null: the key had or has no value). The relation arrived has the key and
 --              value columns: one row for each key, with the pass's updates of the key combined with each other but not
 --              with the old value. The statement sees the tables as they were before the pass. Its names are looked up
---              on the search path of the role that runs the pass, so qualify them. {pgcombine_bucket} stands for the number of
---              the pass's bucket
+--              on the search path of the role that runs the pass, so qualify them. {pgcombine_bucket} stands for the
+--              number of the pass's bucket
 --   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
 -- The relation changes is for consumers, the relation arrived feeds other queues. Differences of new and old values
 -- can't feed a queue: they lack late updates of expired keys, each expired key would take its value out of the other
