@@ -8,6 +8,7 @@ from pgcombine.export.entries import Entry as Entry
 from pgcombine.export.entries import Exporter as Exporter
 from pgcombine.export.queue import ExportQueue as ExportQueue
 from pgcombine.export.worker import ExportWorker as ExportWorker
+from pgcombine.feed.feed import Feed as Feed
 from pgcombine.handoff.replayer import Replayer as Replayer
 from pgcombine.handoff.replicated import ReplicatedQueue as ReplicatedQueue
 from pgcombine.queue.callbacks import Change as Change

@@ -35,6 +35,7 @@ PARTS = {
         "verify": ("queues:verify", "Check a whole queue"),
         "quarantine": ("quarantine:quarantine", "Show, retry and drop keys that keep failing"),
         "export": ("export:export", "Deliver changes to other systems"),
+        "feed": ("feeds:feed", "Keep changes, and print them from where you stopped"),
     },
     "Operate": {
         "db": ("database:db", "Make, upgrade and check the schema"),
@@ -42,8 +43,6 @@ PARTS = {
         "server": ("server:server", "The embedded PostgreSQL server"),
         "spark": ("spark:spark", "Housekeeping for loads from Spark"),
         "docs": ("docs:docs", "The pages of the documentation"),
-    },
-    "Several servers": {
         "replicas": ("replicas:replicas", "The same queues on several servers"),
     },
     "Tour": {

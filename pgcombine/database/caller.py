@@ -80,11 +80,16 @@ def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = Non
     autocommit, outside a transaction, the iterator opens a transaction and ends it. Otherwise the transaction is the
     caller's. Raises ConfigError if the transaction ends before the last row is read.
     """
+    return (_stream_async if is_asynchronous(connection) else _stream_sync)(connection, steps, queue)
+
+
+def is_asynchronous(connection: Any) -> bool:
+    """Return whether the methods of the connection are coroutines."""
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     kinds: tuple[type, ...] = (psycopg.AsyncConnection,)
     if asynchronous is not None:
         kinds += (asynchronous.AsyncConnection, asynchronous.AsyncSession, asynchronous.async_scoped_session)
-    return (_stream_async if isinstance(connection, kinds) else _stream_sync)(connection, steps, queue)
+    return isinstance(connection, kinds)
 
 
 def _stream_sync(connection: Any, steps: Steps[Reading[R]], queue: str | None) -> Iterator[R]:

@@ -27,12 +27,12 @@ PACKAGES = [
     "operations",
     "worker",
     "testing",
-    *("export", "handoff"),
+    *("export", "feed", "handoff"),
     "metrics",
     *("spark", "phrasecount", "bench", "doctor", "web", "cli"),
 ]
 # Packages of one set don't import each other.
-SIBLINGS = [{"export", "handoff", "rollup"}]
+SIBLINGS = [{"export", "feed", "handoff", "rollup"}]
 FACADE = "__init__"  # the public names: pgcombine itself, and facade.py, which lists them
 
 

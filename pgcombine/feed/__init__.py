@@ -1,0 +1,1 @@
+"""Feeds: the changes of a queue, which consumers read at their own pace."""
