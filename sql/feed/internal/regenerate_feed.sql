@@ -64,6 +64,7 @@ begin
             cross join lateral (
                 select * from {table} f
                 where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
+                  and f._sequence <= u.value::bigint
                 order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint
             ) f
         )
@@ -85,6 +86,7 @@ begin
         cross join lateral (
             select * from {table} f
             where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
+              and f._sequence <= u.value::bigint
             order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint
         ) f
         order by 1, 2;

@@ -231,6 +231,26 @@ def test_reader_with_an_old_snapshot_notices_a_truncation(
         mutate_functions(feed, "if false then", "if counted <> expected then")
 
 
+@pytest.mark.parametrize("compact", [False, True])
+def test_later_changes_do_not_stand_for_truncated_ones(
+    feed: psycopg.Connection, module_dsn: str, compact: bool
+) -> None:
+    start = offset(feed)
+    combine(feed, {"a": 1})
+    middle = offset(feed)
+    age(feed)
+    upkeep(feed)
+    combine(feed, {"a": 1})
+    with psycopg.connect(module_dsn) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        assert offset(reader, start, 1) == middle
+        age(feed, 61)
+        upkeep(feed)
+        with pytest.raises(psycopg.Error, match="no longer kept"), reader.transaction():
+            changes(reader, start, upto=middle, compact=compact)
+        assert changes(reader, middle, compact=compact) == [("update", "a", 1, 2)]
+
+
 def test_segments_take_turns(feed: psycopg.Connection) -> None:
     used = set()
     for _ in range(14):
