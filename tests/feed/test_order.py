@@ -1,0 +1,138 @@
+"""A consumer that stops at random and goes on from its stored offset sees each key's changes once and in order.
+
+Passes of several buckets commit out of order, at both isolation levels, some roll back, and rebuckets come between.
+Mutants, which the test must detect: one sequence for all buckets; a sequence that is drawn before the claim.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.mutants import mutate_functions
+from support.queues import add, combine_all, make_queue, one, values
+
+from pgcombine import Feed
+
+F = Feed("f")
+BUCKETS = 16
+MOST = 2**31 - 1
+
+
+class Consumer:
+    """Follows the values of keys by the changes. Between two portions it forgets all but its stored offset."""
+
+    def __init__(self) -> None:
+        self.after: dict[str, int] = {}
+        self.values: dict[str, Any] = {}
+
+    def read(self, conn: psycopg.Connection, most: int) -> None:
+        for batch in F.read(conn, after=self.after, most=most):
+            for row in batch.rows:
+                assert self.values.get(row["word"]) == row["old_n"], f"the chain of {row['word']} is broken at {row}"
+                self.values[row["word"]] = row["new_n"]
+            self.after = batch.after
+
+    def check(self, conn: psycopg.Connection) -> None:
+        self.read(conn, MOST)
+        assert {word: n for word, n in self.values.items() if n is not None} == values(conn)
+
+
+def consume(conn: psycopg.Connection, dsn: str, seed: int, *, mutant: bool = False) -> None:
+    chance = random.Random(seed)
+    buckets = BUCKETS
+    consumer = Consumer()
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second, psycopg.connect(dsn) as early:
+        early.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        sessions = [first, second, early]
+        for session in sessions:
+            session.execute("set lock_timeout = '2s'")
+            session.commit()
+        for _ in range(300):
+            action = chance.choice(
+                ["add", "add", "draw", "pass", "pass", "pass", "commit", "roll back", "read", "read"]
+            )
+            session = chance.choice(sessions)
+            if action == "add":
+                add(conn, {f"w{chance.randrange(30)}": chance.choice([1, 1, 2, -1]) for _ in range(5)})
+            elif action == "draw":  # takes a snapshot; the mutant draws its sequence
+                session.execute("select set_config('feed.drawn', nextval('drawn')::text, true)")
+            elif action == "pass":
+                with suppress(errors.SerializationFailure, errors.LockNotAvailable):
+                    session.execute("select pgcombine.combine('wc', %s)", (chance.randrange(buckets),))
+                if session.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
+                    session.rollback()
+            elif action == "commit":
+                session.commit()
+            elif action == "roll back":
+                session.rollback()
+            elif action == "read":
+                consumer.read(conn, MOST if mutant else chance.choice([1, 5, 1000]))
+            if not mutant and chance.random() < 0.02:
+                for other in sessions:
+                    other.commit()
+                buckets = chance.choice([8, 16, 24])
+                conn.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
+    combine_all(conn)
+    consumer.check(conn)
+
+
+@pytest.fixture
+def fed(conn: psycopg.Connection) -> psycopg.Connection:
+    make_queue(conn, buckets=BUCKETS)
+    Feed("f", queue="wc").create(conn)
+    conn.execute("create sequence drawn")
+    return conn
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_consumer_sees_each_change_once_and_in_order(fed: psycopg.Connection, dsn: str, seed: int) -> None:
+    consume(fed, dsn, seed)
+    assert fed.execute("select * from pgcombine.verify('wc')").fetchall() == []
+
+
+def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
+    """The changes get other sequences. The last one of a bucket is the highest that is visible."""
+    conn.execute("select pgcombine.drop_observer('wc', 'feed f sequence'), pgcombine.drop_observer('wc', 'feed f')")
+    statement = (
+        "insert into pgcombine.f_feed (_segment, _bucket, _sequence, word, old_n, new_n) "
+        "select 0, BUCKET, SEQUENCE, word, old_n, new_n from changes"
+    )
+    statement = statement.replace("BUCKET", bucket).replace("SEQUENCE", sequence)
+    conn.execute("select pgcombine.add_observer('wc', 'feed f', %s)", (statement,))
+    mutate_functions(
+        conn,
+        "select coalesce(jsonb_object_agg(b.bucket, b.last), '{}')",
+        "select coalesce(jsonb_object_agg(b.bucket, (select coalesce(max(f._sequence), 0) from pgcombine.f_feed f "
+        "where f._bucket = b.bucket)), '{}')",
+    )
+    mutate_functions(conn, "counted <> expected", "false")
+
+
+def global_sequence(conn: psycopg.Connection) -> None:
+    with_sequence(conn, "0", "nextval('drawn')")
+
+
+def drawn_before_the_claim(conn: psycopg.Connection) -> None:
+    drawn = "coalesce(nullif(current_setting('feed.drawn', true), '')::bigint, nextval('drawn'))"
+    with_sequence(conn, "{pgcombine_bucket}", f"{drawn} * 1000 + row_number() over ()")
+
+
+@pytest.mark.parametrize("mutant", [global_sequence, drawn_before_the_claim])
+def test_mutant_is_detected(fed: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]) -> None:
+    mutant(fed)
+    assert one(fed, "select count(*) from pgcombine.observer") == 1
+    with pytest.raises((AssertionError, errors.UniqueViolation), match=r"chain|==|unique"):  # noqa: PT012
+        for seed in range(20):
+            consume(fed, dsn, seed, mutant=True)
+
+
+def test_sequence_drawn_after_the_claim_is_accepted(fed: psycopg.Connection, dsn: str) -> None:
+    """The mutants fail because of their sequences, not because of the other changes to the feed."""
+    with_sequence(fed, "{pgcombine_bucket}", "nextval('drawn')")
+    consume(fed, dsn, 1, mutant=True)
