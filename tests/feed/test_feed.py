@@ -16,6 +16,7 @@ from support.wait import eventually
 
 from pgcombine import Feed
 from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError, OffsetTooOldError, QueueExistsError
+from pgcombine.worker.maintenance import upkeep
 
 F = Feed("f")
 
@@ -34,13 +35,13 @@ def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
 
 
 def expire(conn: psycopg.Connection) -> None:
+    """Make all present changes too old, and let a worker's upkeep remove them."""
     for _ in range(2):
         conn.execute(
             "update pgcombine.feed set since = since - interval '1 h', "
             "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
         )
-        while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
-            pass
+        upkeep(conn)
 
 
 def words(batches: list[Any]) -> list[tuple[str, Any, Any]]:
