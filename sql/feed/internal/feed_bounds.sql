@@ -1,7 +1,8 @@
 -- pgcombine_internal.feed_bounds(feed, after) → setof (bucket, low, high)
 -- Checks an offset, and returns for each bucket after which sequence a portion begins, and the sequence up to which it
 -- may reach.
---   low   the bucket's sequence in the offset. A bucket that the offset lacks begins with its first kept change
+--   low   the bucket's sequence in the offset. In the offset {} a bucket begins with its first kept change. In any
+--         other offset a bucket that the offset lacks begins with its first change, which must still be kept
 --   high  the bucket's last sequence. A portion doesn't reach beyond a rebucket. Until the offset has passed all the
 --         changes from before a rebucket, high is the bucket's last sequence at that rebucket. So consumers see the
 --         changes of a key in order although the key's bucket changes
@@ -31,9 +32,9 @@ begin
     loop
         _problem := case
             when not _last ? _bucket then format('feed "%s" has no bucket %L', _feed.feed, _bucket)
-            when jsonb_typeof(_given) <> 'number' or _given::text !~ '^\d{1,18}$'
+            when jsonb_typeof(_given) <> 'number' or _given::text !~ '^\d+$'
                 then format('the sequence %s of bucket %s isn''t an integer from 0 on', _given, _bucket)
-            when _given::bigint > (_last ->> _bucket)::bigint
+            when _given::numeric > (_last ->> _bucket)::numeric
                 then format('the sequence %s of bucket %s is ahead of feed "%s", whose last one is %s', _given, _bucket,
                     _feed.feed, _last ->> _bucket) end;
         exit when _problem is not null;
@@ -42,7 +43,13 @@ begin
         end if;
     end loop;
     perform pgcombine_internal.require(_problem is null, 'PC003', _problem,
-        'give an offset that pgcombine.feed_offset has returned, or {}');
+        format('give an offset that pgcombine.feed_offset has returned, or {}; if the server has lost changes, read it '
+            'all again: select * from pgcombine.%I()', _feed.feed || '_snapshot'));
+    if feed_bounds.after <> '{}' then
+        perform pgcombine_internal.feed_whole(_feed.feed, 0, 1)
+        from jsonb_object_keys(_last) k
+        where not feed_bounds.after ? k and _feed.reclaimed ? k limit 1;
+    end if;
     _low := _low || feed_bounds.after;
     select t.turn into _turn
     from unnest(_feed.turns) with ordinality t (turn, place)

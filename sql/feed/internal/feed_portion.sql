@@ -3,8 +3,8 @@
 -- them.
 -- Since <feed>_read runs with its owner's rights, this function first checks the role that called it.
 --   after  null: the portion is empty
---   upto   null: the result of feed_offset(feed, after, most)
--- Errors: those of feed_offset; PC003 upto is before the offset, or beyond a rebucket.
+--   upto   null: the result of feed_offset(feed, after, most). The portion has no changes of a bucket that upto lacks
+-- Errors: those of feed_offset; PC003 upto is before the offset, beyond a rebucket, or given with most.
 create or replace function pgcombine_internal.feed_portion(feed text, after jsonb, most integer, upto jsonb,
     out low jsonb, out high jsonb, out changes bigint)
 language plpgsql stable
@@ -12,22 +12,29 @@ as $$
 #variable_conflict use_column
 declare
     _feed constant pgcombine.feed := pgcombine_internal.require_feed(feed_portion.feed);
+    _highest jsonb;
     _problem text;
 begin
+    perform pgcombine_internal.require(num_nonnulls(feed_portion.most, feed_portion.upto) < 2, 'PC003',
+        'a portion ends at upto, or after most changes', 'give one of upto and most');
     if feed_portion.after is null then
         select '{}', '{}', 0 into low, high, changes;
         return;
     end if;
     high := coalesce(feed_portion.upto, pgcombine.feed_offset(_feed.feed, feed_portion.after, feed_portion.most));
-    perform pgcombine_internal.feed_bounds(_feed.feed, high);
-    select jsonb_object_agg(b.bucket, b.low), sum(coalesce(u.upto - b.low, 0)),
-           min(case when u.upto < b.low then format('the sequence %s of bucket %s is before the offset, %s', u.upto,
-                        b.bucket, b.low)
-                    when u.upto > b.high then format('the sequence %s of bucket %s is beyond a rebucket, at %s', u.upto,
-                        b.bucket, b.high) end)
-    into low, changes, _problem
-    from pgcombine_internal.feed_bounds(_feed.feed, feed_portion.after) b
-    cross join lateral (select (feed_portion.high ->> b.bucket::text)::bigint as upto) u;
+    select jsonb_object_agg(b.bucket, b.low), jsonb_object_agg(b.bucket, b.high) into low, _highest
+    from pgcombine_internal.feed_bounds(_feed.feed, feed_portion.after) b;
+    perform pgcombine_internal.feed_bounds(_feed.feed,
+        case jsonb_typeof(high) when 'object' then low || high else high end);
+    select coalesce(sum(u.value::bigint - (low ->> u.key)::bigint), 0),
+           min(case when u.value::bigint < (low ->> u.key)::bigint
+                        then format('the sequence %s of bucket %s is before the offset, %s', u.value, u.key,
+                            low ->> u.key)
+                    when u.value::bigint > (_highest ->> u.key)::bigint
+                        then format('the sequence %s of bucket %s is beyond a rebucket, at %s', u.value, u.key,
+                            _highest ->> u.key) end)
+    into changes, _problem
+    from jsonb_each_text(high) u;
     perform pgcombine_internal.require(_problem is null, 'PC003', _problem,
         'give as upto what pgcombine.feed_offset returns for this offset');
 end

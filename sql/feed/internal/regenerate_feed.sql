@@ -7,7 +7,9 @@
 --   most     maximum number of changes, spread over the buckets. Null: no maximum
 --   compact  whether the changes of a key in the portion become one: first old, last new, last sequence. A key that has
 --            no value before and after the portion has no row
---   upto     the offset up to which the portion reaches. Null: the result of feed_offset(feed, after, most)
+--   upto     the offset up to which the portion reaches, instead of most. The portion has no changes of a bucket that
+--            upto lacks, so the next offset is the former one with the buckets of upto. Null: the result of
+--            feed_offset(feed, after, most)
 -- <feed>_snapshot() returns the values of the queue and the offset that fits, from one snapshot. Its first row has only
 -- the offset, in the column _after. The other rows have only keys and values.
 -- Both functions run with their owner's rights, for roles that may read the queue.

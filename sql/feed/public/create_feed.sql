@@ -5,7 +5,8 @@
 --   <feed>_snapshot()                           returns all values of the queue, and the offset that fits
 --   <feed>_read(after [, most, compact, upto])  returns a portion of the changes after an offset, in the order of
 --                                               _bucket and _sequence. The portion ends at the offset
---                                               feed_offset(feed, after, most), or at upto
+--                                               feed_offset(feed, after, most), or at upto. It has no changes of a
+--                                               bucket that upto lacks
 -- A change has these columns:
 --   _bucket             the bucket of the pass
 --   _sequence           number of the change in its bucket. A bucket's numbers have no gaps, in the order of commits

@@ -17,7 +17,8 @@ declare
     _left bigint := feed_offset.most;
     _bound record;
     _take bigint;
-    _result jsonb := '{}';
+    _buckets integer[];
+    _ends bigint[];
 begin
     perform pgcombine_internal.require_right(_feed.queue, 'read');
     if feed_offset.most < 1 then
@@ -35,8 +36,9 @@ begin
     loop
         _take := least(_bound.high - _bound.low, (_left + _bound.buckets - 1) / _bound.buckets);
         _left := _left - _take;
-        _result := _result || jsonb_build_object(_bound.bucket, _bound.low + _take);
+        _buckets := _buckets || _bound.bucket;
+        _ends := _ends || _bound.low + _take;
     end loop;
-    return _result;
+    return (select coalesce(jsonb_object_agg(e.bucket, e.upto), '{}') from unnest(_buckets, _ends) e (bucket, upto));
 end
 $$;

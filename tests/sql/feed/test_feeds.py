@@ -174,6 +174,7 @@ def test_snapshot_from_before_a_rebucket_is_refused(feed: psycopg.Connection, mo
         ('{"0": null}', "sequence null"),
         ('{"0": 99999999999999999999}', "sequence 99999999999999999999"),
         ('{"0": 77}', "77 of bucket 0 is ahead"),
+        ('{"0": 9223372036854775808}', "9223372036854775808 of bucket 0 is ahead"),
     ],
 )
 def test_bad_offset_is_refused(feed: psycopg.Connection, after: str, problem: str) -> None:
@@ -194,6 +195,28 @@ def test_upto_before_the_offset_is_refused(feed: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error, match="before the offset") as caught:
         changes(feed, offset(feed), upto=start)
     assert caught.value.sqlstate == "PC003"
+
+
+def test_portion_with_a_partial_end_has_only_its_buckets(feed: psycopg.Connection) -> None:
+    start = offset(feed)
+    combine(feed, {f"{n}": 1 for n in range(40)})
+    bucket, last = next(iter(offset(feed).items()))
+    portion = changes(feed, start, upto={bucket: last})
+    assert len(portion) == last - start[bucket] > 0
+    assert changes(feed, start, upto={}) == []
+    with pytest.raises(psycopg.Error, match="at upto, or after most changes") as caught:
+        changes(feed, start, most=3, upto={bucket: last})
+    assert caught.value.sqlstate == "PC003"
+
+
+def test_feed_with_a_large_number_accepts_its_offsets(tx: psycopg.Connection) -> None:
+    tx.execute("alter table pgcombine.feed alter column number restart 8000000")
+    make_queue(tx)
+    make_feed(tx)
+    start = offset(tx)
+    assert min(start.values()) == 8000000 << 40
+    combine(tx, {"a": 1})
+    assert changes(tx, start) == [("insert", "a", None, 1)]
 
 
 def test_offset_is_too_old_once_changes_are_truncated(feed: psycopg.Connection) -> None:
@@ -315,6 +338,24 @@ def test_keys_stay_in_order_after_a_rebucket(feed: psycopg.Connection, numbers: 
         changes(feed, {}, upto=now)
     expire(feed)
     assert one(feed, "select turns from pgcombine.feed") == []
+
+
+def test_offset_that_lacks_a_truncated_bucket_is_too_old(feed: psycopg.Connection) -> None:
+    former = offset(feed)
+    feed.execute("select pgcombine.rebucket('wc', 8)")
+    combine(feed, {f"{n}": 1 for n in range(40)})
+    assert len(changes(feed, former)) == 40  # all kept: new buckets begin with their first change
+    expire(feed)
+    combine(feed, {f"{n}": 1 for n in range(40)})
+    last = offset(feed)
+    partial = {bucket: sequence for bucket, sequence in last.items() if bucket in former}
+    for after in (former, partial):
+        with pytest.raises(psycopg.Error, match="no longer kept") as caught:
+            offset(feed, after)
+        assert caught.value.sqlstate == "PC051"
+    assert len(changes(feed, {})) == 40
+    bucket = next(iter(last))
+    assert 0 < len(changes(feed, {}, upto={bucket: last[bucket]})) < 40
 
 
 def test_offset_of_a_former_feed_is_too_old(feed: psycopg.Connection) -> None:
