@@ -43,6 +43,12 @@ begin
         end if;
     end if;
     for _segment in 1 .. cardinality(_tables) loop
+        if _feed.closed[_segment] is null and _segment <> _feed.segment + 1
+            and pg_relation_size(_tables[_segment]) > 0
+        then -- a late pass has written into the segment after its truncation
+            _feed.closed[_segment] := clock_timestamp();
+            update pgcombine.feed f set closed = _feed.closed where f.feed = _feed.feed;
+        end if;
         continue when (_feed.closed[_segment] <= clock_timestamp() - _feed.retention) is not true
             or _segment = _feed.segment + 1;
         begin

@@ -23,7 +23,7 @@
 --   max_bytes      size of the feed up to which older changes wait for registered consumers (see commit_feed). Null:
 --                  they don't wait
 --   if_not_exists  whether a feed with the same definition may exist already
--- The call waits for running passes.
+-- The call waits for running passes. Later passes over the queue raise synchronous_commit to on, if it is off or local.
 -- Tables written: pgcombine.feed, feed_bucket, component_table, observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC002 the feed, or a relation or function of its name exists; PC003 an invalid
 -- definition, or queue columns with the names of other columns or parameters of <feed>_read; 40001 another session has
@@ -56,22 +56,23 @@ begin
         raise exception using errcode = 'PC003', message = _problem, hint = _hint;
     end if;
     _queue := pgcombine_internal.claim_buckets(create_feed.queue);
-    -- of two sessions that create the same feed, the second waits here until the first has committed
-    insert into pgcombine.feed (feed, queue, retention, max_bytes)
-    values (_name, _queue.queue, create_feed.retention, create_feed.max_bytes)
-    on conflict do nothing
-    returning * into _feed;
-    if _feed.feed is null and create_feed.if_not_exists then
+    select f.* into _feed from pgcombine.feed f where f.feed = _name;
+    if found and create_feed.if_not_exists then
         perform pgcombine_internal.require(
-            (f.queue, f.retention) = (_queue.queue, create_feed.retention)
-                and f.max_bytes is not distinct from create_feed.max_bytes,
-            'PC002', format('feed "%s" exists with another definition', _name), 'drop it first, or choose another name')
-        from pgcombine.feed f where f.feed = _name;
+            (_feed.queue, _feed.retention) = (_queue.queue, create_feed.retention)
+                and _feed.max_bytes is not distinct from create_feed.max_bytes,
+            'PC002', format('feed "%s" exists with another definition', _name),
+            'drop it first, or choose another name');
         return;
+    elsif not found then -- a conflict would draw a number in vain
+        insert into pgcombine.feed (feed, queue, retention, max_bytes)
+        values (_name, _queue.queue, create_feed.retention, create_feed.max_bytes)
+        on conflict do nothing -- another session has created the feed for another queue
+        returning * into _feed;
     end if;
     perform pgcombine_internal.require(_feed.feed is not null and to_regclass(format('pgcombine.%I', _table)) is null
-        and to_regproc(format('pgcombine.%I', _name || '_read')) is null
-        and to_regproc(format('pgcombine.%I', _name || '_snapshot')) is null, 'PC002',
+        and not exists (select from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace
+            and p.proname in (_name || '_read', _name || '_snapshot')), 'PC002',
         format('feed "%1$s", or one of the names %1$s_feed, %1$s_read, %1$s_snapshot, exists', _name),
         'drop it first, choose another name, or give if_not_exists => true');
     insert into pgcombine.feed_bucket (feed, bucket, queue, last)
@@ -114,7 +115,8 @@ begin
             pgcombine_internal.column_list(_queue.queue, 'value', '{old}'),
             pgcombine_internal.column_list(_queue.queue, 'value', '{new}')));
     -- A pass has claimed its bucket. So both statements see the last sequence of the pass before. If the row were
-    -- missing, the sequence would be null and the insert would fail.
+    -- missing, the sequence would be null and the insert would fail. A consumer reads changes as soon as they are
+    -- visible. A crash must not take them back, so the pass doesn't commit asynchronously.
     perform pgcombine.add_observer(_queue.queue, 'feed ' || _name, pgcombine_internal.fill(
         'insert into {table} (_segment, _bucket, _sequence, {columns})
 select (select f.segment from pgcombine.feed f where f.feed = {feed}), {pgcombine_bucket},
@@ -124,6 +126,8 @@ from changes', _parts));
     perform pgcombine.add_observer(_queue.queue, 'feed ' || _name || ' sequence', pgcombine_internal.fill(
         'update pgcombine.feed_bucket b set last = b.last + c.changes
 from (select count(*) as changes from changes) c
-where b.feed = {feed} and b.bucket = {pgcombine_bucket} and c.changes > 0', _parts));
+where b.feed = {feed} and b.bucket = {pgcombine_bucket} and c.changes > 0
+  and (current_setting(''synchronous_commit'') not in (''off'', ''local'')
+       or set_config(''synchronous_commit'', ''on'', true) = ''on'')', _parts));
 end
 $$;

@@ -301,6 +301,32 @@ def test_segment_stays_while_it_is_read(feed: psycopg.Connection, module_dsn: st
     assert one(feed, "select count(*) from pgcombine.f_feed") == 0
 
 
+def test_late_pass_does_not_stop_the_segments(feed: psycopg.Connection, module_dsn: str) -> None:
+    combine(feed, {"a": 1})
+    add(feed, {f"{n}": 1 for n in range(20)})
+    with psycopg.connect(module_dsn) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        late.execute("select")
+        expire(feed)
+        assert one(feed, "select segment from pgcombine.feed") == 1
+        for bucket in range(4):
+            late.execute("select pgcombine.combine('wc', %s)", (bucket,))
+    assert found(feed, "select distinct _segment from pgcombine.f_feed") == [(0,)]
+    assert found(feed, "select * from pgcombine.verify('wc')") == []
+    age(feed)
+    problem = 'feed "f" has changes in segment 0, which is neither in use nor closed: run a worker'
+    assert found(feed, "select * from pgcombine.verify('wc')") == [(problem,)]
+    used = []
+    for _ in range(8):
+        combine(feed, {"a": 1})
+        used.append(one(feed, "select segment from pgcombine.feed"))
+        age(feed, 16)
+        upkeep(feed)
+    assert used == [1, 2, 3, 4, 5, 0, 1, 2]
+    assert len(changes(feed, {})) < 6
+    assert found(feed, "select * from pgcombine.verify('wc')") == []
+
+
 @pytest.mark.parametrize(("max_bytes", "waits"), [(10**9, True), (1, False), (None, False)])
 def test_changes_wait_for_a_consumer_up_to_a_size(tx: psycopg.Connection, max_bytes: int | None, waits: bool) -> None:
     make_queue(tx)
@@ -420,6 +446,60 @@ def test_queue_with_a_column_of_the_feed_is_refused(tx: psycopg.Connection, colu
     with pytest.raises(psycopg.Error, match="can't have a feed") as caught:
         make_feed(tx)
     assert caught.value.sqlstate == "PC003"
+
+
+@pytest.mark.parametrize(("setting", "in_pass"), [("off", "on"), ("local", "on"), ("remote_write", "remote_write")])
+def test_pass_does_not_commit_asynchronously(feed: psycopg.Connection, setting: str, in_pass: str) -> None:
+    feed.execute("""
+        create table public.committed (setting text);
+        create function public.committed() returns trigger language plpgsql as
+            'begin insert into public.committed values (current_setting(''synchronous_commit'')); return null; end';
+        create constraint trigger committed after update on pgcombine.feed_bucket deferrable initially deferred
+            for each row execute function public.committed()""")
+    feed.execute(f"set synchronous_commit = {setting}")
+    combine(feed, {"a": 1})
+    assert found(feed, "table public.committed") == [(in_pass,)]
+    assert one(feed, "show synchronous_commit") == setting
+    feed.execute("drop function public.committed() cascade; drop table public.committed")
+
+
+def test_drop_does_not_wait_long_for_a_reader(feed: psycopg.Connection, module_dsn: str) -> None:
+    with psycopg.connect(module_dsn) as reader:
+        changes(reader, {})
+        feed.execute("set lock_timeout = '10ms'")
+        with pytest.raises(psycopg.Error, match="was being read all the time") as caught:
+            feed.execute("select pgcombine.drop_feed('f')")
+        assert caught.value.sqlstate == "PC006"
+        combine(feed, {"a": 1})
+    feed.execute("select pgcombine.drop_feed('f')")
+    assert one(feed, "show lock_timeout") == "10ms"
+
+
+def test_existing_feed_takes_no_number(feed: psycopg.Connection) -> None:
+    drawn = "select last_value from pg_sequences where sequencename = 'feed_number_seq'"
+    before = one(feed, drawn)
+    make_feed(feed, retention="1 min", if_not_exists=True)
+    with pytest.raises(psycopg.Error, match='"f", or one of the names'):
+        make_feed(feed)
+    assert one(feed, drawn) == before
+
+
+def test_foreign_functions_of_the_same_names_stay(feed: psycopg.Connection) -> None:
+    for name in ("f_read", "g_read"):
+        feed.execute(
+            f"create function pgcombine.{name}(integer) returns integer language sql return 1;"
+            f"create function pgcombine.{name}(text) returns integer language sql return 1"
+        )
+    with pytest.raises(psycopg.Error, match="g_read") as caught:
+        make_feed(feed, "g")
+    assert caught.value.sqlstate == "PC002"
+    assert found(feed, "select * from pgcombine.verify('wc')") == []
+    feed.execute("select pgcombine.drop_feed('f')")
+    assert one(feed, "select count(*) from pg_proc where proname ~ '^[fg]_read$'") == 4
+    feed.execute(
+        "drop function pgcombine.f_read(integer), pgcombine.f_read(text), "
+        "pgcombine.g_read(integer), pgcombine.g_read(text)"
+    )
 
 
 def test_dropped_feed_leaves_nothing(feed: psycopg.Connection) -> None:
