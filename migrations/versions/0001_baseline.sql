@@ -336,15 +336,16 @@ comment on table pgcombine.component_table is
     'marked: a condition for rows that delete_flagged deletes.';
 create table pgcombine.hook (
     event text not null
-        check (event in ('close', 'closed', 'rebucket', 'generated', 'regenerate', 'clean_up', 'upkeep', 'verify')),
+        check (event in ('close', 'closed', 'rebucket', 'post_restore', 'generated', 'regenerate', 'clean_up',
+            'upkeep', 'verify')),
     query text not null
 );
 comment on table pgcombine.hook is
     'Queries that components run at events of a queue, $1. close, closed: see close_queue. rebucket: runs when the '
-    'queue has got other buckets, while all are claimed. verify: verify returns their rows. regenerate: makes '
-    'generated objects again. generated: returns names of functions that no file makes, which an upgrade keeps. '
-    'clean_up: workers run it at times, and log its rows: kind and number of removed objects. upkeep: returns '
-    'statements. Workers run each every few seconds, and repeat it while it returns true.';
+    'queue has got other buckets, while all are claimed. post_restore: post_restore runs it. verify: verify returns '
+    'their rows. regenerate: makes generated objects again. generated: returns names of functions that no file makes, '
+    'which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed objects. '
+    'upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ insert into pgcombine.hook (event, query) values
                format('select pgcombine.drop_feed(%L)', f.feed)
         from pgcombine.feed f where f.queue = $1 order by f.feed$$),
     ('rebucket', 'select pgcombine_internal.rebucket_feed(f.feed) from pgcombine.feed f where f.queue = $1'),
+    ('post_restore', 'select pgcombine_internal.renew_feed(f.feed) from pgcombine.feed f where f.queue = $1'),
     ('regenerate', 'select pgcombine_internal.regenerate_feed(f.feed) from pgcombine.feed f where f.queue = $1'),
     ('generated', 'select f.feed || s from pgcombine.feed f, unnest(array[''_read'', ''_snapshot'']) s'),
     ('verify', 'select pgcombine_internal.feed_problems($1)'),

@@ -22,9 +22,9 @@ from support.servers import SETTINGS, Server, embedded, embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
 
-from pgcombine import schema
+from pgcombine import Feed, schema
 from pgcombine.embedded import programs
-from pgcombine.errors import PostRestorePendingError
+from pgcombine.errors import OffsetTooOldError, PostRestorePendingError
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
@@ -91,7 +91,8 @@ def test_restored_queue_counts_each_update_once(
     make_queue(conn, **layout)
     audit(conn)
     conn.execute("select pgcombine.create_feed('f', 'wc')")
-    after = one(conn, "select pgcombine.feed_offset('f')::text")
+    after = Feed("f").offset(conn)
+    Feed("f").commit(conn, "consumer", after)
     add(conn, [(f"w{i}", 1) for i in range(50)])
     drain(dsn, "wc", timeout=60)
     # these updates are pending when the database is dumped
@@ -101,6 +102,7 @@ def test_restored_queue_counts_each_update_once(
     expected = Counter({f"w{i}": 10 + (i < 50) for i in range(70)}) + Counter(w0=1, new=2)
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 0 < pending < 702 or layout.get("buckets") == 1
+    dumped_at = Feed("f").offset(conn)
     with loaded(dumped(dsn, server), target, *options) as copy:
         schema.check(copy)
         with psycopg.connect(copy, autocommit=True) as there:
@@ -115,8 +117,10 @@ def test_restored_queue_counts_each_update_once(
                 WC.enqueue(there, [("w1", 1)])
             with pytest.raises(psycopg.Error, match="is a copy in which post_restore has not run yet"):
                 there.execute("select pgcombine.combine('wc')")
+            assert Feed("f").offset(there) == dumped_at
             assert one(there, "select pgcombine.post_restore()") is True
             assert one(there, "select pgcombine.post_restore()") is False
+            assert Feed("f").committed(there, "consumer") is None
             assert WC.verify(there) == []
             assert one(there, "select pgcombine.backlog('wc')") == pending
             assert one(there, "select count(*) from pgcombine.wc_updates") <= pending
@@ -126,8 +130,11 @@ def test_restored_queue_counts_each_update_once(
             assert drain(copy, "wc", timeout=60).updates == pending + 2
             assert values(there) == expected + Counter(w0=1, w1=1)
             assert follow(audited(there)) == values(there)
-            read = there.execute("select word, new_n from pgcombine.f_read(%s, compact => true)", (after,))
-            assert dict(read.fetchall()) == values(there)
+            for too_old in (after, dumped_at):
+                with pytest.raises(OffsetTooOldError):
+                    Feed("f").offset(there, too_old)
+            changes = {row["word"]: row["new_n"] for row in next(Feed("f").read(there, after={}, compact=True)).rows}
+            assert values(there) == {w: n for w, n in expected.items() if w not in changes} | changes
             WC.rebucket(there, 3)
             assert WC.verify(there) == []
             there.execute("select pgcombine.drop_feed('f')")

@@ -5,7 +5,7 @@
 -- enqueues and passes raise PC012. Workers call the function when they start, and upgrades call it. It does everything
 -- in one transaction. If several sessions call it, the others wait for the first.
 -- Runs with its owner's rights, for roles that may run passes over some queue.
--- Tables written: <queue>_updates; pgcombine.pass, tick, cluster_identity.
+-- Tables written: <queue>_updates; pgcombine.pass, tick, cluster_identity; those of components.
 -- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller lacks the
 -- right to run passes.
 create or replace function pgcombine.post_restore()
@@ -17,6 +17,7 @@ as $$
 declare
     _role constant name := pgcombine_internal.caller();
     _queue text;
+    _query text;
 begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role))
        and exists (select from pgcombine.queue) then
@@ -56,6 +57,9 @@ begin
 
     for _queue in select q.queue from pgcombine.queue q order by q.queue loop
         perform pgcombine_internal.post_restore_queue(_queue);
+        for _query in select h.query from pgcombine.hook h where h.event = 'post_restore' loop
+            execute _query using _queue;
+        end loop;
     end loop;
     return true;
 end
