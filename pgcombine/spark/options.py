@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,7 +13,8 @@ from pgcombine.config import given_dsn
 from pgcombine.errors import ConfigError
 
 _BOTH = ("queue", "dsn")
-_READING = ("columns", "where")
+_READING = ("columns", "where", "feed", "startingOffsets", "endingOffsets", "maxChangesPerTrigger", "consumer")
+_OF_FEEDS = _READING[3:]
 _WRITING = ("runId", "preaggregate")
 _INTERNAL = {"load", "mode"}  # set by staged() and initialize()
 _OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark passes its own options to the format
@@ -22,8 +25,10 @@ _MODES = ("staged", "initialize", "prepare")
 class Options:
     """The parsed options.
 
-    ``columns`` and ``where`` restrict reading. If they are empty, everything is read. In the mode ``prepare``, the job
-    writes the rows of the load ``load``, and another session applies them. In other modes the job begins a load itself.
+    ``columns`` and ``where`` restrict reading. If they are empty, everything is read. With ``feed``, changes are read,
+    and ``queue`` is empty. ``start`` and ``end`` are JSON texts of offsets, or "earliest" or "latest". In the mode
+    ``prepare``, the job writes the rows of the load ``load``, and another session applies them. In other modes the job
+    begins a load itself.
     """
 
     queue: str
@@ -34,6 +39,11 @@ class Options:
     preaggregate: bool = False
     columns: tuple[str, ...] = ()
     where: str = ""
+    feed: str = ""
+    start: str = ""
+    end: str = "latest"
+    most: int | None = None
+    consumer: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, reading: bool = False) -> Options:
@@ -46,8 +56,7 @@ class Options:
         options = {plain(name): value for name, value in given.items()}
         for name in given:
             _check_name(name, reading=reading)
-        if not options.get("queue"):
-            raise ConfigError('format("pgcombine") needs the option "queue": .option("queue", …)')
+        _check_subject(options, reading=reading)
         mode = options.get("mode", "staged").lower()
         if mode not in _MODES or (mode == "prepare") != ("load" in options):
             raise ConfigError(f'the option "mode" can\'t be {mode!r}: leave it out')
@@ -55,7 +64,7 @@ class Options:
         if run_id is not None and not run_id:
             raise ConfigError('the option "runId" is empty: give a text that names the run, such as a date')
         return cls(
-            queue=options["queue"],
+            queue=options.get("queue", ""),
             dsn=chosen_dsn(options.get("dsn")),
             run_id=run_id,
             load=UUID(options["load"]) if mode == "prepare" else None,
@@ -63,6 +72,11 @@ class Options:
             preaggregate=truth("preaggregate", options.get("preaggregate", "false")),
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
             where=options.get("where", ""),
+            feed=options.get("feed", ""),
+            start=_offset("startingOffsets", options.get("startingoffsets", ""), "earliest", "latest"),
+            end=_offset("endingOffsets", options.get("endingoffsets", "latest"), "latest"),
+            most=_count("maxChangesPerTrigger", options.get("maxchangespertrigger")),
+            consumer=options.get("consumer"),
         )
 
 
@@ -86,6 +100,36 @@ def truth(name: str, value: object) -> bool:
     if str(value).lower() not in {"true", "false"}:
         raise ConfigError(f'the option "{name}" can\'t be {value!r}: give "true" or "false"')
     return str(value).lower() == "true"
+
+
+def _check_subject(options: Mapping[str, str], *, reading: bool) -> None:
+    if not options.get("queue") and not options.get("feed"):
+        other = ' or "feed"' if reading else ""
+        raise ConfigError(f'format("pgcombine") needs the option "queue"{other}: .option("queue", …)')
+    if options.get("queue") and options.get("feed"):
+        raise ConfigError('the options "queue" and "feed" exclude each other: a feed belongs to one queue')
+    for name in _OF_FEEDS:
+        if plain(name) in options and not options.get("feed"):
+            raise ConfigError(f'the option "{name}" is only for feeds: leave it out, or give "feed"')
+
+
+def _offset(name: str, value: str, *words: str) -> str:
+    if not value or value.lower() in words:
+        return value.lower()
+    try:
+        if isinstance(json.loads(value), dict):
+            return value
+    except ValueError:
+        pass
+    raise ConfigError(f'the option "{name}" can\'t be {value!r}: give {" or ".join(words)}, or an offset as JSON')
+
+
+def _count(name: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not re.fullmatch("[1-9][0-9]{0,8}", value.strip()):
+        raise ConfigError(f'the option "{name}" can\'t be {value!r}: give an integer from 1 on')
+    return int(value)
 
 
 def _check_name(name: str, *, reading: bool) -> None:

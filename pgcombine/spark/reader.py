@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import InvalidDefinitionError, QueueError, first_line, translated
-from pgcombine.queue.status import Column, columns
+from pgcombine.queue.status import columns
 from pgcombine.spark.columns import arrow_type, spark_type
 from pgcombine.spark.errors import brief
 from pgcombine.spark.loads import NAME
@@ -31,7 +31,7 @@ from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 _BATCH_ROWS = 10_000
 _PENDING = (
@@ -51,56 +51,64 @@ class Partition(InputPartition):  # type: ignore[misc]
 
 
 def schema_of(options: Options) -> StructType:
-    """Return the schema of the queue's values.
+    """Return the schema of the queue's values, or of the feed's changes.
 
-    Raises QueueNotFoundError, and InvalidDefinitionError for an unknown column.
+    Raises QueueNotFoundError, FeedNotFoundError, and InvalidDefinitionError for an unknown column.
     """
     from pyspark.sql.types import StructField, StructType
 
     with closing(connect(options.dsn, name=NAME)) as connection:
-        there = {column.name: column for column in columns(connection, options.queue)}
+        there = _types(connection, options)
     names = options.columns or tuple(there)
-    _require(names, there, options.queue)
-    return StructType([StructField(name, spark_type(there[name])) for name in names])
+    _require(names, there, options)
+    return StructType([StructField(name, there[name]) for name in names])
 
 
-def _require(names: Iterable[str], there: dict[str, Column], queue: str) -> None:
+def _types(connection: Connection, options: Options) -> dict[str, DataType]:
+    """Return the Spark type of each column: those of values, or those of changes."""
+    from pyspark.sql import types as t
+
+    if not options.feed:
+        return {column.name: spark_type(column) for column in columns(connection, options.queue)}
+    with translated():
+        (queue,) = one(connection, "select (pgcombine_internal.require_feed(%s)).queue", options.feed)
+    there = columns(connection, queue)
+    return {
+        "_bucket": t.IntegerType(),
+        "_sequence": t.LongType(),
+        "_change_type": t.StringType(),
+        "_commit_version": t.LongType(),
+        "_commit_timestamp": t.TimestampType(),
+        **{column.name: spark_type(column) for column in there if column.role == "key"},
+        **{f"old_{column.name}": spark_type(column) for column in there if column.role == "value"},
+        **{f"new_{column.name}": spark_type(column) for column in there if column.role == "value"},
+    }
+
+
+def _require(names: Iterable[str], there: Iterable[str], options: Options) -> None:
     for name in names:
         if name not in there:
-            known = ", ".join(there)
-            raise InvalidDefinitionError(f'queue "{queue}" has no column "{name}"; its columns: {known}', queue=queue)
+            raise InvalidDefinitionError(
+                f'{_subject(options)} has no column "{name}"; its columns: {", ".join(there)}',
+                queue=options.queue or None,
+            )
 
 
-class ValuesReader(DataSourceReader):  # type: ignore[misc]
-    """Reads a queue's values."""
+def _subject(options: Options) -> str:
+    return f'feed "{options.feed}"' if options.feed else f'queue "{options.queue}"'
+
+
+class RowsReader:
+    """Reads the rows of partitions, for all kinds of readers."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        self.queue = options.queue
+        self.queue = options.queue or None
+        self.subject = _subject(options)
         self.conninfo = Target.of(options.dsn).conninfo
         self.schema = schema
         with closing(connect(self.conninfo, name=NAME)) as connection:
-            self.columns = {column.name: column for column in columns(connection, options.queue)}
-        _require(schema.fieldNames(), self.columns, options.queue)
+            _require(schema.fieldNames(), _types(connection, options), options)
         self.where = options.where
-
-    @brief()
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return one part for each physical partition of the values."""
-        with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
-            rows = connection.execute("select * from pgcombine_internal.values_tables(%s)", (self.queue,)).fetchall()
-            self._say_pending(connection)
-        return [Partition(relation, condition) for relation, condition in rows]
-
-    def _say_pending(self, connection: Connection) -> None:
-        """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
-        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read only the values
-            if one(connection, _PENDING, self.queue)[0]:
-                print(
-                    f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '
-                    f"combines them, or pgcombine drain {self.queue}",
-                    file=sys.stderr,
-                    flush=True,
-                )
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of one part, in portions.
@@ -132,7 +140,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
                 cursor.execute(select)
         except psycopg.errors.UndefinedTable as error:  # the queue's table, or one that the user's condition names
             raise QueueError(
-                f'{first_line(error)}: if that is a table of queue "{self.queue}", the queue was rebucketed or dropped '
+                f"{first_line(error)}: if that is a table of {self.subject}, the queue was rebucketed or dropped "
                 "after this read was planned: read again, with a new frame (spark.read … load())",
                 queue=self.queue,
             ) from error
@@ -144,7 +152,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         except psycopg.DataError as error:
             # psycopg raises DataError for a date that Python can't represent. Spark's types can't represent it either.
             raise QueueError(
-                f'queue "{self.queue}" holds a value out of Spark\'s range: {error}{_AS_TEXT}', queue=self.queue
+                f"{self.subject} holds a value out of Spark's range: {error}{_AS_TEXT}", queue=self.queue
             ) from error
 
     def _array(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
@@ -155,7 +163,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             shown = next((one for one in values if not _fits(one, field.type)), None)
             raise QueueError(
-                f'queue "{self.queue}" holds {shown!s:.100} in column "{field.name}", which isn\'t of the type '
+                f'{self.subject} holds {shown!s:.100} in column "{field.name}", which isn\'t of the type '
                 f"{self.schema[field.name].dataType.simpleString()}{_AS_TEXT}",
                 queue=self.queue,
             ) from error
@@ -172,6 +180,29 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         """Return the SQL for a column, with a cast to text if the column is a string in the frame's schema."""
         cast = _TEXT.get(self.schema[name].dataType.simpleString(), "")
         return sql.SQL(f"{{}}{cast}").format(sql.Identifier(name))
+
+
+class ValuesReader(RowsReader, DataSourceReader):  # type: ignore[misc]
+    """Reads a queue's values."""
+
+    @brief()
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one part for each physical partition of the values."""
+        with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
+            rows = connection.execute("select * from pgcombine_internal.values_tables(%s)", (self.queue,)).fetchall()
+            self._say_pending(connection)
+        return [Partition(relation, condition) for relation, condition in rows]
+
+    def _say_pending(self, connection: Connection) -> None:
+        """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read only the values
+            if one(connection, _PENDING, self.queue)[0]:
+                print(
+                    f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '
+                    f"combines them, or pgcombine drain {self.queue}",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def _fits(value: Any, given: pa.DataType) -> bool:

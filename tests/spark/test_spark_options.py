@@ -35,7 +35,9 @@ def test_unknown_option_without_a_near_one_lists_all() -> None:
     assert refusal({"path": "/x"}) == (
         'format("pgcombine") has no option "path": there are queue, dsn, runId, preaggregate'
     )
-    assert refusal({"header": "true"}, reading=True).endswith("there are queue, dsn, columns, where")
+    assert refusal({"header": "true"}, reading=True).endswith(
+        "there are queue, dsn, columns, where, feed, startingOffsets, endingOffsets, maxChangesPerTrigger, consumer"
+    )
 
 
 def test_option_of_the_other_direction_is_refused() -> None:

@@ -17,12 +17,17 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamArrowWriter, DataSourceWriter
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamArrowWriter,
+        DataSourceStreamReader,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """Writes frames and streams to a queue as updates, and reads the queue's values."""
+    """Writes frames and streams to a queue as updates. Reads the queue's values, and the changes of its feeds."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -46,11 +51,21 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from pgcombine.spark.errors import brief
+        from pgcombine.spark.feed import FeedReader
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import ValuesReader
 
         with brief():
-            return _portable(ValuesReader(Options.of(self.options, reading=True), schema))
+            options = Options.of(self.options, reading=True)
+            return _portable((FeedReader if options.feed else ValuesReader)(options, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pgcombine.spark.errors import brief
+        from pgcombine.spark.feed import FeedStreamReader
+        from pgcombine.spark.options import Options
+
+        with brief():
+            return _portable(FeedStreamReader(Options.of(self.options, reading=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from pgcombine.spark.errors import brief

@@ -1,0 +1,220 @@
+"""The reading of a feed's changes by ``format("pgcombine")``: frames, and streams.
+
+An offset is an object that has a sequence for each bucket, as in SQL (``pgcombine.feed_offset``). Each task reads the
+changes of one bucket between two offsets, so a repeated task or batch reads the same changes. If they are no longer
+kept, :class:`OffsetTooOldError` is raised.
+
+A batch of a stream doesn't reach beyond a rebucket, after which keys have their changes in other buckets. PySpark
+before 4.2 doesn't say where a batch begins. There the first batch after a restart has all changes so far: it may exceed
+``maxChangesPerTrigger``, and reach beyond a rebucket.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+
+from pgcombine.database.connect import Connection, connect, one
+from pgcombine.errors import ConfigError, translated
+from pgcombine.spark.errors import brief
+from pgcombine.spark.loads import NAME
+from pgcombine.spark.options import Options
+from pgcombine.spark.reader import Partition, RowsReader
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # PySpark before 4.2
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Has no method."""
+
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Offset = dict[str, int]
+
+_IDLE_SECONDS = 0.1  # Spark asks for the latest offset a hundred times a second while there is nothing new
+_LOW = "select jsonb_object_agg(bucket, low) from pgcombine_internal.feed_bounds(%s, %s)"
+
+
+class _Changes(RowsReader):
+    """Reads the changes of partitions, and asks the database for offsets, over one connection."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.options = options
+        self.feed = options.feed
+        self._connection: Connection | None = None
+        with closing(connect(self.conninfo, name=NAME)) as connection, translated():
+            (self._first,) = one(
+                connection, "select number << 40 from pgcombine_internal.require_feed(%s)", options.feed
+            )
+
+    def _ask(self, call: str, *arguments: Any) -> Any:
+        """Return the result of a call. If the connection was lost, the call is made again over a new one."""
+        kept = self._connection
+        if kept is not None and not kept.closed:
+            try:
+                with translated():
+                    return one(kept, call, *arguments)[0]
+            except psycopg.OperationalError:
+                if not kept.closed:
+                    raise
+        self._connection = connect(self.conninfo, name=NAME)
+        with translated():
+            return one(self._connection, call, *arguments)[0]
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _present(self) -> Offset:
+        present: Offset = self._ask("select pgcombine.feed_offset(%s)", self.feed)
+        return present
+
+    def _portion(self, after: Offset, most: int | None = None) -> Offset:
+        """Return the offset up to which the portion after an offset reaches."""
+        upto: Offset = self._ask("select pgcombine.feed_offset(%s, %s, %s)", self.feed, Jsonb(after), most)
+        return upto
+
+    def _start(self, otherwise: str) -> Offset:
+        """Return the offset of the option ``startingOffsets``, with all buckets."""
+        given = self.options.start or otherwise
+        if given == "latest":
+            return self._present()
+        start: Offset = self._ask(_LOW, self.feed, Jsonb({} if given == "earliest" else json.loads(given)))
+        return start
+
+    def _parts(self, after: Offset, upto: Offset) -> list[InputPartition]:
+        """Return a part for each bucket that has changes between two offsets.
+
+        A bucket that the first offset lacks was added by a rebucket. All its changes come after the offset.
+        """
+        after = dict.fromkeys(upto, self._first) | after
+        return [
+            self._part(after, {**after, bucket: sequence})
+            for bucket, sequence in upto.items()
+            if sequence > after[bucket]
+        ]
+
+    def _part(self, after: Offset, upto: Offset) -> InputPartition:
+        name = sql.Identifier("pgcombine", f"{self.feed}_read")
+        read = sql.SQL("{}(after => {}, upto => {})").format(name, json.dumps(after), json.dumps(upto))
+        return Partition(read.as_string(None), "true")
+
+
+class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
+    """Reads the changes between ``startingOffsets`` and ``endingOffsets`` into a frame."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        if options.most or options.consumer is not None:
+            name = "maxChangesPerTrigger" if options.most else "consumer"
+            raise ConfigError(f'the option "{name}" is only for streams: leave it out')
+        super().__init__(options, schema)
+
+    @brief()
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a part for each bucket; after a rebucket, one for each bucket before it and after it."""
+        try:
+            return self._planned()
+        finally:
+            self._close()
+
+    def _planned(self) -> list[InputPartition]:
+        after = self._start("earliest")
+        end = self._present()
+        if self.options.end != "latest":
+            end = json.loads(self.options.end)
+            self._ask(_LOW, self.feed, Jsonb(end))
+            for bucket, sequence in end.items():
+                if sequence < after[bucket]:
+                    raise ConfigError(
+                        f"the sequence {sequence} of bucket {bucket} in endingOffsets is before the one in "
+                        f"startingOffsets, {after[bucket]}"
+                    )
+        parts: list[InputPartition] = []
+        while (upto := _limited(self._portion(after), end, after)) != after:
+            parts += self._parts(after, upto)
+            after = upto
+        return parts or [self._part(after, after)]  # Spark requires a part of a frame
+
+
+class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Reads the changes of a feed as a stream."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        if options.end != "latest":
+            raise ConfigError('the option "endingOffsets" is only for spark.read: leave it out')
+        super().__init__(options, schema)
+        self._known: Offset | None = None  # where the next batch begins, for PySpark before 4.2
+        self._target: Offset | None = None  # where a stream with the trigger availableNow ends
+
+    @brief()
+    def initialOffset(self) -> Offset:
+        """Return the offset at which a query without a checkpoint begins."""
+        self._known = self._start("latest")
+        return self._known
+
+    def getDefaultReadLimit(self) -> Any:
+        """Return the limit that Spark passes to :meth:`latestOffset`."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+        return ReadMaxRows(self.options.most) if self.options.most else ReadAllAvailable()
+
+    @brief()
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note the present offset, at which the query ends."""
+        self._target = self._present()
+
+    @brief()
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
+        """Return the offset at which the next batch ends. PySpark before 4.2 passes no arguments."""
+        most = self.options.most if limit is None else getattr(limit, "max_rows", None)
+        start = self._known if start is None else start
+        if start is None:
+            return self._present()
+        if self._target is None:
+            upto = self._portion(start, most)
+            if upto == start:
+                time.sleep(_IDLE_SECONDS)
+            return upto
+        while True:  # a small portion may have only changes that are newer than the target
+            upto = _limited(self._portion(start, most), self._target, start)
+            if upto != start or all(start.get(bucket, 0) >= last for bucket, last in self._target.items()):
+                return upto
+
+    @brief()
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Return a part for each bucket that has changes in a batch."""
+        self._ask(_LOW, self.feed, Jsonb(end))  # raises if the database is older than the checkpoint
+        self._known = end
+        parts: list[InputPartition] = []
+        while (upto := _limited(self._portion(start), end, start)) != start:
+            parts += self._parts(start, upto)
+            start = upto
+        return parts
+
+    @brief()
+    def commit(self, end: Offset) -> None:
+        """Register the offset for the option ``consumer``."""
+        if self.options.consumer is not None:
+            self._ask("select pgcombine.commit_feed(%s, %s, %s)", self.feed, self.options.consumer, Jsonb(end))
+
+    def stop(self) -> None:
+        """Close the connection."""
+        self._close()
+
+
+def _limited(upto: Offset, end: Offset, after: Offset) -> Offset:
+    """Return ``upto``, but no sequence beyond ``end``. A bucket that ``end`` lacks stays where it is."""
+    limited = {bucket: min(last, end.get(bucket, after.get(bucket, -1))) for bucket, last in upto.items()}
+    return {bucket: last for bucket, last in limited.items() if last >= 0}

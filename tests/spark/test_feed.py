@@ -1,0 +1,207 @@
+"""Feeds read by ``format("pgcombine")``: frames and streams have every change, also after kills and restarts."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+from support import eventually
+from support.queues import combine_all, make_queue, one
+from support.servers import embedded_only
+
+from pgcombine.errors import ConfigError, FeedNotFoundError, InvalidDefinitionError, OffsetTooOldError, PgCombineError
+from pgcombine.spark.errors import explained
+
+from .feeds import Follower, combine, make_feed, require_copy, rows_of, seen
+
+pytestmark = [pytest.mark.spark, embedded_only]
+
+Offset = dict[str, int]
+
+
+def read(spark: Any, dsn: str, **options: str) -> Any:
+    return spark.read.format("pgcombine").options(**{"feed": "f", "dsn": dsn, **options}).load()
+
+
+def changes(frame: Any) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in frame.orderBy("_bucket", "_sequence").select("word", "old_n", "new_n").collect()]
+
+
+def offset(conn: psycopg.Connection, after: Offset | None = None, most: int | None = None) -> Offset:
+    given = None if after is None else Jsonb(after)
+    found: Offset = one(conn, "select pgcombine.feed_offset('f', %s, %s)", given, most)
+    return found
+
+
+def expire(conn: psycopg.Connection) -> None:
+    """Make all present changes too old, and truncate them."""
+    for _ in range(2):
+        conn.execute(
+            "update pgcombine.feed set since = since - interval '1 h', "
+            "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
+        )
+        while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
+            pass
+
+
+def test_frame_has_the_changes_between_two_offsets(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_feed(conn)
+    combine(conn, {"a": 1, "b": 1}, {"a": 2})
+    middle = offset(conn)
+    combine(conn, {"a": -3, "c": 5})
+    assert set(changes(read(spark, dsn))) == {
+        ("a", None, 1),
+        ("a", 1, 3),
+        ("a", 3, None),
+        ("b", None, 1),
+        ("c", None, 5),
+    }
+    text = json.dumps(middle)
+    late = read(spark, dsn, startingOffsets=text)
+    assert set(changes(late)) == {("a", 3, None), ("c", None, 5)}
+    assert late.rdd.getNumPartitions() == len({row._bucket for row in late.collect()})
+    early = read(spark, dsn, starting_offsets="earliest", endingOffsets=text, where="word = 'a'")
+    assert changes(early) == [("a", None, 1), ("a", 1, 3)]
+    assert read(spark, dsn, startingOffsets="latest").collect() == []
+    assert read(spark, dsn, startingOffsets=text, endingOffsets=text).collect() == []
+    with pytest.raises(ConfigError, match="in endingOffsets is before the one in startingOffsets"), explained():
+        read(spark, dsn, startingOffsets="latest", endingOffsets=text).collect()
+
+
+def test_frame_has_the_columns_of_the_feed(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn, key=["id int", "day date"], value=["n numeric(9,2) sum", "tags text[] array_union"])
+    conn.execute("select pgcombine.create_feed('f', 'wc')")
+    conn.execute("insert into pgcombine.wc_updates values (7, '2024-02-29', 1.5, array['x'])")
+    combine_all(conn)
+    frame = read(spark, dsn)
+    assert frame.schema.simpleString() == (
+        "struct<_bucket:int,_sequence:bigint,_change_type:string,_commit_version:bigint,_commit_timestamp:timestamp,"
+        "id:int,day:date,old_n:decimal(9,2),old_tags:array<string>,new_n:decimal(9,2),new_tags:array<string>>"
+    )
+    (row,) = frame.collect()
+    assert (row._change_type, row.id, row.day.isoformat()) == ("insert", 7, "2024-02-29")
+    assert (row.old_n, row.old_tags, row.new_n, row.new_tags) == (None, None, Decimal("1.50"), ["x"])
+    assert isinstance(row._commit_timestamp, datetime)
+    assert [row._bucket, row._sequence, row._commit_version] == [
+        *conn.execute("select _bucket, _sequence, _commit_version from pgcombine.f_read('{}')").fetchall()[0]
+    ]
+    assert read(spark, dsn, columns="new_n,id").columns == ["new_n", "id"]
+
+
+def test_frame_reaches_beyond_a_rebucket(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_feed(conn)
+    combine(conn, {f"w{n}": 1 for n in range(40)})
+    before = offset(conn)
+    conn.execute("select pgcombine.rebucket('wc', 16)")
+    combine(conn, {f"w{n}": 1 for n in range(40)})
+    assert len(changes(read(spark, dsn))) == 80
+    assert set(changes(read(spark, dsn, startingOffsets=json.dumps(before)))) == {(f"w{n}", 1, 2) for n in range(40)}
+    assert len(changes(read(spark, dsn, endingOffsets=json.dumps(before)))) == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"feed": "none"}, FeedNotFoundError, 'there is no feed "none"'),
+        ({"columns": "n"}, InvalidDefinitionError, 'feed "f" has no column "n"; its columns: _bucket, '),
+        ({"startingOffsets": '{"77": 1}'}, InvalidDefinitionError, """feed "f" has no bucket '77'"""),
+        ({"endingOffsets": '{"0": "x"}'}, InvalidDefinitionError, "isn't an integer from 0 on"),
+        ({"startingOffsets": "now"}, ConfigError, "can't be 'now': give earliest or latest, or an offset as JSON"),
+        ({"endingOffsets": "[]"}, ConfigError, r"can't be '\[\]': give latest, or an offset as JSON"),
+        ({"maxChangesPerTrigger": "3"}, ConfigError, '"maxChangesPerTrigger" is only for streams'),
+        ({"consumer": "me"}, ConfigError, '"consumer" is only for streams'),
+        ({"queue": "wc"}, ConfigError, '"queue" and "feed" exclude each other'),
+    ],
+)
+def test_frame_with_wrong_options_is_refused(
+    spark: Any, dsn: str, conn: psycopg.Connection, options: dict[str, str], kind: type[PgCombineError], message: str
+) -> None:
+    make_feed(conn)
+    with pytest.raises(kind, match=message), explained():
+        read(spark, dsn, **options).collect()
+
+
+def test_offset_that_is_too_old_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_feed(conn, retention="1 min")
+    follower = Follower(spark, dsn, tmp_path, startingOffsets="earliest")
+    combine(conn, {"a": 1})
+    follower.run()
+    start = json.dumps(offset(conn))
+    planned = read(spark, dsn)
+    assert changes(planned) == [("a", None, 1)]
+    combine(conn, {"a": 1})
+    expire(conn)
+    again = 'feed "f" after the offset are no longer kept .*read it all again'
+    for frame in (planned, read(spark, dsn, startingOffsets=start)):
+        with pytest.raises(OffsetTooOldError, match=again), explained():
+            frame.collect()
+    with pytest.raises(OffsetTooOldError, match=again), explained():
+        follower.run()
+    with pytest.raises(OffsetTooOldError, match=again), explained():
+        Follower(spark, dsn, tmp_path / "other", startingOffsets=start).run()
+    assert changes(read(spark, dsn)) == []
+
+
+def test_stream_begins_with_the_present_offset(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_feed(conn)
+    combine(conn, {"a": 1})
+    follower = Follower(spark, dsn, tmp_path)
+    query = follower.start(processingTime="0 seconds")
+    try:
+        eventually(lambda: query.lastProgress, timeout=120, what="the stream has begun")
+        combine(conn, {"b": 1}, {"b": 2})
+        eventually(lambda: seen(conn) == 2, timeout=120, what="the stream has the changes")
+    finally:
+        query.stop()
+    assert rows_of(conn, "select * from copied") == [("b", 3)]
+
+
+@pytest.mark.pyspark(">=4.2")
+def test_batches_obey_the_limit(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_feed(conn)
+    combine(conn, {f"w{n}": 1 for n in range(23)})
+    follower = Follower(spark, dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="5", consumer="me")
+    follower.run()
+    combine(conn, {"w1": 1})
+    follower.run()
+    assert conn.execute("select count(*) from seen group by batch order by batch").fetchall() == [
+        *[(5,)] * 4,
+        (3,),
+        (1,),
+    ]
+    behind = one(conn, "select behind from pgcombine.feed_stat")
+    assert behind <= 1  # Spark commits a batch when it plans the next one
+    assert one(conn, "select consumers from pgcombine.feed_stat") == 1
+
+
+def test_stream_is_equal_to_the_values_after_restarts(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    """The query is stopped at random, and batches are replayed that Spark hadn't recorded as complete."""
+    chance = random.Random(7)
+    make_feed(conn)
+    follower = Follower(spark, dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="7")
+    for turn in range(4):
+        for _ in range(3):
+            combine(conn, {f"w{chance.randrange(12)}": chance.choice([-1, 1, 2]) for _ in range(6)})
+        if turn == 1:
+            follower.run()
+            conn.execute("select pgcombine.rebucket('wc', 8)")
+            continue
+        query = follower.start(processingTime="0 seconds")
+        try:
+            before = seen(conn)
+            eventually(lambda before=before: seen(conn) > before, timeout=120, what="a batch has been written")
+        finally:
+            query.stop()
+        if chance.random() < 0.7:
+            follower.forget_last_commit()
+    follower.run()
+    require_copy(conn)
