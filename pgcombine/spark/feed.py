@@ -4,9 +4,8 @@ An offset is an object that has a sequence for each bucket, as in SQL (``pgcombi
 changes of one bucket between two offsets, so a repeated task or batch reads the same changes. If they are no longer
 kept, :class:`OffsetTooOldError` is raised.
 
-A batch of a stream doesn't reach beyond a rebucket, after which keys have their changes in other buckets. PySpark
-before 4.2 doesn't say where a batch begins. There the first batch after a restart has all changes so far: it may exceed
-``maxChangesPerTrigger``, and reach beyond a rebucket.
+A batch of a stream doesn't reach beyond a rebucket, after which keys have their changes in other buckets. So the
+batches have the changes of a key in order. With the trigger ``availableNow``, PySpark before 4.2 ends after one batch.
 """
 
 from __future__ import annotations
@@ -155,13 +154,15 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         if options.end != "latest":
             raise ConfigError('the option "endingOffsets" is only for spark.read: leave it out')
         super().__init__(options, schema)
-        self._known: Offset | None = None  # where the next batch begins, for PySpark before 4.2
+        # Where the next batch begins. PySpark before 4.2 says it only by calls of partitions(): the first call after a
+        # restart is for the last batch.
+        self._known: Offset | None = None
         self._target: Offset | None = None  # where a stream with the trigger availableNow ends
 
     @brief()
     def initialOffset(self) -> Offset:
         """Return the offset at which a query without a checkpoint begins."""
-        self._known = self._start("latest")
+        self._known = self._known or self._start("latest")
         return self._known
 
     def getDefaultReadLimit(self) -> Any:
@@ -179,9 +180,7 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
         """Return the offset at which the next batch ends. PySpark before 4.2 passes no arguments."""
         most = self.options.most if limit is None else getattr(limit, "max_rows", None)
-        start = self._known if start is None else start
-        if start is None:
-            return self._present()
+        start = start or self.initialOffset()
         if self._target is None:
             upto = self._portion(start, most)
             if upto == start:
@@ -197,11 +196,9 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         """Return a part for each bucket that has changes in a batch."""
         self._ask(_LOW, self.feed, Jsonb(end))  # raises if the database is older than the checkpoint
         self._known = end
-        parts: list[InputPartition] = []
-        while (upto := _limited(self._portion(start), end, start)) != start:
-            parts += self._parts(start, upto)
-            start = upto
-        return parts
+        if _limited(self._portion(start), end, start) != end or any(end[one] < last for one, last in start.items()):
+            raise ConfigError(f'Spark asks for a batch that feed "{self.feed}" doesn\'t have: from {start} to {end}')
+        return self._parts(start, end)
 
     @brief()
     def commit(self, end: Offset) -> None:

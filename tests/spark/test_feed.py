@@ -134,14 +134,11 @@ def test_offset_that_is_too_old_is_refused(spark: Any, dsn: str, conn: psycopg.C
     combine(conn, {"a": 1})
     follower.run()
     start = json.dumps(offset(conn))
-    planned = read(spark, dsn)
-    assert changes(planned) == [("a", None, 1)]
     combine(conn, {"a": 1})
     expire(conn)
     again = 'feed "f" after the offset are no longer kept .*read it all again'
-    for frame in (planned, read(spark, dsn, startingOffsets=start)):
-        with pytest.raises(OffsetTooOldError, match=again), explained():
-            frame.collect()
+    with pytest.raises(OffsetTooOldError, match=again), explained():
+        read(spark, dsn, startingOffsets=start).collect()
     with pytest.raises(OffsetTooOldError, match=again), explained():
         follower.run()
     with pytest.raises(OffsetTooOldError, match=again), explained():
@@ -192,7 +189,6 @@ def test_stream_is_equal_to_the_values_after_restarts(
         for _ in range(3):
             combine(conn, {f"w{chance.randrange(12)}": chance.choice([-1, 1, 2]) for _ in range(6)})
         if turn == 1:
-            follower.run()
             conn.execute("select pgcombine.rebucket('wc', 8)")
             continue
         query = follower.start(processingTime="0 seconds")
@@ -203,5 +199,6 @@ def test_stream_is_equal_to_the_values_after_restarts(
             query.stop()
         if chance.random() < 0.7:
             follower.forget_last_commit()
-    follower.run()
+    while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):  # PySpark before 4.2 ends after one batch
+        Follower(spark, dsn, tmp_path).run()
     require_copy(conn)
