@@ -28,12 +28,12 @@ from pgcombine.cli.options import (
     print_table,
     report_state,
     report_table,
-    to_json,
     whole,
 )
 from pgcombine.database.connect import dicts
 from pgcombine.database.sqlfiles import query
 from pgcombine.feed.feed import Feed, feeds
+from pgcombine.runtime.printable import to_json
 
 feed = group("Keep the changes of queues for consumers that read at their own pace.")
 

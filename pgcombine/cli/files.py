@@ -21,10 +21,11 @@ import typer
 from psycopg import sql
 from rich.console import Console
 
-from pgcombine.cli.options import counted, print_table, to_json
+from pgcombine.cli.options import counted, print_table
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import columns_of
+from pgcombine.runtime.printable import to_json
 
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _PORTION = 1000  # rows

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 import threading
@@ -15,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from pgcombine.runtime.printable import printable, printable_json
+from pgcombine.runtime.printable import printable, text_of, to_json
 
 if TYPE_CHECKING:
     import psycopg
@@ -285,24 +283,6 @@ def report_state(kind: str, name: str, state: str, as_json: bool) -> None:
     report({kind: name, "state": state}, f"{state}: {name}", as_json)
 
 
-def to_json(data: Any) -> str:
-    """Return data as JSON. Values that JSON can't represent (dates, decimals, infinity, bytes) become text."""
-    return printable_json(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _finite(part) for name, part in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_finite(part) for part in data]
-    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
-
-
-def _text(cell: Any) -> str:
-    """Return a cell as text: bytes in PostgreSQL's form, other values in Python's form."""
-    return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
-
-
 def whole(bits: int) -> Callable[[Any], Any]:
     """Return a callback for an option that is a number or a list of numbers.
 
@@ -349,5 +329,5 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: b
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*("" if cell is None else printable(_text(cell)) for cell in row))
+        table.add_row(*("" if cell is None else printable(text_of(cell)) for cell in row))
     return table

@@ -6,8 +6,11 @@ the rest of the text would look like a log line of this program. A terminal woul
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import re
+from typing import Any
 
 # C0 and C1 controls, line and paragraph separators, and characters that change the direction of text
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -21,6 +24,24 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     """Return the JSON text with its control characters escaped as in JSON."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def to_json(data: Any) -> str:
+    """Return data as JSON. Values that JSON can't represent (dates, decimals, infinity, bytes) become text."""
+    return printable_json(json.dumps(_finite(data), default=text_of, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _finite(part) for name, part in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(part) for part in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def text_of(cell: Any) -> str:
+    """Return a cell as text: bytes in PostgreSQL's form, other values in Python's form."""
+    return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
 
 
 class PrintableFormatter(logging.Formatter):

@@ -22,21 +22,30 @@ from pgcombine.errors import (
     ConnectError,
     DestinationNotFoundError,
     ExportNotFoundError,
+    FeedNotFoundError,
     NotGrantedError,
     NotQuarantinedError,
+    OffsetTooOldError,
     PgCombineError,
     QueueNotFoundError,
     SchemaError,
     first_line,
     translate,
 )
-from pgcombine.web import actions, pages
+from pgcombine.web import actions, feeds, pages
 from pgcombine.web.guard import Guard
 from pgcombine.web.pages import Site, page
 
 QUEUE = "/queues/{queue:name}"
 QUARANTINE = f"{QUEUE}/quarantine"
 EXPORT = "/exports/{export:name}"
+_MISSING = (
+    QueueNotFoundError,
+    ExportNotFoundError,
+    FeedNotFoundError,
+    DestinationNotFoundError,
+    NotQuarantinedError,
+)
 TITLES = {404: "There is no such page", 405: "This page doesn't support that method"}
 
 log = logging.getLogger("pgcombine.web")
@@ -67,6 +76,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route("/healthz", pages.health),
             Route("/exports", pages.exports),
             Route("/servers", pages.servers),
+            Route("/feeds/{feed:name}", feeds.feed),
             Route("/loads", pages.loads),
             Route("/doctor", pages.doctor),
             Route("/doctor", actions.examine, methods=post),
@@ -117,8 +127,10 @@ def _mapped_error(request: Request, error: Exception) -> Response:
         return trouble(request, 503, "The database doesn't answer", text, advice)
     if isinstance(error, SchemaError):
         return trouble(request, 503, "The database's schema has another version", str(error))
-    if isinstance(error, (QueueNotFoundError, ExportNotFoundError, DestinationNotFoundError, NotQuarantinedError)):
+    if isinstance(error, _MISSING):
         return trouble(request, 404, "Not found", str(error))
+    if isinstance(error, OffsetTooOldError):
+        return trouble(request, 410, "Read it all again", text, advice)
     if isinstance(error, NotGrantedError):
         return trouble(request, 403, "The page's role isn't allowed to do that", text, advice)
     return trouble(request, 409, "Not done", text, advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -47,7 +48,8 @@ class Site:
     """What all pages share.
 
     ``actions`` says whether readers can act. ``version`` is the program's version. ``names`` is empty until the
-    database has answered; then it has the result of :func:`pgcombine.web.figures.identity`.
+    database has answered; then it has the result of :func:`pgcombine.web.figures.identity`. ``stop`` is set when the
+    server ends, and ``streams`` is the number of streams of events.
     """
 
     database: Database
@@ -57,7 +59,9 @@ class Site:
     keys: Keys
     actions: bool
     version: str
+    stop: threading.Event
     names: Mapping[str, str] = field(default_factory=dict)
+    streams: int = 0
 
 
 @cache

@@ -88,7 +88,7 @@ def serve(
     database = Database(dsn, seconds=seconds)
     history = History(database)
     keys = Keys(token)
-    site = Site(database, history, Lines(history), Checkup(database.dsn), keys, actions, version)
+    site = Site(database, history, Lines(history), Checkup(database.dsn), keys, actions, version, stop)
     server = uvicorn.Server(
         uvicorn.Config(
             application(site, hosts),
