@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.needs import require
-from support.queues import combine_all, make_queue, one, values
+from support.queues import add, combine_all, make_queue, one, values
 from support.servers import embedded_only
 
 PAGE = Path(__file__).parents[2] / "pgcombine" / "docs" / "spark.md"
@@ -52,6 +52,7 @@ def test_tests_run_every_section() -> None:
     assert sorted(sections()) == [
         "Aggregates of a stream",
         "By JDBC",
+        "Changes as a stream",
         "Correcting a past run",
         "Errors",
         "Replaying",
@@ -88,6 +89,19 @@ def test_section_streams_works(spark: Any, conn: psycopg.Connection, recipe: Rec
     recipe("Streams", words=stream, checkpoint=str(tmp_path / "checkpoint"))
     combine_all(conn)
     assert values(conn) == {"a": 2, "b": 1}
+
+
+@pytest.mark.slow
+@embedded_only
+def test_section_changes_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.create_feed('wc_feed', 'wc')")
+    copy: dict[str, int] = {}
+    for updates in ({"a": 1, "b": 2}, {"a": 2, "b": -2}):
+        add(conn, updates)
+        combine_all(conn)
+        recipe("Changes as a stream", copy=copy, checkpoint=str(tmp_path / "checkpoint"))
+        assert {word: n for word, n in copy.items() if n is not None} == values(conn)
 
 
 @embedded_only

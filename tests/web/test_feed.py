@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import psycopg
 import pytest
 from support import eventually
+from support.needs import require
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 from support.site import address, read, served
@@ -18,6 +24,7 @@ from support.site import address, read, served
 from pgcombine.web import feeds
 
 pytestmark = embedded_only
+PAGE = Path(__file__).parents[2] / "pgcombine" / "docs" / "web.md"
 TOKEN = "a token of some length"
 Event = dict[str, str]
 
@@ -203,3 +210,21 @@ def test_stream_ends_with_the_server(feed: psycopg.Connection, dsn: str, caplog:
             next(found)
         assert list(found) == []
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_command_of_the_page_works(feed: psycopg.Connection, dsn: str) -> None:
+    require("curl", there=shutil.which("curl") is not None)
+    feed.execute("select pgcombine.create_feed('wc_feed', 'wc')")
+    begin = one(feed, "select pgcombine.feed_offset('wc_feed')::text")
+    commands = re.findall(r"^curl .*?(?=\s+#)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) == 2
+    with served(dsn) as client:
+        for command in commands:
+            known = command.replace("http://127.0.0.1:8432", address(client)).replace('{"0": 3, "1": 7}', begin)
+            with subprocess.Popen([*shlex.split(known), "-sS"], stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                found = parsed(line.rstrip("\n") for line in process.stdout)
+                next(found)
+                combine(feed, {"a": 1})
+                assert shown(next(found))[3:] == [None, 1]  # the second command gets the first change again
+                process.terminate()
