@@ -1,7 +1,7 @@
 """A program that is a Spark driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
 
-Each line of its input is a call as JSON: ``{"do": "write" | "streams", …}`` with the function's arguments. At the end
-of each call the program prints ``{"error": null}``, or the error.
+Each line of its input is a call as JSON: ``{"do": "write" | "streams" | "follow", …}`` with the function's arguments.
+At the end of each call the program prints ``{"error": null}``, or the error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import frames  # noqa: E402
+from feeds import Follower  # noqa: E402
 from streams import Stream  # noqa: E402
 from support import eventually  # noqa: E402
 
@@ -35,6 +36,11 @@ def streams(spark: Any, dsn: str, directories: dict[str, str]) -> None:
         query.awaitTermination()
 
 
+def follow(spark: Any, dsn: str, directory: str, options: dict[str, str]) -> None:
+    """Follow the feed f, without end."""
+    Follower(spark, dsn, Path(directory), **options).start(processingTime="0 seconds").awaitTermination()
+
+
 def executors(spark: Any) -> int:
     return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # the status also counts the driver
 
@@ -46,7 +52,7 @@ if __name__ == "__main__":
         error = None
         eventually(lambda: executors(spark) >= int(sys.argv[3]), timeout=240, what="the executors are there")
         try:
-            {"write": write, "streams": streams}[call.pop("do")](spark, **call)
+            {"write": write, "streams": streams, "follow": follow}[call.pop("do")](spark, **call)
         except PgCombineError as caught:
             error = str(caught)
         print(json.dumps({"error": error}), flush=True)

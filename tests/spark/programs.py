@@ -64,6 +64,10 @@ class Program:
         """Begin to run a stream for each sink."""
         self._tell(do="streams", dsn=dsn, directories={sink: str(path) for sink, path in directories.items()})
 
+    def follow(self, dsn: str, directory: Path, **options: str) -> None:
+        """Begin to follow the feed f."""
+        self._tell(do="follow", dsn=dsn, directory=str(directory), options=options)
+
     def error(self) -> str | None:
         """Wait for the end of the last call and return its error, or None."""
         answer = eventually(self._answer, timeout=240, what="the driver answers")

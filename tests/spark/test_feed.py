@@ -20,6 +20,7 @@ from pgcombine.errors import ConfigError, FeedNotFoundError, InvalidDefinitionEr
 from pgcombine.spark.errors import explained
 
 from .feeds import Follower, combine, make_feed, require_copy, rows_of, seen
+from .programs import Program
 
 pytestmark = [pytest.mark.spark, embedded_only]
 
@@ -191,14 +192,39 @@ def test_stream_is_equal_to_the_values_after_restarts(
         if turn == 1:
             conn.execute("select pgcombine.rebucket('wc', 8)")
             continue
+        before = seen(conn)
         query = follower.start(processingTime="0 seconds")
         try:
-            before = seen(conn)
             eventually(lambda before=before: seen(conn) > before, timeout=120, what="a batch has been written")
         finally:
             query.stop()
         if chance.random() < 0.7:
             follower.forget_last_commit()
     while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):  # PySpark before 4.2 ends after one batch
+        Follower(spark, dsn, tmp_path).run()
+    require_copy(conn)
+
+
+@pytest.mark.slow
+def test_copy_of_killed_drivers_is_equal_to_the_values(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    chance = random.Random(3)
+    make_feed(conn)
+    for number in range(3):
+        program = Program(tmp_path / f"program{number}")
+        try:
+            program.follow(dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="3")
+            for _ in range(chance.randrange(1, 4)):
+                before = seen(conn)
+                for _ in range(3):
+                    combine(conn, {f"w{chance.randrange(12)}": chance.choice([-1, 1, 2]) for _ in range(6)})
+                eventually(lambda before=before: seen(conn) > before, timeout=240, what="a batch has been written")
+            assert program.running()
+        finally:
+            program.kill()
+        if number == 1:
+            conn.execute("select pgcombine.rebucket('wc', 8)")
+    while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):
         Follower(spark, dsn, tmp_path).run()
     require_copy(conn)
