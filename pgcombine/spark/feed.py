@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Offset = dict[str, int]
+# After a crash during the first batch, Spark asks for the initial offset again. "latest" and the buckets may have changed
+# by then. So the end of the first batch also says where it begins, under this key.
+_BEGIN = "after"
 
 _IDLE_SECONDS = 0.1  # Spark asks for the latest offset a hundred times a second while there is nothing new
 _LOW = "select jsonb_object_agg(bucket, low) from pgcombine_internal.feed_bounds(%s, %s)"
@@ -157,12 +160,13 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         # Where the next batch begins. PySpark before 4.2 says it only by calls of partitions(): the first call after a
         # restart is for the last batch.
         self._known: Offset | None = None
+        self._initial: Offset | None = None
         self._target: Offset | None = None  # where a stream with the trigger availableNow ends
 
     @brief()
     def initialOffset(self) -> Offset:
         """Return the offset at which a query without a checkpoint begins."""
-        self._known = self._known or self._start("latest")
+        self._known = self._initial = self._known or self._start("latest")
         return self._known
 
     def getDefaultReadLimit(self) -> Any:
@@ -177,23 +181,27 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         self._target = self._present()
 
     @brief()
-    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Return the offset at which the next batch ends. PySpark before 4.2 passes no arguments."""
         most = self.options.most if limit is None else getattr(limit, "max_rows", None)
-        start = start or self.initialOffset()
-        if self._target is None:
-            upto = self._portion(start, most)
-            if upto == start:
-                time.sleep(_IDLE_SECONDS)
-            return upto
-        while True:  # a small portion may have only changes that are newer than the target
-            upto = _limited(self._portion(start, most), self._target, start)
-            if upto != start or all(start.get(bucket, 0) >= last for bucket, last in self._target.items()):
-                return upto
+        given = start or self.initialOffset()
+        after = _vector(given)
+        upto = self._portion(after, most)
+        if (target := self._target) is not None:
+            upto = _limited(upto, target, after)
+            while upto == after and any(after.get(bucket, 0) < last for bucket, last in target.items()):
+                # a small portion may have only changes that are newer than the target
+                upto = _limited(self._portion(after, most), target, after)
+        elif upto == after:
+            time.sleep(_IDLE_SECONDS)
+        if upto == after:
+            return given
+        return {**upto, _BEGIN: after} if after == self._initial else upto
 
     @brief()
-    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return a part for each bucket that has changes in a batch."""
+        start, end = end.get(_BEGIN) or _vector(start), _vector(end)
         self._ask(_LOW, self.feed, Jsonb(end))  # raises if the database is older than the checkpoint
         self._known = end
         if _limited(self._portion(start), end, start) != end or any(end[one] < last for one, last in start.items()):
@@ -201,14 +209,18 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         return self._parts(start, end)
 
     @brief()
-    def commit(self, end: Offset) -> None:
+    def commit(self, end: dict[str, Any]) -> None:
         """Register the offset for the option ``consumer``."""
         if self.options.consumer is not None:
-            self._ask("select pgcombine.commit_feed(%s, %s, %s)", self.feed, self.options.consumer, Jsonb(end))
+            self._ask("select pgcombine.commit_feed(%s, %s, %s)", self.feed, self.options.consumer, Jsonb(_vector(end)))
 
     def stop(self) -> None:
         """Close the connection."""
         self._close()
+
+
+def _vector(offset: dict[str, Any]) -> Offset:
+    return {bucket: last for bucket, last in offset.items() if bucket != _BEGIN}
 
 
 def _limited(upto: Offset, end: Offset, after: Offset) -> Offset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,10 @@ class Follower:
     def __init__(self, spark: Any, dsn: str, directory: Path, **options: str) -> None:
         self.spark, self.dsn, self.options = spark, dsn, options
         self.checkpoint = directory / "checkpoint"
+        self.writing = threading.Lock()
 
     def start(self, **trigger: Any) -> Any:
-        dsn = self.dsn
+        dsn, writing = self.dsn, self.writing
         changes = self.spark.readStream.format("pgcombine").options(feed="f", dsn=dsn, **self.options).load()
 
         def write(batch: Any, number: int) -> None:
@@ -42,7 +44,7 @@ class Follower:
             seen = [(number, row._bucket, row._sequence, row.word, row.old_n, row.new_n) for row in rows]
             newest = {row.word: row.new_n for row in rows}
             there = [(word, n) for word, n in newest.items() if n is not None]
-            with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
+            with writing, psycopg.connect(dsn) as connection, connection.cursor() as cursor:
                 cursor.executemany("insert into seen values (%s, %s, %s, %s, %s, %s)", seen)
                 cursor.execute("delete from copied where word = any (%s)", (list(newest),))
                 cursor.executemany("insert into copied values (%s, %s)", there)
@@ -50,13 +52,19 @@ class Follower:
         writer = changes.writeStream.option("checkpointLocation", str(self.checkpoint)).foreachBatch(write)
         return writer.trigger(**trigger or {"availableNow": True}).start()
 
+    def stop(self, query: Any) -> None:
+        """Stop the query, and wait for its last batch, which a later query's batches would meet in the tables."""
+        query.stop()
+        with self.writing:
+            pass
+
     def run(self) -> None:
         """Process all changes so far."""
         query = self.start()
         try:
             query.awaitTermination()
         finally:
-            query.stop()
+            self.stop(query)
 
     def forget_last_commit(self) -> None:
         """Act as if the driver had been killed before Spark recorded that the last batch was complete."""

@@ -195,13 +195,40 @@ def test_stream_is_equal_to_the_values_after_restarts(
         before = seen(conn)
         query = follower.start(processingTime="0 seconds")
         try:
-            eventually(lambda before=before: seen(conn) > before, timeout=120, what="a batch has been written")
+            eventually(
+                lambda before=before, query=query: seen(conn) > before or query.exception(),
+                timeout=120,
+                what="a batch is written",
+            )
+            assert query.exception() is None, str(query.exception())
         finally:
-            query.stop()
+            follower.stop(query)
         if chance.random() < 0.7:
             follower.forget_last_commit()
     while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):  # PySpark before 4.2 ends after one batch
         Follower(spark, dsn, tmp_path).run()
+    require_copy(conn)
+
+
+def test_first_batch_is_repeated_from_where_it_began(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    """Spark asks for the initial offset again, and the latest one is another by then."""
+    make_feed(conn)
+    follower = Follower(spark, dsn, tmp_path, startingOffsets="latest")
+    query = follower.start(processingTime="0 seconds")
+    try:
+        eventually(lambda: query.lastProgress or query.exception(), timeout=120, what="the query has begun")
+        combine(conn, {"a": 1})
+        eventually(lambda: seen(conn) == 1 or query.exception(), timeout=120, what="the change has been written")
+        assert query.exception() is None, str(query.exception())
+    finally:
+        follower.stop(query)
+    follower.forget_last_commit()
+    conn.execute("truncate seen, copied")  # as if nothing had been written
+    combine(conn, {"c": 3})
+    while seen(conn) < 2:
+        follower.run()
     require_copy(conn)
 
 
