@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Offset = dict[str, int]
-# After a crash during the first batch, Spark asks for the initial offset again, which may be another one by then. So the
-# end of the first batch also says where it begins, under this key.
+# After a crash during the first batch, Spark asks for the initial offset again, which may be another one by then. So
+# the end of the first batch also says where it begins, under this key.
 _BEGIN = "after"
 
 _IDLE_SECONDS = 0.1  # Spark asks for the latest offset a hundred times a second while there is nothing new
