@@ -55,7 +55,7 @@ def test_upkeep_of_a_rollup_that_fails_does_not_stop_others(conn: psycopg.Connec
     rollup = make(conn)
     conn.execute("create table public.bad (k int)")
     conn.execute("select pgcombine.create_rollup('a', 'public.bad', array['k'], array['count(*) as n'])")
-    conn.execute("drop view pgcombine.a_source cascade")
+    conn.execute("drop event trigger pgcombine_follow_drop; drop view pgcombine.a_source cascade")
     with connect(dsn) as connection:
         upkeep(connection)
     assert rollup.ready(conn)
