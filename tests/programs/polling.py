@@ -32,8 +32,8 @@ from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 
 VIEWS = [
-    *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "worker", "export_stat", "hint_stat", "load_stat"),
-    *("oldest_snapshot", "segment_stat", "table_size", "destination"),
+    *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "worker", "export_stat", "feed_stat", "hint_stat"),
+    *("load_stat", "oldest_snapshot", "segment_stat", "table_size", "destination"),
 ]
 
 

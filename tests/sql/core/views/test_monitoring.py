@@ -15,7 +15,7 @@ from support.queues import add, combine_all, hold, make_queue, one, pass_time, r
 DOCS = resources.files("pgcombine").joinpath("docs")
 STATS = [
     *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
-    *("oldest_snapshot", "segment_stat", "table_size"),
+    *("feed_stat", "oldest_snapshot", "segment_stat", "table_size"),
 ]
 
 
@@ -121,7 +121,7 @@ def test_lag_is_the_age_of_the_oldest_update(tx: psycopg.Connection) -> None:
 
 
 def test_reading_the_view_dates_pending_updates(tx: psycopg.Connection) -> None:
-    """Reading queue_stat records a time. The lag of a stored sample grows with the updates' age until a pass ends."""
+    """Reading queue_stat calls tick, so pending updates can be dated later. Their lag grows until a pass ends."""
     make_queue(tx, buckets=1)
     add(tx, {"a": 1})
     assert queue_stat(tx)["lag_seconds"] < 60
@@ -298,6 +298,7 @@ def test_roles_see_the_queues_that_they_may_read(tx: psycopg.Connection, role: s
         add(tx, {"a": 1}, queue)
         combine_all(tx, queue)
         tx.execute("select pgcombine.create_export(%s, %s)", (f"{queue}_words", queue))
+        tx.execute("select pgcombine.create_feed(%s, %s)", (f"{queue}_changes", queue))
         tx.execute(
             "insert into pgcombine.pass_minute values (%s, date_trunc('minute', now()), 1, 1, 1, 1, 0)", (queue,)
         )
@@ -325,6 +326,8 @@ def test_roles_see_the_queues_that_they_may_read(tx: psycopg.Connection, role: s
 def test_a_function_of_the_readers_sees_no_other_row(tx: psycopg.Connection, role: str) -> None:
     make_queue(tx)
     make_queue(tx, "other")
+    for queue in "wc", "other":
+        tx.execute("select pgcombine.create_feed(%s, %s)", (f"{queue}_changes", queue))
     tx.execute(f"grant select on pgcombine.wc_values to {role}; grant create on schema public to {role}")
     tx.execute(f"set role {role}")
     tx.execute(
@@ -337,6 +340,7 @@ def test_a_function_of_the_readers_sees_no_other_row(tx: psycopg.Connection, rol
         "minute_stat",
         "pass_recent",
         "export_stat",
+        "feed_stat",
         "segment_stat",
         "table_size",
     ):
