@@ -66,8 +66,8 @@ def call(
     """Call the observers ``names`` in order, with the rows from the pass's cursor, and close the cursor.
 
     The first ``changes`` rows of the cursor are changes. If an observer reads arrivals (the updates of the pass,
-    combined by key but not with the old values), they are the rows after the changes. An observer isn't called if there is nothing for it. Raises the errors of the database, and PassError if an
-    observer raises.
+    combined by key but not with the old values), they are the rows after the changes. An observer isn't called if there
+    is nothing for it. Raises the errors of the database, and PassError if an observer raises.
     """
     if not names:
         return

@@ -176,6 +176,7 @@ GIVEN = {
     **dict.fromkeys(("dsn", "dsn_a", "dsn_b", "dsn_c", "checkpoint"), "str"),
     **dict.fromkeys(("lines", "events", "changes", "right", "wrong", "stream"), "pyspark.sql.DataFrame"),
     "connection": "psycopg.Connection",
+    "copy": "dict[str, int | None]",
     "order": "object",
 }
 
@@ -293,6 +294,11 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "quarantine", "retry", "out", "7"], 1, "no quarantined entry 7"),
     (["export", "quarantine", "drop", "out", "--all", "--yes"], 0, "0 entries"),
     (["export", "drop", "out", "--force", "--yes"], 0, "dropped: out"),
+    (["feed", "create", "told", "--queue", "wc"], 0, "created: told"),
+    (["feed", "ls"], 0, "told"),
+    (["feed", "show", "told"], 0, "retention"),
+    (["feed", "tail", "told"], 0, ""),
+    (["feed", "drop", "told", "--yes"], 0, "dropped: told"),
     (["rollup", "create", "docs", "--source", "doc", "--key", "word", "--value", "count(*) as n"], 0, "created: docs"),
     (["rollup", "ls"], 0, "not backfilled"),
     (["rollup", "backfill", "docs"], 0, "backfilled: docs"),

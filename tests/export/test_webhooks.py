@@ -311,7 +311,7 @@ def test_refused_events_keep_their_identity(conn: psycopg.Connection, dsn: str, 
 
 @embedded_only
 def test_events_keep_all_keys_and_digits(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    """Columns with names like those of an entry, keys that can't be a subject, numbers beyond Python's precision."""
+    """Columns named like those of an entry, keys that can't be a subject, and numbers too long for Python's parser."""
     make = "select pgcombine.create_queue(%s, key => %s, value => array['v numeric sum'])"
     conn.execute(make, ("odd", ["old_k text", "new_k text"]))
     conn.execute(make, ("wc", ["word text"]))

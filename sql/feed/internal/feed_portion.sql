@@ -1,10 +1,10 @@
 -- pgcombine_internal.feed_portion(feed, after, most, upto) → (low, high, changes)
 -- Returns the sequences after which and up to which <feed>_read reads each bucket, and the number of changes between
 -- them.
--- Since <feed>_read runs with its owner's rights, this function first checks the role that called it.
+-- Checks no right: <feed>_read has checked its caller (see feed_reader).
 --   after  null: the portion is empty
 --   upto   null: the result of feed_offset(feed, after, most). The portion has no changes of a bucket that upto lacks
--- Errors: those of feed_offset; PC003 upto is before the offset, beyond a rebucket, or given with most.
+-- Errors: those of feed_offset; PC003 upto is before after, beyond a rebucket, or given with most.
 create or replace function pgcombine_internal.feed_portion(feed text, after jsonb, most integer, upto jsonb,
     out low jsonb, out high jsonb, out changes bigint)
 language plpgsql stable
