@@ -1,7 +1,7 @@
 """The cost of the Spark sinks, compared with Spark's plain JDBC writer into a queue's table of updates.
 
-Unlike the sinks, the plain writer isn't exactly-once. Each of them writes the same frame into a new queue. Each row adds
-1, so the sum of the updates must be the number of rows; another sum raises PgCombineError.
+Unlike the sinks, the plain writer isn't exactly-once. Each of them writes the same frame into a new queue. Each row
+adds 1, so the sum of the updates must be the number of rows; another sum raises PgCombineError.
 """
 
 from __future__ import annotations
