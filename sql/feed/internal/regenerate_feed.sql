@@ -39,6 +39,12 @@ declare
         'keys', pgcombine_internal.column_list(_feed.queue, 'key'),
         'forms', pgcombine_internal.column_list(_feed.queue, 'key', '{name}::text'),
         'olds', _olds, 'news', _news,
+        'portion', format('select f.* from jsonb_each_text(_portion.high) u cross join lateral (
+                select * from pgcombine.%I f
+                where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
+                  and f._sequence <= u.value::bigint
+                order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint) f',
+            _feed.feed || '_feed'),
         'first_olds', pgcombine_internal.column_list(_feed.queue, 'value', 'first_value({old}) over same as {old}'),
         'shown', format('_bucket, _sequence, case when num_nonnulls(%s) = 0 then ''insert'' when num_nonnulls(%s) = 0 '
             'then ''delete'' else ''update'' end, _commit_version, _commit_timestamp', _olds, _news));
@@ -60,16 +66,7 @@ declare
 begin
     if {read}.compact then
         return query
-        with pgcombine_change as materialized (
-            select f.*
-            from jsonb_each_text(_portion.high) u
-            cross join lateral (
-                select * from {table} f
-                where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
-                  and f._sequence <= u.value::bigint
-                order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint
-            ) f
-        )
+        with pgcombine_change as materialized ({portion})
         select {shown}, {keys}, {olds}, {news}
         from (
             -- equal keys may have different texts (1 and 1.0), which are two keys for some consumers
@@ -84,13 +81,7 @@ begin
     else
         return query
         select {shown}, {keys}, {olds}, {news}
-        from jsonb_each_text(_portion.high) u
-        cross join lateral (
-            select * from {table} f
-            where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
-              and f._sequence <= u.value::bigint
-            order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint
-        ) f
+        from ({portion}) f
         order by 1, 2;
         get diagnostics _found = row_count;
         perform pgcombine_internal.feed_whole({feed}, _found, _portion.changes);
