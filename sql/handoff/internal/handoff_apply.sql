@@ -16,10 +16,11 @@
 --   coordinator, coordinators       see handoff_store_tokens
 --   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. Only the
 --                     updates of this server's keys are appended (handoff_local_updates)
---   details           for each write null, or a JSON object. refused: the updates that this server refuses, as objects
---                     of number, sqlstate, error; they are stored in handoff_refused instead. retried, number: the
---                     write retries one update that this server refused: the update of this number in the write with
---                     the token retried. It is appended only if the server still lacks it
+--   details           for each write null, or a JSON object. Its entry "refused" lists updates that this server
+--                     refuses, as objects of number, sqlstate and error; they are stored in handoff_refused. Its
+--                     entries "retried" and "number" mean that the write retries an update that this server refused:
+--                     "retried" is the token of the write that had it, "number" its place there. The update is
+--                     appended only if this server still lacks it
 -- If a write came in part with a rebuild (handoff_partial), only its other updates are appended. The insert runs with
 -- the caller's rights.
 -- Tables written: <queue>_updates, those of handoff_store_tokens, handoff_set_topology, handoff_refuse and
