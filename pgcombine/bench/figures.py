@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pgcombine.bench import export, freshness, load
+from pgcombine.bench import export, feed, freshness, load
 from pgcombine.bench.scratch import Scratch, throwaway_database
 from pgcombine.bench.settings import Result, Settings
 from pgcombine.errors import ConfigError
@@ -23,6 +23,7 @@ FIGURES: dict[str, Figure] = {
     "upserts": load.upserts,
     "freshness": freshness.freshness,
     "export": export.export,
+    "feed": feed.feed,
     "snapshot": freshness.held_snapshot,
     "scale": load.scale,
 }

@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from pgcombine.bench.settings import Result
 
 # a copy of the keys of pgcombine.bench.figures.FIGURES; importing that module here would make --help slow
-FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
+FIGURES = (
+    "copy",
+    "keys",
+    "enqueue",
+    "hot",
+    "end-to-end",
+    "upserts",
+    "freshness",
+    "export",
+    "feed",
+    "snapshot",
+    "scale",
+)
 
 bench = group(
     "Measure on this machine, in throw-away databases on the server.\n\n"

@@ -29,7 +29,7 @@ QUICK = (
 @pytest.mark.slow
 @embedded_only
 @pytest.mark.parametrize(
-    "figure", ["hot", "copy", "keys", "enqueue", "end-to-end", "upserts", "freshness", "export", "snapshot"]
+    "figure", ["hot", "copy", "keys", "enqueue", "end-to-end", "upserts", "freshness", "export", "feed", "snapshot"]
 )
 def test_figure_is_measured(figure: str, dsn: str) -> None:
     done = run_cli("bench", "--figure", figure, *QUICK, "--dsn", dsn)
