@@ -1,10 +1,11 @@
-"""A second database on the test's server as the destination of exports."""
+"""Destinations of exports: a second database on the test's server, and a receiver of webhooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from support.receiver import Receiver, receiving
 from support.servers import Server
 
 
@@ -13,3 +14,9 @@ def target(server: Server) -> Iterator[str]:
     """The URI of an empty database beside that of ``dsn``."""
     with server.database() as dsn:
         yield dsn
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
@@ -16,6 +15,7 @@ import pytest
 from support import eventually, run_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one
+from support.receiver import Receiver
 from support.servers import embedded_only
 
 from pgcombine import Entry, ExportWorker
@@ -47,65 +47,33 @@ def test_files_receive_entries(conn: psycopg.Connection, dsn: str, tmp_path: Pat
     assert [file.suffix for file in (tmp_path / "out").iterdir()] == [".jsonl"]
 
 
-class Receiver(HTTPServer):
-    """Answers with the status that a test sets; keeps the accepted entries."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status = 200
-        self.refused = ""
-        self.accepted: list[dict[str, object]] = []
-        self.keys: list[str] = []
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        server = self.server
-        assert isinstance(server, Receiver)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        server.keys.append(self.headers["Idempotency-Key"])
-        found = json.loads(body)["entries"]
-        status = server.status
-        if server.refused in [entry["word"] for entry in found]:
-            status = 422
-        if status == 200:
-            server.accepted += found
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
 def test_webhook_receives_entries(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     make_queue(conn)
-    url = f"http://127.0.0.1:{receiver.server_port}/changes"
-    make_export(conn, exporter="webhook", target=url, buckets=1)
+    make_export(conn, exporter="webhook", target=receiver.url, buckets=1)
     conn.execute(
         "select pgcombine_internal.add_destination('export', 'search', down_after => 1, longest_backoff => '1 us')"
     )
     add(conn, {"a": 1, "b": 2, "poison": 3})
     combine_all(conn)
     for status in (503, 429, 401):
-        receiver.status = status
+        receiver.answer = lambda body, headers: status  # noqa: B023
         with pytest.raises(DestinationDownError, match=f"HTTP {status}"):
             ExportWorker(dsn, "search").drain()
         conn.execute("select pgcombine.resume_export('search')")
-    assert len(set(receiver.keys)) == 1  # a repeated batch has the same key
-    receiver.status, receiver.refused = 200, "poison"
+    # a repeated batch has the same key
+    assert len({headers["idempotency-key"] for headers, _ in receiver.asked}) == 1
+    accepted: list[str] = []
+
+    def refuse_poison(body: bytes, headers: dict[str, str]) -> int:
+        words = [entry["word"] for entry in json.loads(body)["entries"]]
+        if "poison" in words:
+            return 422
+        accepted.extend(words)
+        return 200
+
+    receiver.answer = refuse_poison
     ExportWorker(dsn, "search").drain()
-    assert sorted(str(entry["word"]) for entry in receiver.accepted) == ["a", "b"]
+    assert sorted(accepted) == ["a", "b"]
     held = conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall()
     assert [(word, error[:8]) for word, error in held] == [("poison", "HTTP 422")]
     assert one(conn, "select state from pgcombine.destination") == "up"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from support import run_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one
+from support.receiver import Answer, Receiver
 from support.roles import Roles, as_role
 from support.servers import embedded_only
 
@@ -29,45 +27,17 @@ FIRST, SECOND, THIRD = (f"whsec_{base64.b64encode(bytes([number]) * 32).decode()
 ENTRY = Entry("a", None, 1, 1, '{"word": "a", "seq": 1}')
 
 
-class Receiver(HTTPServer):
-    """Keeps requests. Answers with ``status``, else 401 if ``verify`` raises."""
+def verified(secret: str) -> Answer:
+    """Answer with 401 unless the secret verifies the request."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}/"
-        self.asked: list[tuple[dict[str, str], bytes]] = []
-        self.verify: Callable[[bytes, dict[str, str]], object] = lambda body, headers: None
-        self.status: int | None = None
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        server = self.server
-        assert isinstance(server, Receiver)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        server.asked.append((headers, body))
-        status = server.status or 200
+    def answer(body: bytes, headers: dict[str, str]) -> int:
         try:
-            server.verify(body, headers)
+            Webhook(secret).verify(body, headers)
         except WebhookVerificationError:
-            status = 401
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+            return 401
+        return 200
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    return answer
 
 
 def send(receiver: Receiver, secrets: signing.Secrets | None, *, export: str = "search", entry: Entry = ENTRY) -> None:
@@ -98,9 +68,9 @@ def test_requests_without_a_secret_have_an_id_and_a_time(receiver: Receiver) -> 
 
 @pytest.mark.parametrize("secret", [FIRST, SECOND])
 def test_receiver_verifies_either_secret_of_a_rotation(receiver: Receiver, secret: str) -> None:
-    receiver.verify = Webhook(secret).verify
+    receiver.answer = verified(secret)
     send(receiver, f"{SECOND} {FIRST}\n")
-    receiver.verify = Webhook(THIRD).verify
+    receiver.answer = verified(THIRD)
     with pytest.raises(DestinationDownError, match="HTTP 401"):
         send(receiver, f"{SECOND} {FIRST}")
 
@@ -129,7 +99,7 @@ def test_signature_of_a_wrong_clock_is_refused(receiver: Receiver, seconds: int,
 
 
 def test_huge_bodies_are_signed(receiver: Receiver) -> None:
-    receiver.verify = Webhook(FIRST).verify
+    receiver.answer = verified(FIRST)
     send(receiver, FIRST, entry=ENTRY._replace(json=f'{{"word": "{"é" * 10_000_000}"}}'))
 
 
@@ -160,7 +130,7 @@ def test_malformed_secrets_are_refused_unseen(secrets: str, fault: str) -> None:
 
 
 def test_secrets_may_lack_padding(receiver: Receiver) -> None:
-    receiver.verify = Webhook(FIRST).verify
+    receiver.answer = verified(FIRST)
     send(receiver, FIRST.rstrip("="))
 
 
@@ -176,7 +146,7 @@ def test_rotated_file_is_read_at_the_next_delivery(
     worker = ExportWorker(dsn, "search", secrets=file.read_text)
     for secret, word in ((FIRST, "a"), (SECOND, "b")):
         file.write_text(secret)
-        receiver.verify = Webhook(secret).verify
+        receiver.answer = verified(secret)
         add(conn, {word: 1})
         combine_all(conn)
         worker.drain()
@@ -204,7 +174,7 @@ def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, recei
     make_webhook(conn, receiver, format="cloudevents")
     add(conn, {"a": 1, "b": 2})
     combine_all(conn)
-    receiver.verify = Webhook(SECOND).verify
+    receiver.answer = verified(SECOND)
     with pytest.raises(DestinationDownError, match="HTTP 401"):
         ExportWorker(dsn, "search", secrets=FIRST).drain()
     conn.execute("select pgcombine.resume_export('search')")
@@ -224,7 +194,7 @@ def test_command_takes_secrets(conn: psycopg.Connection, dsn: str, receiver: Rec
     make_webhook(conn, receiver)
     file = tmp_path / "secrets"
     run = ("export", "run", "search", "--drain", "--dsn", dsn)
-    receiver.verify = Webhook(FIRST).verify
+    receiver.answer = verified(FIRST)
     for word, options, variables in [
         ("a", [], {"PGCOMBINE_WEBHOOK_SECRETS": FIRST}),
         ("b", ["--secret-file", str(file)], {"PGCOMBINE_WEBHOOK_SECRETS": SECOND}),
@@ -300,10 +270,10 @@ def test_refused_events_keep_their_identity(conn: psycopg.Connection, dsn: str, 
     make_webhook(conn, receiver, format="cloudevents")
     add(conn, {"a": 1})
     combine_all(conn)
-    receiver.status = 422
+    receiver.answer = lambda body, headers: 422
     ExportWorker(dsn, "search").drain()
     assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1
-    receiver.status = 200
+    receiver.answer = lambda body, headers: 200
     assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 1
     ExportWorker(dsn, "search").drain()
     assert receiver.asked[-1][1] == receiver.asked[0][1]
