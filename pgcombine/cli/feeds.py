@@ -37,6 +37,7 @@ from pgcombine.runtime.printable import to_json
 
 feed = group("Keep the changes of queues for consumers that read at their own pace.")
 
+COLUMNS = ["feed", "queue", "kept", "size", "consumers", "behind"]
 Name = Annotated[str, typer.Argument(metavar="FEED", help="Name of the feed.")]
 
 
@@ -78,11 +79,7 @@ def list_feeds(dsn: Dsn = None, as_json: Json = False) -> None:
     """
     with open_database(dsn) as connection:
         found = feeds(connection)
-    rows = [
-        (f["feed"], f["queue"], f["kept"], megabytes(f["bytes"]), f["consumers"], f["behind"] if f["consumers"] else "")
-        for f in found
-    ]
-    report_table(found, ["feed", "queue", "kept", "size", "consumers", "behind"], rows, as_json)
+    report_table(found, COLUMNS, cells(found), as_json)
 
 
 @feed.command()
@@ -158,6 +155,14 @@ def drop(name: Name, yes: Yes = False, dsn: Dsn = None, as_json: Json = False) -
         confirm(f'feed "{name}" with {counted(found["kept"], "change")} will be dropped', yes=yes)
         Feed(name).drop(connection)
     report_state("feed", name, "dropped", as_json)
+
+
+def cells(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Return the rows of a table of feeds, which has the columns ``COLUMNS``."""
+    return [
+        (f["feed"], f["queue"], f["kept"], megabytes(f["bytes"]), f["consumers"], f["behind"] if f["consumers"] else "")
+        for f in found
+    ]
 
 
 def _line(row: dict[str, Any]) -> str:

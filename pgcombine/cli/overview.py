@@ -9,10 +9,12 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pgcombine.cli.feeds import COLUMNS, cells
 from pgcombine.cli.options import counted, table_of
 from pgcombine.cli.watch import WIDTH, History, Shown
 from pgcombine.database.connect import Connection
 from pgcombine.export.queue import exports
+from pgcombine.feed.feed import feeds
 from pgcombine.queue import status as figures
 from pgcombine.rollup.rollup import rollups
 from pgcombine.runtime.printable import printable
@@ -24,11 +26,12 @@ Found = dict[str, Any]
 
 
 def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
-    """Return the figures of queues, rollups, exports and workers, the old snapshots, and how the log is reclaimed."""
+    """Return the figures of queues, rollups, exports, feeds and workers, old snapshots, and how the log shrinks."""
     return {
         "queues": figures.status(connection, exact=exact, fresh=fresh),
         "rollups": rollups(connection),
         "exports": exports(connection, exact=exact),
+        "feeds": feeds(connection),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),
         "log": reclaiming(connection),
@@ -69,6 +72,8 @@ def parts(found: Found, history: History | None = None) -> list[RenderableType]:
             for row in found["exports"]
         ]
         result += ["", table_of(columns, rows)]
+    if found["feeds"]:
+        result += ["", table_of(COLUMNS, cells(found["feeds"]))]
     if found["queues"]:
         result.append("")
         if found["workers"]:

@@ -26,7 +26,7 @@ def status(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show each queue's approximate backlog and rates, exports, workers, and holders of old snapshots.
+    """Show each queue's approximate backlog and rates, exports, feeds, workers, and holders of old snapshots.
 
     Example: pgcombine status --watch 5
     """

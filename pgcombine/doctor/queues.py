@@ -1,4 +1,4 @@
-"""Checks of the queues and of what belongs to them: exports, other servers, loads from Spark, workers.
+"""Checks of the queues and of what belongs to them: exports, feeds, other servers, loads from Spark, workers.
 
 The figures come from the monitoring views. A role sees the queues on which it has any right.
 """
@@ -263,6 +263,27 @@ def exports(context: Context) -> Iterator[Finding]:
             )
         elif fine:
             yield ok(said, subject=name, value=row["pending"])
+
+
+def feeds(context: Context) -> Iterator[Finding]:
+    """Feeds: registered consumers that have lost changes, or will lose some."""
+    for row in context.rows("doctor_feeds"):
+        if context.queues and row["queue"] not in context.queues:
+            continue
+        if row["too_old"]:
+            yield warning(
+                f'changes after the offset of consumer "{row["consumer"]}" are no longer kept',
+                f"let the consumer read it all again, from a snapshot; or forget the consumer: {row['forget']}",
+                subject=row["feed"],
+            )
+        else:
+            yield warning(
+                f'consumer "{row["consumer"]}" is {row["behind"]} changes behind, and the feed has '
+                f"{megabytes(row['bytes'])}, more than max_bytes: changes no longer wait for the consumer",
+                f"let the consumer read on; or forget the consumer: {row['forget']}",
+                subject=row["feed"],
+                value=row["behind"],
+            )
 
 
 def servers(context: Context) -> Iterator[Finding]:

@@ -475,6 +475,27 @@ def test_doctor_checks_exports(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.exports, "warning", dsn, "has refused 1 entries")
 
 
+def test_doctor_warns_of_consumers_of_feeds(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("select pgcombine.create_feed('f', 'wc', max_bytes => 100000000)")
+    conn.execute("""select pgcombine.commit_feed('f', 'it''s', '{"0": 0}'), pgcombine.commit_feed('f', 'new', '{}')""")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    conn.execute("update pgcombine.feed_consumer set committed_at = now() - interval '2 days'")
+    assert findings(queues.feeds, dsn) == []
+    conn.execute("update pgcombine.feed set max_bytes = 1")
+    stopped = findings(queues.feeds, dsn, queues=["wc"])
+    assert [finding.value for finding in stopped] == [1, 1]
+    conn.execute("select pgcombine.commit_feed('f', 'new', '{}')")
+    finding = found(queues.feeds, "warning", dsn, 'consumer "it\'s" is 1 changes behind, .* more than max_bytes')
+    assert finding.subject == "f"
+    conn.execute("""update pgcombine.feed set reclaimed = '{"0": 1}'""")
+    finding = found(queues.feeds, "warning", dsn, 'offset of consumer "it\'s" are no longer kept')
+    assert findings(queues.feeds, dsn, queues=["other"]) == []
+    conn.execute(finding.advice.rpartition(": ")[2].encode())
+    assert findings(queues.feeds, dsn) == []
+
+
 def test_doctor_checks_other_servers(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.handoff_handshake('a')")

@@ -1,0 +1,20 @@
+-- The consumers of feeds whose offset is too old (see feed_bounds), and those that have stopped although their feed has
+-- more than max_bytes.
+--   forget  the call that forgets the consumer
+select s.feed, s.queue, c.consumer, s.bytes, o.behind, o.too_old,
+       format('select pgcombine.commit_feed(%L, %L, null)', s.feed, c.consumer) as forget
+from pgcombine.feed_stat s
+join pgcombine.feed f on f.feed = s.feed
+join pgcombine.feed_consumer c on c.feed = s.feed
+cross join lateral (
+    select sum(b.last - greatest(p.sequence, p.low))::bigint as behind,
+           bool_or(coalesce(p.sequence < p.low, c.after <> '{}' and f.reclaimed ? b.bucket::text)) as too_old
+    from pgcombine.feed_bucket b
+    cross join lateral (
+        select (c.after ->> b.bucket::text)::bigint as sequence,
+               coalesce((f.reclaimed ->> b.bucket::text)::bigint, f.number << 40) as low
+    ) p
+    where b.feed = s.feed
+) o
+where o.too_old or (s.bytes > s.max_bytes and o.behind > 0 and c.committed_at < now() - s.retention / 4)
+order by s.feed, c.consumer
