@@ -12,10 +12,17 @@ import psycopg
 import pytest
 import sqlalchemy
 from support.queues import add, combine_all, make_queue, one
+from support.roles import Roles
 from support.wait import eventually
 
 from pgcombine import Feed
-from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError, OffsetTooOldError, QueueExistsError
+from pgcombine.errors import (
+    FeedNotFoundError,
+    InvalidDefinitionError,
+    NotGrantedError,
+    OffsetTooOldError,
+    QueueExistsError,
+)
 from pgcombine.worker.maintenance import upkeep
 
 F = Feed("f")
@@ -112,8 +119,30 @@ def test_session_of_sqlalchemy_gets_the_same(fed: psycopg.Connection, dsn: str) 
     engine.dispose()
 
 
+def test_role_needs_only_the_right_to_read(fed: psycopg.Connection, dsn: str) -> None:
+    combine(fed, {"a": 1})
+    with Roles(fed, dsn) as roles:
+        reader = roles.login()
+        for call in (
+            lambda: F.snapshot(reader),
+            lambda: list(F.read(reader, after={})),
+            lambda: next(F.read(reader, follow=True)),
+            lambda: F.commit(reader, "c", {}),
+        ):
+            with pytest.raises(NotGrantedError, match='may not read queue "wc"'):
+                call()
+        fed.execute("select pgcombine.grant_right('read', %s, 'wc')", (reader.info.user,))
+        after, rows = F.snapshot(reader)
+        assert [row["n"] for row in rows] == [1]
+        F.commit(reader, "c", after)
+        assert F.committed(reader, "c") == after
+        assert words(list(F.read(reader, after={}, compact=True))) == [("a", None, 1)]
+
+
 def test_follower_is_woken_by_passes(fed: psycopg.Connection, dsn: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with Roles(fed, dsn) as roles:
+        connection = roles.login()
+        fed.execute("select pgcombine.grant_right('read', %s, 'wc')", (connection.info.user,))
         following = F.read(connection, follow=True, poll=60)
         found: list[Any] = []
         thread = Thread(target=lambda: found.extend(next(following) for _ in range(3)))

@@ -14,9 +14,17 @@ import pytest
 from psycopg.types.json import Jsonb
 from support import eventually
 from support.queues import combine_all, make_queue, one
+from support.roles import Roles, as_role
 from support.servers import embedded_only
 
-from pgcombine.errors import ConfigError, FeedNotFoundError, InvalidDefinitionError, OffsetTooOldError, PgCombineError
+from pgcombine.errors import (
+    ConfigError,
+    FeedNotFoundError,
+    InvalidDefinitionError,
+    NotGrantedError,
+    OffsetTooOldError,
+    PgCombineError,
+)
 from pgcombine.spark.errors import explained
 
 from .feeds import Follower, combine, make_feed, require_copy, rows_of, seen
@@ -145,6 +153,23 @@ def test_offset_that_is_too_old_is_refused(spark: Any, dsn: str, conn: psycopg.C
     with pytest.raises(OffsetTooOldError, match=again), explained():
         Follower(spark, dsn, tmp_path / "other", startingOffsets=start).run()
     assert changes(read(spark, dsn)) == []
+
+
+def test_role_needs_only_the_right_to_read(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_feed(conn)
+    combine(conn, {"a": 1}, {"a": 1})
+    with Roles(conn, dsn) as roles:
+        role = roles.login("select, insert, delete on copied", "insert on seen").info.user
+        options = {"startingOffsets": "earliest", "maxChangesPerTrigger": "1", "consumer": "me"}
+        follower = Follower(spark, as_role(dsn, role), tmp_path, **options)
+        for call in (lambda: read(spark, as_role(dsn, role)).collect(), follower.run):
+            with pytest.raises(NotGrantedError, match='may not read queue "wc"'), explained():
+                call()
+        conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
+        assert changes(read(spark, as_role(dsn, role))) == [("a", None, 1), ("a", 1, 2)]
+        follower.run()
+    require_copy(conn)
+    assert one(conn, "select consumer from pgcombine.feed_consumer") == "me"  # Spark commits a batch with the next one
 
 
 def test_stream_begins_with_the_present_offset(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from support import eventually
 from support.needs import require
 from support.queues import add, combine_all, make_queue, one
+from support.roles import Roles, as_role
 from support.servers import embedded_only
 from support.site import address, read, served
 
@@ -175,6 +176,21 @@ def test_stream_needs_the_token(feed: psycopg.Connection, dsn: str) -> None:
         assert client.get("/feeds/f", headers={"Host": "evil.example"}).status_code == 421
         with client.stream("GET", "/feeds/f", headers={"Authorization": f"Bearer {TOKEN}"}) as answer:
             assert answer.status_code == 200
+
+
+def test_stream_needs_only_the_right_to_read(feed: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    role = roles.login().info.user
+    with served(as_role(dsn, role)) as client:
+        for path in ("/feeds/f", "/feeds/f?after={}"):
+            refused = client.get(path)
+            assert refused.status_code == 403
+            assert f'role "{role}" may not read queue "wc"' in read(refused).text
+            assert f"select pgcombine.grant_right('read', '{role}', 'wc')" in read(refused).text
+        feed.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
+        combine(feed, {"a": 1})
+        with events(client, after="{}") as found:
+            next(found)
+            assert shown(next(found)) == ["change", "insert", "a", None, 1]
 
 
 def test_streams_leave_room_for_pages(feed: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
