@@ -1,11 +1,12 @@
 """Random calls as a hostile role, which has rights on one queue and must not affect another queue.
 
 ``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server with two queues, ``own`` and
-``other``. Each has an export, a rollup of a table, loads in progress, and hints for other servers. A worker process
-combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several connections, it
-calls all functions and procedures that it may execute, with valid and invalid arguments, in autocommit and in
-transactions that end in any way or stay open. It inserts invalid rows into ``own``, locks tables, and puts pgcombine's
-trigger functions on its own tables. Meanwhile the owner writes to ``other``. At the end, the program checks that
+``other``. Each has an export, a feed, a rollup of a table, loads in progress, and hints for other servers. A worker
+process combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several
+connections, it calls all functions and procedures that it may execute, with valid and invalid arguments, in autocommit
+and in transactions that end in any way or stay open. It inserts invalid rows into ``own``, locks tables, and puts
+pgcombine's trigger functions on its own tables. Meanwhile the owner writes to ``other``. At the end, the program checks
+that
 
 - only the updates and passes of ``other`` have changed ``other`` and the catalog;
 - the values of ``other`` are the sums of its updates, and were combined without long waits;
@@ -76,9 +77,10 @@ CHECKED_OTHERWISE = {
     "other_updates",
     "other_values",
     "other_words_exports",
+    "other_f_feed",
 }
 # Columns that may change, because workers write them.
-CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}}
+CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}, "feed_bucket": {"last"}}
 RELATIONS = """
     select c.relname, c.relkind,
            format('%s owner=%s acl=%s rls=%s options=%s',
@@ -167,6 +169,10 @@ FITTING: dict[str, tuple[str, ...]] = {  # valid arguments by name and type of t
     "queue text": ("own", "own", "other"),
     "rollup text": ("docs_own", "docs_other"),
     "export text": ("own_words", "other_words"),
+    "feed text": ("own_f", "own_f", "other_f"),
+    "consumer text": ("c", "mine"),
+    "after jsonb": ("{}", "{}", '{"0": 0}', '{"0": 1, "1": 1}'),
+    "upto jsonb": ('{"0": 1}', '{"1": 2}', "{}"),
     "destination text": ("b", "c"),
     "coordinator text": ("b", "c"),
     "server text": ("a", "b"),
@@ -226,6 +232,8 @@ class World:
             add(owner, {word: 1}, queue)
             hold(owner, queue, word=word)
             owner.execute("select pgcombine.create_export(%s, %s)", (f"{queue}_words", queue))
+            owner.execute("select pgcombine.create_feed(%s, %s)", (f"{queue}_f", queue))
+            owner.execute("select pgcombine.commit_feed(%s, 'c', '{}')", (f"{queue}_f",))
             owner.execute(sql.SQL("create table {} (body text)").format(sql.Identifier(f"doc_{queue}")))
             owner.execute(
                 "select pgcombine.create_rollup(%s, %s, '{body}', '{count(*) as n, max(body) as top}')",
@@ -312,6 +320,8 @@ class World:
         """Whether a row without a queue's name belongs to the role's own queue."""
         if table == "handoff_delivery":  # a role may call handoff_acknowledge, which stores this token
             return row["token"] == "00000000-0000-0000-0000-000000000000"
+        if table == "feed_consumer":
+            return bool(row["feed"] == "own_f")
         if table == "spark_alive":
             loads = "select exists (select from pgcombine.spark_load where load = %s and queue = 'other')"
             return not one(self.owner, loads, row["load"])
@@ -627,6 +637,11 @@ def check(world: World, before: dict[str, str], role: str, status: int | None, l
     }
     if {word: n for word, (n,) in changed.items() if n is not None} != expected:
         outcome.wrong.append("the other queue's exports don't lead to its values")
+    kept = owner.execute(
+        "select distinct on (word) word, new_n from pgcombine.other_f_feed order by word, _sequence desc"
+    ).fetchall()
+    if {word: n for word, n in kept if n is not None} != expected:
+        outcome.wrong.append("the other queue's feed doesn't lead to its values")
     hints = one(owner, "select count(*) from pgcombine.handoff_hint where queue = 'other'")
     tokens = one(owner, "select count(*) from pgcombine.handoff_token where queue = 'other'")
     if (tokens, hints) != (outcome.accepted + 1, 2 * (outcome.accepted + 1)):

@@ -16,6 +16,8 @@ HOLES = (
     "delete from pgcombine.spark_alive",
     "delete from pgcombine.handoff_hint where queue = 'other'",
     "delete from pgcombine.other_words_exports",
+    "delete from pgcombine.other_f_feed",
+    "delete from pgcombine.feed_consumer",
     "grant select on pgcombine.other_values to public",
 )
 
