@@ -16,7 +16,7 @@ SCHEMA = "pgcombine"
 
 
 class Written:
-    """Stands in for a revision's connection: writes its statements instead of executing them."""
+    """Stands in for the connection of a revision, and writes the statements instead of executing them."""
 
     def exec_driver_sql(self, statement: str, execution_options: object = None) -> None:
         """Write the statement to the output."""

@@ -1,10 +1,9 @@
 """Fixtures: PostgreSQL servers, a fresh database for each test, and an environment without the user's settings.
 
-Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. Each of
-them also runs once on PostgreSQL 15 in a container, with the first of its parameters. Of a file in ``ONE_SERVER``
-only one test runs on PostgreSQL 15. A test that needs no second server has the mark ``@embedded_only`` of
-``support.servers``. ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both servers; the given server needs the
-settings of ``support.servers.SETTINGS``, or higher ones.
+Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. In the slow tier one
+case of each test also runs on PostgreSQL 15 in a container; of a file in ``ONE_SERVER``, one case of one test. A test
+that needs no second server has the mark ``@embedded_only`` of ``support.servers``. ``PGCOMBINE_TEST_DSN``, the URI of
+a superuser, replaces both servers. The given server needs the settings of ``support.servers.SETTINGS``, or higher ones.
 
 ``tests/README.md`` lists the programs that tests need, and the tiers.
 """
@@ -48,7 +47,8 @@ ONE_SERVER = {
 }
 
 SPARK = "tests/spark/"
-# Folders with the longest tests run first. Otherwise one process would still run a long test after all others ended.
+# Folders with the longest tests run first. Otherwise one process would still run a long test
+# when all other processes have ended.
 LONGEST = ("spark", "chaos", "model", "programs", "deploy", "doctor", "handoff", "examples", "embedded")
 # Spark's Java processes end soon, and the optimizing compiler would take a third of their time.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -86,7 +86,7 @@ class OneSpark(LoadFileScheduling):
         return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
 
 
-@pytest.hookimpl(optionalhook=True)  # absent with -p no:xdist
+@pytest.hookimpl(optionalhook=True)  # with -p no:xdist pytest doesn't know the hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     config.option.loadscopereorder = False  # keep the order of the collection: the longest tests first
     return OneSpark(config, log) if config.getoption("dist") == "loadfile" else None
@@ -94,7 +94,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Start one process more than there are processors, since tests spend a third of their time waiting."""
+    """Start one process more than there are processors, since tests spend a third of their time waiting.
+
+    The variable PYTEST_XDIST_AUTO_NUM_WORKERS overrides this number.
+    """
     return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else (os.cpu_count() or 1) + 1
 
 
@@ -117,7 +120,10 @@ def on_second_server(item: pytest.Item) -> bool:
 
 
 def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the tests that PostgreSQL 15 skips because another test of the same file or function runs there."""
+    """Yield the cases to leave out on PostgreSQL 15, since another case of the same function runs there.
+
+    In a file of ``ONE_SERVER``, a case of any function suffices. Cases that aren't marked slow are preferred.
+    """
     found = set()
     for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
         if on_second_server(item):
@@ -135,8 +141,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print a line for each reason to skip, since pytest's own summary has a line for each test."""
-    # with --lf only a part of the tests runs, so the list of passed tests would be incomplete
+    """Store the list of passed tests for ``--except-passed``, and print how many tests each reason has skipped."""
+    # --lf runs only a part of the tests, so the list would be incomplete
     if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption("lf"):
         config.cache.set(PASSED, [report.nodeid for report in terminalreporter.getreports("passed")])
     reports = terminalreporter.getreports("skipped")
@@ -149,7 +155,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Hide the user's databases and settings from all tests; the default home is a temporary directory."""
+    """Hide the user's databases and settings from all tests, and set ``PGCOMBINE_HOME`` to a temporary directory."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
@@ -168,7 +174,7 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def ctrl_c() -> None:
     """Let Ctrl-C interrupt again when pytest is a shell's background job, which ignores SIGINT.
 
-    Otherwise the programs that tests start would inherit this and ignore the SIGINT of a test, too.
+    Otherwise the programs that tests start would inherit the ignored signal, and no test could interrupt them.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -176,7 +182,7 @@ def ctrl_c() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A new home directory, also set as ``PGCOMBINE_HOME``; at the end a server in it is stopped."""
+    """The path of a new home, set as ``PGCOMBINE_HOME``. A server that a test starts in it is stopped at the end."""
     home = tmp_path / "home"
     monkeypatch.setenv("PGCOMBINE_HOME", str(home))
     yield home
@@ -185,7 +191,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def filled(memory: Path) -> homes.Filled:
-    """``filled(home)`` fills a new home with the files of a server that has the schema, and returns the home."""
+    """``filled(home)`` fills a new home with the files of a stopped server that has the schema; returns the home."""
     source = memory / "filled"
     homes.make(source)
     return partial(homes.copy, source)
@@ -199,7 +205,7 @@ def stop_server(home: Path) -> None:
 
 @pytest.fixture(scope="session")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory in memory, where copying a database takes a fifth of the time; on disk if memory lacks the room."""
+    """A directory in /dev/shm, where copying a database takes a fifth of the time; on disk if /dev/shm lacks room."""
     if homes.fits(homes.MEMORY):
         with TemporaryDirectory(prefix="pgcombine-tests-", dir=homes.MEMORY, ignore_cleanup_errors=True) as directory:
             yield Path(directory)
@@ -216,7 +222,7 @@ def servers(own_environment: Path, memory: Path) -> Iterator[Servers]:
 
 @pytest.fixture(scope="session", params=names())
 def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
-    """A PostgreSQL server, shared by the whole session: a test makes its own databases on it."""
+    """A PostgreSQL server that all tests share. Each test makes its own databases."""
     if request.param.startswith("container"):
         require_docker()
     return servers.get(request.param)

@@ -13,7 +13,7 @@ NAMES = re.compile(
     re.IGNORECASE,
 )
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
-ORDER = "COMPONENTS = ("  # the folders in the order in which they are applied
+ORDER = "COMPONENTS = ("  # begins the line of database/sqlfiles.py that lists the components; the line may name them
 FILES = [
     *sorted((ROOT / "sql" / "core").rglob("*.sql")),
     *sorted(path for package in PACKAGES for path in (PACKAGE / package).rglob("*.py")),
@@ -21,7 +21,7 @@ FILES = [
 
 
 def named(names: re.Pattern[str], text: str) -> Iterator[str]:
-    """Yield each match with the number of its line."""
+    """Yield the first match in each line, with the number of the line."""
     for number, line in enumerate(text.splitlines(), 1):
         if (found := names.search(line)) and not line.startswith(ORDER):
             yield f"{number}: {found[0]}"
@@ -73,5 +73,5 @@ def test_check_finds_a_component(line: str) -> None:
         'COMPONENTS = ("core", "export", "handoff")',
     ],
 )
-def test_check_accepts_words_of_postgresql(line: str) -> None:
+def test_check_accepts_permitted_lines(line: str) -> None:
     assert list(named(NAMES, line)) == []

@@ -32,7 +32,7 @@ import pgcombine
 import pgcombine.errors
 import pgcombine.spark
 
-# These packages may import public names from the package's root, since the root imports none of them.
+# These packages may import public names from ``pgcombine`` itself, which imports none of them.
 ON_TOP = {"phrasecount", "bench", "cli", FACADE}
 # The modules that may read the files under sql/.
 READERS = {"schema", "database/sqlfiles"}
@@ -64,7 +64,7 @@ def text_of(path: Path) -> str:
 
 
 def violations(here: str, text: str) -> Iterator[str]:
-    """Yield a message for each wrong import in a file at the path ``here`` in the package."""
+    """Yield a message for each wrong import in the text of a file. ``here`` is its path, such as ``queue/rows``."""
     own = package_of(here)
     for found in imports(text):
         line, module, name = found
@@ -203,7 +203,7 @@ def test_check_finds_an_internal_name(text: str, count: int) -> None:
     assert len(list(internals("phrasecount/run", text))) == count
 
 
-def test_other_packages_do_not_know_phrasecount() -> None:
+def test_earlier_packages_do_not_know_phrasecount() -> None:
     packages = PACKAGES[: PACKAGES.index("phrasecount")]
     files = [path for path in sources() if package_of(place(path)) in packages]
     files += [
@@ -231,7 +231,7 @@ def test_packages_are_in_one_order() -> None:
     assert {package_of(place(path)) for path in sources()} == {*PACKAGES, FACADE}
 
 
-def test_packages_without_public_names_are_empty() -> None:
+def test_init_files_without_public_names_hold_only_a_docstring() -> None:
     offering = {FACADE, *(f"{package}/{FACADE}" for package in ("cli", "embedded", "spark", "spark/discovery"))}
     others = [path for path in sources() if path.stem == FACADE and place(path) not in offering]
     assert len(others) > 5
@@ -257,7 +257,7 @@ def test_revisions_import_alembic_and_sqlalchemy_only(path: Path) -> None:
         ("pathlib", "Path", None),
     ],
 )
-def test_imports_are_understood(module: str, name: str, package: str | None) -> None:
+def test_reached_returns_the_imported_package(module: str, name: str, package: str | None) -> None:
     assert reached(Import(1, module, name)) == package
 
 

@@ -1,4 +1,4 @@
-"""All files name the same version of a jar or a container image, and each Python package has a lowest version.
+"""Files name only the pinned versions of jars and container images, and each Python package has a lowest version.
 
 Messages name extras that exist.
 """
@@ -42,7 +42,7 @@ REQUIREMENTS = [
 
 
 def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
-    """The matches of the pattern in each file."""
+    """The different matches of the pattern in each file that has any."""
     found = {str(path.relative_to(ROOT)): set(pattern.findall(path.read_text(encoding="utf-8"))) for path in FILES}
     return {name: texts for name, texts in found.items() if texts}
 
@@ -60,7 +60,7 @@ def test_page_names_the_pinned_driver() -> None:
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
 def test_packages_have_lowest_versions(requirement: Requirement) -> None:
-    """The step "lowest versions" of ``.ci/run`` installs the lowest version of each."""
+    """``.ci/run`` runs some tests with these lowest versions."""
     assert any(one.operator in (">=", "==", "~=") for one in requirement.specifier), requirement
 
 
@@ -73,7 +73,10 @@ def test_package_named_twice_has_one_lowest_version(name: str) -> None:
 
 
 def test_messages_name_the_extras() -> None:
-    """``errors.pip_install`` makes the messages. No message names ``otel``: without it pgcombine makes no spans."""
+    """``errors.pip_install`` makes the messages that tell which extra to install.
+
+    No message names the extra ``otel``: without it pgcombine makes no spans, which is no error.
+    """
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "pgcombine").rglob("*.py")}
     calls = [node for text in sources.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = {

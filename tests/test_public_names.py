@@ -99,12 +99,12 @@ def test_import_is_cheap() -> None:
     assert not imported("import pgcombine") & set(heavy.split())
 
 
-def test_queue_imports_only_the_driver() -> None:
+def test_queue_imports_no_large_package_but_the_driver() -> None:
     modules = imported("from pgcombine import CombineQueue")
     assert "psycopg" in modules
     assert not modules & {"sqlalchemy", "alembic", "pytest", "pyspark"}
 
 
-def test_commands_import_no_test_package() -> None:
+def test_commands_import_neither_pytest_nor_pyspark() -> None:
     modules = imported("from pgcombine import *; import pgcombine.operations, pgcombine.cli.app")
     assert not modules & {"pytest", "pyspark", "pgcombine.testing"}

@@ -61,7 +61,6 @@ def test_a_malformed_dsn_isnt_shown(dsn: str) -> None:
 
 
 def test_commands_dont_show_a_malformed_dsn() -> None:
-    """The DSN comes from ``--dsn`` or from the environment."""
     for dsn in MALFORMED[2:6]:
         for done in (run_cli("status", "--dsn", dsn), run_cli("status", env={"PGCOMBINE_DSN": dsn})):
             assert done.returncode == 1

@@ -177,7 +177,7 @@ create table pgcombine.pass_minute (
     primary key (queue, minute)
 );
 comment on table pgcombine.pass_minute is
-    'Sums of the journal: one row for each minute in which passes of a queue ended. Rows are kept for a day.';
+    'Sums of the journal: one row for each minute in which passes that took updates ended. Rows are kept for a day.';
 
 create type pgcombine.plan as (
     queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, marks txid_snapshot[],
@@ -215,9 +215,11 @@ create table pgcombine.failure (
 );
 alter table pgcombine.failure enable row level security;
 comment on table pgcombine.failure is
-    'Buckets whose last pass failed. Another transaction than that of the pass writes the row: the pass rolls back.';
+    'Buckets with a failed pass since the last pass that took all updates. A failed pass is rolled back, so another '
+    'transaction writes the row.';
 comment on column pgcombine.failure.pass_limit is
-    'After cancelled passes: how many updates the next pass takes at most. Null: the queue''s pass_limit applies.';
+    'After cancelled passes: how many updates the next pass takes at most; 0 or less: as few as possible. Null: the '
+    'queue''s pass_limit applies.';
 comment on column pgcombine.failure.page is
     'The first page whose expired keys the failed pass removed. Null: it removed none.';
 
@@ -286,9 +288,9 @@ create table pgcombine.token (
 );
 create index token_at on pgcombine.token (queue, at) where role = '';
 alter table pgcombine.token enable row level security;
-comment on table pgcombine.token is 'Input that a queue has, by name: the same token again changes nothing.';
+comment on table pgcombine.token is 'Names of the input that a queue has. Input with a stored token is ignored.';
 comment on column pgcombine.token.role is
-    'The role whose token it is: other roles may use the same one. Empty: all roles share the queue''s tokens.';
+    'The role that stored the token: another role may store an equal one. Empty: all roles share the token.';
 comment on column pgcombine.token.updates is 'How many updates came with the token; null: not counted.';
 
 create table pgcombine.granted_right (
@@ -312,9 +314,10 @@ create table pgcombine.right_kind (
 comment on table pgcombine.right_kind is
     'The rights that grant_right grants. subject: the kind of object that the right is on, queue or another table with '
     'a key column of the same name and a function require_<subject>; null: the right is on no object. optional: '
-    'whether grant_right needs no name. standing: the view whose columns stand for the right on later objects. act: '
-    'what the right permits, in words. proof: a role that may delete from this relation has the right (_…: its name is '
-    'the object''s name with this suffix); null: has_right decides.';
+    'whether grant_right needs no name. standing: a view with a column named after the right. A role with select on '
+    'the column gets the right on each later object. act: what the right permits, in words. proof: a role that may '
+    'delete from this relation has the right (_…: its name is the object''s name with this suffix); null: has_right '
+    'decides.';
 create table pgcombine.right_privilege (
     "right"    text not null references pgcombine.right_kind,
     relation   text not null,
@@ -574,10 +577,11 @@ create table pgcombine.handoff_delivery (
 );
 create index handoff_delivery_last on pgcombine.handoff_delivery (destination, at);
 comment on table pgcombine.handoff_delivery is
-    'Acknowledgements, one row for each page of hints (those delivered together). A server that lacks an acknowledged '
-    'token has lost commits.';
+    'Reports that a server has writes, such as one row for each acknowledged page of hints (those delivered '
+    'together). A server that lacks an acknowledged token has lost commits.';
 comment on column pgcombine.handoff_delivery.witness is
-    'Token of a write that the server has, as reported by any caller. The column token is set only by replayers.';
+    'Token of a write that the server has, as reported by any caller. The column token has only tokens that '
+    'replayers reported, and otherwise zeros.';
 
 create table pgcombine.handoff_quarantine (
     destination text not null references pgcombine.handoff_replica on delete cascade,

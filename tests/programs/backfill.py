@@ -3,10 +3,10 @@
 Eight client processes insert, update and delete rows of the table all the time. The program creates a rollup of the
 table, and starts and kills ``pgcombine rollup backfill`` several times, at random moments. The last backfill runs to
 its end, beside a worker. A session asks every 5 ms which writers wait for a lock of a backfill. When the writers have
-ended, the rollup must equal its query, before and after the worker has combined all updates.
+ended, the rollup must equal its query, before and after all updates are combined.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
-if keys differ.
+if rows differ or ``verify`` finds a problem.
 """
 
 from __future__ import annotations

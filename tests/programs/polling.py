@@ -2,10 +2,10 @@
 
 ``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and
 a backlog of 10 million updates, spread over a tenth of the queues. It reads the views once a second for 30 seconds:
-first without a worker, then while a worker sleeps on the other queues. ``--queues``, ``--buckets``, ``--updates`` and
-``--seconds`` change these numbers; ``--each`` measures each view alone, too. The program prints a JSON line for each
-measurement: the share of one processor core in percent without the first read, and the processor seconds of the first
-read, which fills caches.
+first without a worker, then while an idle worker listens for the other queues. ``--queues``, ``--buckets``,
+``--updates`` and ``--seconds`` change these numbers; ``--each`` measures each view alone, too. The program prints a
+JSON line for each measurement: the share of one processor core in percent without the first read, and the processor
+seconds of the first read, which fills caches.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ VIEWS = [
 
 
 def poll(dsn: str, seconds: int, views: list[str]) -> dict[str, float]:
-    """Read the views once a second from a new session. Returns its processor time, see above."""
+    """Read the views once a second from a new session, and measure the processor time of the session.
+
+    Returns the share of one core in percent without the first read, and the seconds that the first read used.
+    """
     with psycopg.connect(dsn, autocommit=True) as conn:
         server = psutil.Process(conn.info.backend_pid)
 

@@ -3,8 +3,8 @@
 Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
 at about the same time. A transaction has one event or several, under read committed, repeatable read or serializable,
 and some transactions are rolled back. Meanwhile the program ends sessions by ``pg_terminate_backend`` and clients by
-kill -9. After an error the client, or after a kill its successor, repeats all events whose commit wasn't
-confirmed. At the end the values must be the sums over the *events*, each counted once.
+kill -9. After an error the client repeats all events whose commit wasn't confirmed; after a kill, a new
+client repeats them. At the end the values must be the sums over the *events*, each counted once.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
 if values are wrong, or if the number of stored tokens isn't that of the events.

@@ -216,7 +216,7 @@ def test_started_server_is_durable() -> None:
     assert {OWN[name] for name in ("synchronous_commit", "fsync", "full_page_writes")} == {"on"}
 
 
-def test_every_turn_comes_first_once() -> None:
+def test_every_contender_comes_first_once() -> None:
     some = [CONTENDERS[name] for name in HERE[:4]]
     assert {rotated(some, number)[0] for number in range(4)} == set(some)
     assert all(set(rotated(some, number)) == set(some) for number in range(4))
@@ -295,7 +295,7 @@ def test_program_measures_all_kinds_of_figures(tmp_path: Path, monkeypatch: pyte
     """The program starts a server, and measures the queue, the baseline and another contender with a consumer."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
-    # those left out are measured as others are, with another number of updates or clients
+    # the figures left out are variants of these, with another number of updates or clients
     figures = [name for name in FIGURES if not name.endswith(("-1", "-100", "-8"))]
     chosen = ["--contender", "pgcombine, 4 buckets", "--contender", SequenceWindow.name]
     chosen += [word for name in figures for word in ("--figure", name)]

@@ -1,6 +1,6 @@
-"""The programs of others with which ``peers`` compares pgcombine, its *contenders*, have exact totals.
+"""The contenders from outside (PgQ, pgmq, pg_ivm, chDB), with which ``peers`` compares pgcombine, have exact totals.
 
-They have them also while a writer's transaction stays open, and after the consumer is killed.
+The totals are exact also if a writer's transaction stays open for a time, or if a consumer is killed.
 
 Tests of contenders that aren't installed are skipped, in CI too. The server is Debian's PostgreSQL 15 if it is
 installed, since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of

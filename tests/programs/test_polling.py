@@ -1,4 +1,4 @@
-"""``polling`` reads all views but ``rights`` and, as the page on monitoring lists them, those that read each row."""
+"""``polling`` reads all views but ``rights`` and the ones that, as the page on monitoring says, read each row."""
 
 from __future__ import annotations
 

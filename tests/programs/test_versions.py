@@ -57,7 +57,7 @@ def test_working_tree_is_measured_twice(server: Server, tmp_path: Path, capsys: 
 def test_report_names_how_the_log_was_reclaimed(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], right: str, way: str
 ) -> None:
-    """The figure ``pass`` fails if a pass doesn't take exactly the pending updates, so status 0 shows that, too."""
+    """The status is 0 only if each pass of the figure ``pass`` has taken exactly the pending updates."""
     monkeypatch.setattr(sessions, "PASSES", {1: 2, 100: 2})
     monkeypatch.setattr(sessions, "KEYS", 20_000)
     monkeypatch.setattr(sessions, "EMPTY", 0.1)

@@ -1,5 +1,6 @@
 """Record the changes that a queue reports to observers, and check that they form unbroken chains.
 
+In an unbroken chain, each change of a word has as its old value the new value of the word's last change.
 ``audit`` adds an SQL observer to a queue. In the transaction of each pass, the observer appends all changes to a table.
 The queue is a word count (``word``, ``n``), as ``make_queue`` makes it.
 """
@@ -38,7 +39,7 @@ def audited(conn: psycopg.Connection, queue: str = "wc") -> list[Change]:
 
 
 def follow(changes: Iterable[Change]) -> dict[str, int]:
-    """The values to which the changes lead. Raises AssertionError if a chain breaks or a change changes nothing."""
+    """The values after all changes. Raises AssertionError if a chain breaks, or if an old value equals the new one."""
     state: dict[str, int] = {}
     for change in changes:
         assert change.old == state.get(change.word), f"{change} follows {state.get(change.word)}"
@@ -51,6 +52,9 @@ def follow(changes: Iterable[Change]) -> dict[str, int]:
 
 
 def check(conn: psycopg.Connection, expected: dict[str, int], queue: str = "wc") -> None:
-    """Check that a drained queue has the values ``expected`` without zeros, and unbroken chains of changes to them."""
+    """Check that the changes of a drained queue form unbroken chains that lead to its values.
+
+    The values must be those in ``expected`` that aren't 0.
+    """
     assert values(conn, queue) == {word: n for word, n in expected.items() if n}
     assert follow(audited(conn, queue)) == values(conn, queue)

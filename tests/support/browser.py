@@ -65,11 +65,10 @@ class Tab:
         self.loaded()
 
     def loaded(self) -> None:
-        """Return when the page is complete."""
         eventually(lambda: self.run("document.readyState") == "complete", what="the page is complete")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in JavaScript. If it is a promise, the value of the promise.
+        """The value of an expression in JavaScript, or the value of the promise that the expression returns.
 
         If the page changes meanwhile, the expression is evaluated in the next page.
         """
@@ -87,14 +86,12 @@ class Tab:
         return answer["result"]["result"].get("value")
 
     def press(self, key: str) -> None:
-        """Press a key: Tab, Enter."""
         code, text = {"Tab": (9, ""), "Enter": (13, "\r")}[key]
         event = {"key": key, "code": key, "windowsVirtualKeyCode": code}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **event)
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def picture(self, file: Path) -> None:
-        """Save a picture of the whole page."""
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         file.write_bytes(base64.b64decode(data))
 

@@ -29,6 +29,7 @@ def psycopg_connection(dsn: str) -> Iterator[psycopg.Connection]:
 
 @contextmanager
 def psycopg_of_another_taste(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection whose rows are dicts, and whose statements have the parameters ``$1`` instead of ``%s``."""
     with psycopg.connect(dsn, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as connection:
         yield connection
 

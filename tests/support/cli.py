@@ -23,8 +23,8 @@ from typing import IO, Any
 
 TESTS = Path(__file__).parents[1]
 SCRIPT = Path(sysconfig.get_path("scripts")) / "pgcombine"
-# Modules that commands import, and pydantic, which some versions of typer import. The fork server imports them before
-# it forks, and skips those that aren't installed.
+# The fork server imports these modules before it forks, and skips those that aren't installed. Commands import them,
+# except pytest, which multiprocessing imports with the main module. Only some versions of typer import pydantic.
 PRELOADED = ["pytest", "pgcombine.cli.app", "pgcombine.schema", "pgcombine.worker.worker", "pydantic.main"]
 
 

@@ -54,17 +54,14 @@ class Cluster:
 
     @property
     def user(self) -> str:
-        """The superuser's name."""
         return urlsplit(self.server).username or ""
 
     @property
     def password(self) -> str:
-        """The superuser's password."""
         return urlsplit(self.server).password or ""
 
     @property
     def dsn(self) -> str:
-        """The URI through the proxy."""
         parts = urlsplit(self.direct)
         return parts._replace(netloc=parts.netloc.rpartition(":")[0] + f":{self.proxy.port}").geturl()
 
@@ -101,14 +98,13 @@ class Cluster:
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop the server in an orderly way."""
         self.embedded.stop()
 
     @contextmanager
     def standby(self, home: Path) -> Iterator[Cluster]:
-        """A hot standby that streams from this server and begins as a copy of its files.
+        """Run a hot standby during the block. It begins as a copy of this server's files and streams from this server.
 
-        Only the URI ``direct`` leads to the standby.
+        This server is stopped while its files are copied. Only the URI ``direct`` leads to the standby.
         """
         self.stop()
         home.mkdir()
@@ -135,7 +131,6 @@ class Cluster:
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen server continue."""
         if self._frozen:
             self._signal(signal.SIGCONT)
             self._frozen = False
@@ -153,7 +148,6 @@ class Cluster:
         return self.embedded.home / "postgres" / "data"
 
     def close(self) -> None:
-        """Stop the server and its proxy."""
         self.thaw()
         self.proxy.close()
         self.embedded.stop("immediate")
@@ -161,7 +155,7 @@ class Cluster:
 
 @contextmanager
 def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
-    """Run a server for each letter of ``names``, during the block.
+    """Run a server for each letter of ``names`` during the block. Each has a new database with the queue ``wc``.
 
     libpq finds the servers' passwords in a file, since the addresses that replayers use have no passwords.
     """
@@ -202,7 +196,6 @@ def dsns(clusters: Clusters) -> dict[str, str]:
 
 
 def hints(clusters: Clusters) -> dict[str, int]:
-    """The number of hints on each server."""
     found = {}
     for name, cluster in clusters.items():
         with cluster.connect() as conn:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import psycopg
 
-# kind, name and contents of everything that a test may make or change, except rows
+# kind, name and contents of the objects that a test may make or change
 STATE = """
 with schemas as (select * from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema')
 select 'schema' as kind, quote_ident(nspname) as name, nspacl::text as contents from schemas
@@ -42,7 +42,7 @@ State = dict[tuple[str, str], str | None]
 
 
 class Emptied:
-    """``dsn`` is the database's URI. ``new`` makes another database and returns its URI."""
+    """A database. ``dsn`` is its URI, and ``new`` makes another database and returns that one's URI."""
 
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new
@@ -55,7 +55,7 @@ class Emptied:
             self._state = self._look(conn)
 
     def empty(self) -> None:
-        """Remove everything that the test made; the test's sessions must have ended."""
+        """Remove everything that the test made, or make another database. The test's sessions must have ended."""
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             try:
                 self._drop(conn, self._look(conn))

@@ -1,4 +1,4 @@
-"""Exports for the tests: the values of the queue ``wc`` are exported to a table in another database."""
+"""Exports of the queue ``wc`` for the tests, and the destination's table in another database."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ def worker_to(
     dsn: str, target: str, export: str = "search", *, timeout: float = TIMEOUT_SECONDS, **options: Any
 ) -> ExportWorker:
     """A worker that delivers to ``target``, which may hold a password; a batch may take ``timeout`` seconds."""
-
     return ExportWorker(dsn, export, target=target, timeout=timeout, **options)
 
 
 def exported(target: str, table: str = "search") -> dict[Any, Any]:
-    """The rows of the destination's table: word → n."""
+    """The rows of the destination's table that aren't marked as deleted: word → n."""
     with psycopg.connect(target) as conn:
         rows = conn.execute(
             sql.SQL("select word, n from {} where not pgcombine_deleted").format(sql.Identifier(table))
@@ -51,7 +50,7 @@ def exported(target: str, table: str = "search") -> dict[Any, Any]:
 def watched(target: str, table: str = "search") -> Iterator[None]:
     """Watch the destination's table during the block. Each write to a row must increase the row's sequence.
 
-    The end of the block raises AssertionError if a write didn't.
+    The end of the block raises AssertionError if a write didn't increase the sequence.
     """
     name = sql.Identifier(table)
     with psycopg.connect(target, autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""Homes for the embedded servers of tests: copies of one home, so that initdb and the migration run only once."""
+"""Homes (the directories of embedded servers) for tests: copies of one home, so that initdb and migrations run once."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ def copy(source: Path, home: Path) -> Path:
 
 
 def stay(patch: pytest.MonkeyPatch, directory: Path) -> None:
-    """Let servers that root starts run in a user namespace, as root, so that PostgreSQL's tools can access all homes.
+    """Make root run servers in a user namespace instead of as another account.
 
-    Skips the test if root can't make user namespaces.
+    Then root owns all homes, and PostgreSQL's tools can access them. For other users the function does nothing. Skips
+    the test if root can't make user namespaces.
     """
     if os.geteuid() != 0:
         return

@@ -30,7 +30,7 @@ class Proxy:
         self.lost = threading.Event()
         self._lost_port = 0
         self._to_gather = 0
-        self.ends: list[bytes] = []  # the answers to the gathered transactions: COMMIT or ROLLBACK
+        self.ends: list[bytes] = []  # for each gathered transaction what its client sent: COMMIT or ROLLBACK
         self.gathered = threading.Event()
         user = parts.netloc.rpartition("@")[0]
         self.dsn = parts._replace(netloc=f"{user}@127.0.0.1:{self._listener.getsockname()[1]}").geturl()
@@ -41,7 +41,7 @@ class Proxy:
         """Hold back the server's answers to COMMIT and ROLLBACK until there are ``count`` of them.
 
         Only clients that have sent the bytes ``after`` are held back. When all answers are there, ``gathered`` is set,
-        and ``ends`` has COMMIT or ROLLBACK for each transaction.
+        and ``ends`` has for each transaction what its client sent: COMMIT or ROLLBACK.
         """
         self._to_gather = count
 

@@ -10,7 +10,7 @@ import psycopg
 
 
 def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
-    """Replace the text ``old`` by ``new`` in each SQL function of pgcombine that has it."""
+    """Replace the text ``old`` by ``new`` in the body of each function of pgcombine that contains ``old``."""
     found = conn.execute(
         "select pg_get_functiondef(oid) from pg_proc "
         "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) "
@@ -21,7 +21,7 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     for (definition,) in found:
         head, body = definition.split("AS $", 1)
         conn.execute(f"{head}AS ${body.replace(old, new)}")
-    # The functions that are generated for each queue contain texts of the changed functions: generate them again.
+    # The stored statements of passes contain texts of the changed functions: generate the statements again.
     conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
 
@@ -31,31 +31,31 @@ def without_claim(conn: psycopg.Connection) -> None:
     rivals_in_the_journal(conn)
 
 
-# the interval of a pass, and its mark
+# A pass takes the updates between the bucket's old mark and a new one, which it records in the journal.
 
 
 def without_mark(conn: psycopg.Connection) -> None:
-    """A pass doesn't record its interval."""
+    """A pass doesn't record its mark, so the next pass takes the same updates again."""
     mutate_functions(conn, "if end_pass.updates > 0 or _plan.range_mask > 0", "if false")
 
 
 def late_mark(conn: psycopg.Connection) -> None:
-    """The mark comes from the end of the pass, not from its statement's snapshot."""
+    """The recorded mark comes from the end of the pass, so it sees updates that the pass didn't take."""
     mutate_functions(conn, "_plan.pass, _plan.mark,", "_plan.pass, pgcombine_internal.current_mark(),")
 
 
 def beyond_the_mark(conn: psycopg.Connection) -> None:
-    """The statement takes all visible updates, although under read committed its snapshot is younger than the mark."""
+    """A pass takes all updates that its statement sees, also those that committed after the mark was taken."""
     mutate_functions(conn, "txid_visible_in_snapshot(pgcombine_tx, $6)", "true")
 
 
 def open_forgotten(conn: psycopg.Connection) -> None:
-    """Passes never search for transactions that were in progress in the mark."""
+    """Passes never take updates of transactions that were in progress at the old mark."""
     mutate_functions(conn, "not txid_visible_in_snapshot(pgcombine_tx, ($4)", "pgcombine_tx >= txid_snapshot_xmax(($4)")
 
 
 def open_of_one_mark(conn: psycopg.Connection) -> None:
-    """Passes search for transactions in progress by the mark of only one hash range."""
+    """With one mark for each hash range, only the first mark says which transactions were in progress."""
     mutate_functions(
         conn,
         "not txid_visible_in_snapshot(pgcombine_tx, ($4)",

@@ -63,7 +63,7 @@ def require_root() -> None:
 
 @cache
 def docker_answers() -> bool:
-    """Is there a Docker engine?"""
+    """Whether a Docker engine answers."""
     import docker
     from docker.errors import DockerException
 
@@ -95,7 +95,7 @@ def images() -> dict[str, str]:
 
 @cache
 def compose_answers() -> bool:
-    """Is there Compose 2, as a plugin of the docker command?"""
+    """Whether the docker command has the plugin Compose 2."""
     try:
         return subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -104,7 +104,7 @@ def compose_answers() -> bool:
 
 @cache
 def java_found() -> bool:
-    """Is there a Java that Spark can use?"""
+    """Whether there is a Java that Spark can use."""
     from pgcombine.errors import ConfigError
     from pgcombine.spark.java import find_java
 
@@ -117,7 +117,7 @@ def java_found() -> bool:
 
 @cache
 def driver_found() -> bool:
-    """Is PostgreSQL's JDBC driver installed, or can it be downloaded?
+    """Whether PostgreSQL's JDBC driver is installed or can be downloaded.
 
     If the repository doesn't answer, one process waits for seconds, and no process tries again for an hour.
     """

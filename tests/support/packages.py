@@ -45,7 +45,6 @@ class Import(NamedTuple):
 
 
 def sources(directory: Path = PACKAGE) -> list[Path]:
-    """The Python files below a directory."""
     return sorted(directory.rglob("*.py"))
 
 
@@ -62,7 +61,6 @@ def package_of(place: str) -> str:
 
 @cache
 def imports(text: str) -> tuple[Import, ...]:
-    """The imports in the text of a Python module."""
     found: list[Import] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

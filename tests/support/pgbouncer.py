@@ -80,7 +80,7 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
     """The session state that clients have left on PgBouncer's ``servers`` connections to the server."""
     found = []
     with ExitStack() as stack:
-        # Each open transaction has a connection to the server of its own, so these transactions use all of them.
+        # No two open transactions share a connection to the server, so these transactions use all of them.
         looks = [stack.enter_context(psycopg.connect(pooled, prepare_threshold=None)) for _ in range(servers)]
         pids = set()
         for look in looks:
@@ -104,5 +104,5 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
                 select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
                 """
             ).fetchall()
-        assert len(pids) == servers, "each transaction must use another server connection"
+        assert len(pids) == servers, "each transaction must use another connection to the server"
     return found

@@ -16,7 +16,7 @@ def tokens(text: str) -> list[str]:
 
 
 def expected(*directories: Path) -> Counts:
-    """Count the phrases in the UTF-8 files below the directories. Equal files count once.
+    """Count the phrases in the UTF-8 files below the directories. Files with the same words count once.
 
     Returns for each phrase the number of files that have it, and the number of its occurrences.
     """
@@ -41,7 +41,7 @@ def differences(before: Counts, after: Counts) -> int:
 
 
 def write_corpus(directory: Path, documents: int, seed: int, words: int = 60) -> None:
-    """Write files of random words from a small vocabulary, so that phrases recur. Some are hidden or in folders."""
+    """Write files of random words from a small vocabulary, so that phrases recur. Some files are in folders."""
     chance = random.Random(seed)
     for number in range(documents):
         write_document(directory / ("", "deep/", "deep/.", "_under/")[number % 4] / f"{number:03}.txt", chance, words)

@@ -53,7 +53,6 @@ class Proxy:
         self.to_server = self.to_client = False
 
     def cut(self) -> None:
-        """End all connections."""
         with self._lock:
             links = list(self._links)
         for link in links:
@@ -61,7 +60,6 @@ class Proxy:
                 link.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Stop listening, and end all connections."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

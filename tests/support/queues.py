@@ -1,4 +1,4 @@
-"""Queues for the tests, made and used only through SQL functions, as by users without Python."""
+"""Queues for the tests, made and used through SQL alone, as by users without Python."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def add(conn: psycopg.Connection, updates: Mapping[str, int] | Iterable[tuple[st
 
 
 def enqueue(conn: psycopg.Connection, updates: object, queue: str = "wc") -> int:
-    """Call ``pgcombine.enqueue`` and return its result."""
     return one(conn, "select pgcombine.enqueue(%s, %s)", queue, Jsonb(updates))
 
 
@@ -96,7 +95,7 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
 
 
 def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> str:
-    """Prepare the statement of the next pass over a bucket, as a pass does. Returns the ``execute`` that runs it."""
+    """Prepare the statement of the next pass over a bucket of ``wc``. Returns the ``execute`` that runs it."""
     conn.execute("deallocate all")
     statement, *parameters = conn.execute(
         """
@@ -149,7 +148,10 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
 
 
 def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[object] | None = None) -> None:
-    """Run a statement that writes to a table of values. Only a session marked as one that loads values may do that."""
+    """Run a statement that writes to a table of values.
+
+    A setting first marks the session as one that loads values, since such writes are refused in other sessions.
+    """
     queue = re.search(r"pgcombine\.(\w+)_values", statement)
     assert queue, statement
     conn.execute("select set_config('pgcombine.initialize_' || %s, 'on', false)", (queue[1],))
@@ -157,14 +159,13 @@ def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[
 
 
 def one(conn: psycopg.Connection, statement: str, *parameters: object) -> Any:
-    """The single value of a statement."""
     row = conn.execute(statement, parameters or None).fetchone()
     assert row is not None
     return row[0]
 
 
 def bucket_of(table: str) -> int:
-    """The bucket that is in the name of a partition, or of a partition of it, of updates or values."""
+    """The bucket in the name of a table of updates or values, such as ``wc_updates_b0002_s1``."""
     found = re.search(r"_b(\d{4})", table)
     assert found, f"{table} names no bucket"
     return int(found[1])

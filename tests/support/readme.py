@@ -26,7 +26,7 @@ def fences(page: Path, *languages: str) -> list[str]:
 def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each SQL statement of a block, with the rows that it must return.
 
-    The rows are in lines that begin with ``-->``. Without such lines None is yielded: any rows are right.
+    The rows are in lines that begin with ``-->``. Without these lines the rows are None, and any result is right.
     """
     ended = r"((?:\$\$[\s\S]*?\$\$|[^;])*);[^\n]*\n((?:--> [^\n]*\n)*)"
     for statement, rows in re.findall(ended, re.sub(r"(?m)--(?!> ).*$", "", block)):
@@ -51,7 +51,7 @@ def commands(page: Path = README) -> list[str]:
 
 
 def command(ending: str) -> str:
-    """README's one-line command that makes a venv and ends with ``ending``. Raises LookupError unless one does."""
+    """README's one-line command that makes a venv and ends with ``ending``. Raises LookupError unless just one does."""
     found = [line for line in commands() if line.startswith("python3 -m venv") and line.endswith(ending)]
     if len(found) != 1:
         raise LookupError(f"README.md has {len(found)} commands that make .venv and end with {ending!r}, not 1")

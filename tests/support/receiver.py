@@ -1,4 +1,4 @@
-"""A receiver of webhooks."""
+"""An HTTP server in this process that receives webhooks."""
 
 from __future__ import annotations
 

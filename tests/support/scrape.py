@@ -22,7 +22,6 @@ Samples: TypeAlias = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def get(port: int, path: str) -> tuple[int, str]:
-    """The status and the text of an answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
             return answer.status, answer.read().decode()

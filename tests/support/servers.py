@@ -1,8 +1,8 @@
 """PostgreSQL servers for the tests, and throw-away databases on them.
 
 A server is started when the first test asks for it and runs until the end of the session, with ``fsync=off`` to be
-fast. Tests that crash a server on purpose start another one. If ``PGCOMBINE_TEST_DSN`` is set, the tests use the given
-server, as it is.
+fast. Tests that crash a server on purpose start another one. If ``PGCOMBINE_TEST_DSN`` is set, the tests use that
+server with its own settings.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def names() -> list[str]:
     return ["given"] if os.environ.get("PGCOMBINE_TEST_DSN") else ["embedded-18", "container-15"]
 
 
-# Runs a test on one server only.
+# The mark of tests that run on one server only: the embedded one, or the server of PGCOMBINE_TEST_DSN.
 embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
 
 

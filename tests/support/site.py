@@ -91,7 +91,6 @@ class Reader(HTMLParser):
 
 
 def read(answer: httpx2.Response) -> Reader:
-    """Parse the page in an answer."""
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     reader = Reader()
     reader.feed(answer.text)

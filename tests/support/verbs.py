@@ -1,4 +1,4 @@
-"""The verbs of the command line: ``python tests/support/verbs.py`` prints those that the program has."""
+"""The verbs of the command line: ``python tests/support/verbs.py`` prints them."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 ``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15`` start
 a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser. ``--figure`` and
 ``--contender`` choose figures and contenders; sorted upserts are always measured. ``--show FILE`` prints and plots a
-stored run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures so
-far are printed and stored. The status is 1 if a contender's totals were wrong.
+stored run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures
+measured until then are printed and stored. The status is 1 if a contender's totals were wrong.
 """
 
 from __future__ import annotations

@@ -76,7 +76,6 @@ class Store:
         self._session.query("optimize table bench.total final")
 
     def totals(self) -> dict[str, int]:
-        """Return the exact totals by word."""
         found = self._session.query("select word, sum(n) from bench.total group by word", "TSV").data()
         return {word: int(n) for word, n in (line.split("\t") for line in found.splitlines())}
 

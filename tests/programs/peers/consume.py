@@ -2,7 +2,7 @@
 
 The statement does a part of the work and returns a count of what it took, such as updates; 0 means nothing. The
 consumer repeats the statement ``--pause`` seconds after its end, and after at least 10 ms if the count was 0.
-``--vacuum`` names a table to vacuum whenever the counts have added up to 200,000, as a frequent autovacuum does.
+``--vacuum`` names a table to vacuum whenever the counts have added up to 200,000, in place of a frequent autovacuum.
 SIGTERM ends the consumer.
 """
 

@@ -112,7 +112,7 @@ def repeated(dsn: str, statement: str, *, pause: float = 0.0, vacuum: str = "") 
 def extension_missing(connection: Connection, name: str, source: str) -> str | None:
     """Return a message with the extension's source if the server lacks the extension, or None."""
     found = connection.execute("select true from pg_available_extensions where name = %s", (name,)).fetchone()
-    return None if found else f"the server hasn't the extension {name} ({source})"
+    return None if found else f"the server lacks the extension {name} ({source})"
 
 
 def sql_file(name: str) -> bytes:

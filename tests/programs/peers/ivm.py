@@ -12,7 +12,7 @@ from .contender import Contender, extension_missing, sql_file
 
 
 class Ivm(Contender):
-    """Inserts rows into a table, above which pg_ivm keeps a view of sums current. There is no consumer."""
+    """Inserts rows into a table, whose sums pg_ivm keeps current in a view. There is no consumer."""
 
     name = "pg_ivm"
     summary = "rows are inserted into a table; pg_ivm updates a view of their sums in the writer's transaction"

@@ -42,7 +42,6 @@ class Work:
     open_seconds: float = 0.0
 
     def script(self, write: Callable[[str], str], one: Callable[[str], str], change: Callable[[], str]) -> str:
-        """Return the script for pgbench."""
         if self.kind == "hot":
             text = _NEXT, one(f"'{HOT}'") + ";\n"
         elif self.kind == "new":
@@ -91,7 +90,6 @@ class Done:
 
 
 def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], str], change: Callable[[], str]) -> Done:
-    """Run the load by pgbench."""
     with tempfile.TemporaryDirectory(prefix="peers-log-") as directory:
         log = Path(directory, "log")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -149,11 +147,9 @@ class Ledger:
                 self._others.update(words(work, self.words, client, j))
 
     def enter_one(self, word: str) -> None:
-        """Enter one update of one key."""
         self._others[word] += 1
 
     def totals(self) -> dict[str, int]:
-        """Return the totals by word."""
         found = Counter(self._others)
         for word, times in zip(self.words, accumulate(self._places), strict=False):
             if times:

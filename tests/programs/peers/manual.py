@@ -43,7 +43,7 @@ class SortedUpsert(Total):
 
 
 class RandomUpsert(SortedUpsert):
-    """The baseline without the sorted order, so that transactions can deadlock."""
+    """An upsert of the keys in random order, so that transactions can deadlock."""
 
     name = "unsorted upsert"
     summary = "insert … on conflict do update, keys in no order: deadlocks"

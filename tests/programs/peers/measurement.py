@@ -30,13 +30,12 @@ class Measurement:
     checkpoint: bool = False  # whether a checkpoint in a measured window makes the values doubtful
 
     def as_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
         return asdict(self)
 
 
 @contextmanager
 def kept(found: Measurement) -> Iterator[None]:
-    """Store an error of the block in the measurement."""
+    """Catch an error of one of the types below, store it in the measurement, and drop the measurement's values."""
     try:
         yield
     except (PgCombineError, psycopg.Error, psutil.Error, OSError, ArithmeticError) as error:

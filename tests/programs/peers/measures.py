@@ -35,7 +35,6 @@ class Lengths:
     aging_window: int = 12
 
     def rounds_of(self, figure: str) -> int:
-        """Return the number of rounds of a figure."""
         return self.rounds if figure.startswith("end-to-end") else self.other_rounds
 
 

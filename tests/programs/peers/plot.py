@@ -36,7 +36,6 @@ _SHORT = {
 
 
 def draw(run: Stored, file: Path) -> None:
-    """Draw a stored run into a PNG file."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -82,7 +81,7 @@ def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
 
 
 def _off_scale(run: Stored) -> dict[str, str]:
-    """Return the contenders that are too slow for a bar, each with a text about such a rate."""
+    """Return the contenders that are too slow for a bar, each with a text about its rate in a figure."""
     found = {}
     for figure in FIGURES.values():
         for metric in figure.metrics:

@@ -82,7 +82,6 @@ def _values(run: Stored, figure: str, metric: Metric, contender: str) -> dict[in
 
 
 def turns(run: Stored, figure: str, contender: str) -> list[dict[str, Any]]:
-    """Return a contender's turns of a figure."""
     return [one for one in run["measurements"] if one["figure"] == figure and one["contender"] == contender]
 
 
@@ -158,7 +157,7 @@ def apart(run: Stored, other: Stored) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Return a value with three significant digits; from 100 on as a whole number."""
+    """Return a value with two decimals; from 10 on with one decimal, from 100 on as a whole number."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 

@@ -1,7 +1,7 @@
 """Contenders that keep the sums of a table by word, while clients insert, update and delete its rows.
 
-A rollup does so with this queue, pg_ivm with a view. The others have triggers as users write them, which upsert sums,
-or append rows for a job. Except for rollups, each has the name of the contender whose tables it uses.
+A rollup keeps them with this queue, pg_ivm with a view. The other contenders have triggers as users write them, which
+upsert sums, or append rows for a job. Each contender but a rollup has the name of the contender whose tables it uses.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Rollup(OfSource):
         super().__init__(Queue(4))
         self.name, self.summary = name, summary
         self.read_query = f"select n from pgcombine.{QUEUE} where word = %s"  # noqa: S608
-        self.only = frozenset({"source"})  # takes part in no figure but those of a table's sums
+        self.only = frozenset({"source"})  # no figure has this name; the figures of a table's sums ignore ``only``
         self._value = ["sum(n) as n", *(["max(n) as most"] if greatest else [])]
 
     def follow(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Figures about the sources of a version, such as its lines of SQL. Most have the files or items that make them up."""
+"""Counts of a version's sources, such as lines of SQL. Most counts list the counted files or items."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ class Tree:
         self.root = root
 
     def counts(self) -> dict[str, Count]:
-        """Return the counts of the sources by name."""
         way, stages = [*self.way(), *self.loop()], self.stages()
         placeholders = sorted({name for path in stages for name in _placeholders(path)})
         literals = [*self.literals()]
@@ -69,7 +68,6 @@ class Tree:
 
     @cached_property
     def sql(self) -> list[Path]:
-        """All SQL files."""
         return sorted((self.root / "sql").rglob("*.sql"))
 
     @cached_property
@@ -91,7 +89,6 @@ class Tree:
         return sorted(found.values())
 
     def loop(self) -> list[Path]:
-        """Return the modules of the worker's loop."""
         package = self.root / "pgcombine"
         if not (package / "worker").is_dir():
             return [path for path in self.python if path.parent == package and path.stem in FLAT]

@@ -48,7 +48,6 @@ class Daemon:
             self.starts += 1
 
     def kill(self) -> None:
-        """Kill the daemon with -9."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -37,7 +37,6 @@ def words(seed: int) -> list[str]:
 
 
 def write(connection: psycopg.Connection, seed: int) -> None:
-    """Run one transaction on the queue ``plain``."""
     chosen = words(seed)
     with connection.transaction():
         connection.execute("select pgcombine.plain_enqueue(%s, %s)", (chosen, [1] * len(chosen)))

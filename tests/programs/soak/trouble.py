@@ -1,7 +1,8 @@
 """Trouble on purpose: daemons, sessions and servers are killed, and a snapshot is held.
 
-Daemons are killed with SIGKILL. Server ``b`` stays stopped for some seconds, so that hints and entries wait. Server
-``a`` is started again at once. Server ``a`` isn't killed while it has the held snapshot, which a kill would end.
+Daemons and servers are killed with SIGKILL, sessions on server ``a`` by pg_terminate_backend. Server ``b`` stays
+stopped for some seconds, so that hints and entries wait. Server ``a`` is started again at once. Server ``a`` isn't
+killed while it has the held snapshot, which a kill would end.
 """
 
 from __future__ import annotations
@@ -68,7 +69,6 @@ class Trouble:
         server.start()
 
     def hold(self, over: threading.Event) -> None:
-        """Hold a snapshot on server ``a`` in the middle third of the run."""
         if over.wait(self.seconds / 3):
             return
         self.held_from = time.monotonic()

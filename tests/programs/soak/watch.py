@@ -1,4 +1,4 @@
-"""Measurements during a soak run, each in a loop of its own.
+"""Measurements during a soak run, each in a separate loop.
 
 ``sample`` records memory, backlogs, lags and table sizes every five seconds. ``poll`` reads the views, and ``browse``
 one web page, every second. ``probe`` measures how long a committed update takes to be visible in its value.
@@ -60,7 +60,6 @@ class Watch:
     failures: Counter[str] = field(default_factory=Counter)
 
     def sample(self, over: threading.Event) -> None:
-        """Take a sample every five seconds."""
         while not over.is_set():
             found: dict[str, Any] = {"at": time.monotonic() - self.began, "memory": self.installation.memory()}
             self._with_server(over, lambda connection, found=found: self._read(connection, found))
@@ -74,7 +73,6 @@ class Watch:
         found["sizes"] = {name: float(size) for name, size in connection.execute(_SIZES.encode())}
 
     def poll(self, over: threading.Event) -> None:
-        """Read the views in VIEWS each second."""
         while not over.wait(1.0):
             self._with_server(over, self._poll)
 

@@ -3,7 +3,7 @@
 ``.`` is the working tree. A server of PostgreSQL 18 is started in a temporary directory. ``--dsn`` measures on another,
 idle server as its superuser. ``--figure`` chooses figures. ``--rounds`` and ``--seconds`` set how often and how long to
 measure, and ``--max-delay`` how long updates may wait, in versions with that option. ``--json FILE`` stores the run,
-and ``--show FILE`` prints a stored run. After Ctrl-C the figures so far are printed and stored.
+and ``--show FILE`` prints a stored run. After Ctrl-C the figures measured until then are printed and stored.
 ``tests/programs/versions/__init__.py`` explains the output. The status is 1 if totals were wrong or a turn failed.
 """
 

@@ -19,8 +19,8 @@ from ..peers.turn import Turn
 from .sessions import COMBINED, PASSES, passes, session_log, statement
 from .version import create
 
-OTHERS = 100  # queues
-_REST = 3.0  # seconds
+OTHERS = 100  # number of the queues without updates in ``idle-100``
+_REST = 3.0  # seconds between the updates and the measurement in ``idle-after``
 _GAP = 0.02  # seconds between updates of an idle queue, on average
 _TIMEOUT = 60.0  # seconds until the value of an update must be visible
 Values = dict[str, float]
@@ -54,7 +54,7 @@ def _of_peers(name: str) -> Figure:
 
 
 def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
-    """Rest, then measure the time from the begin of an update to its visible value, one update at a time."""
+    """Rest, then measure the time from the start of an update to its visible value, one update at a time."""
     delays: list[float] = []
     source = random.Random(20)
     time.sleep(rest)

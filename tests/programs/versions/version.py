@@ -83,11 +83,11 @@ def create(connection: Connection, queue: str, buckets: int) -> None:
 
 
 def reclaimed(connection: Connection) -> str:
-    """Return how the queue's log has been reclaimed so far. No worker must run."""
+    """Return how the queue's log has been reclaimed so far. The worker must have ended."""
     connection.execute("select pg_stat_force_next_flush()")  # count this session's deleted rows, too
     tables, truncated, deleted, ring, size, may = one(
         connection,
-        # a table's file has the table's oid as its number until the first truncation
+        # until the first truncation, the number of a table's file is the table's oid
         "select count(*), count(*) filter (where pg_relation_filenode(c.oid) <> c.oid), "  # noqa: S608
         "coalesce(sum(pg_stat_get_tuples_deleted(c.oid)), 0)::bigint, bool_or(t.level > 1), "
         f"sum(pg_table_size(c.oid)) / 1e6, pg_has_role('pg_read_all_stats', 'usage') from {_LEAVES}",
@@ -100,7 +100,6 @@ def reclaimed(connection: Connection) -> str:
 
 
 def log_size(connection: Connection) -> float:
-    """Return the size of the queue's log in MB."""
     return float(one(connection, f"select sum(pg_table_size(c.oid)) / 1e6 from {_LEAVES}")[0])  # noqa: S608
 
 
