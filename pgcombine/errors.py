@@ -283,6 +283,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC012": PostRestorePendingError,
     "PC013": QueueError,
     "PC014": QueueError,
+    "PC015": OperationalError,
     "PC020": DestinationNotFoundError,
     "PC021": ExportNotFoundError,
     "PC022": NotQuarantinedError,

@@ -125,8 +125,9 @@ def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     In a file of ``ONE_SERVER``, a case of any function suffices. Cases that aren't marked slow are preferred.
     """
     found = set()
+    on_first = {item.nodeid.partition("[")[0] for item in items if not on_second_server(item)}
     for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
-        if on_second_server(item):
+        if on_second_server(item) and item.nodeid.partition("[")[0] in on_first:
             one_server = ONE_SERVER & {item.path.stem, folder_of(item)}
             stands_for = item.path if one_server else item.nodeid.partition("[")[0]
             if stands_for in found:

@@ -9,7 +9,8 @@ import pytest
 from support.packages import PACKAGE, ROOT
 
 NAMES = re.compile(
-    r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|phrasecount|\bweb(hook)?\b",
+    r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|shard|phrasecount|"
+    r"\bweb(hook)?\b",
     re.IGNORECASE,
 )
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
@@ -55,6 +56,7 @@ def test_core_names_no_component() -> None:
         "replicated boolean,",
         "call pgcombine.replay()",
         "-- a rollup's tiers",
+        "from pgcombine.front_shard s",
         "grant usage on schema phrasecount to public",
         "-- the web page",
     ],

@@ -340,7 +340,7 @@ comment on table pgcombine.component_table is
 create table pgcombine.hook (
     event text not null
         check (event in ('close', 'closed', 'rebucket', 'post_restore', 'generated', 'regenerate', 'clean_up',
-            'upkeep', 'verify')),
+            'upkeep', 'verify', 'enqueue')),
     query text not null
 );
 comment on table pgcombine.hook is
@@ -348,7 +348,9 @@ comment on table pgcombine.hook is
     'queue has got other buckets, while all are claimed. post_restore: post_restore runs it. verify: verify returns '
     'their rows. regenerate: makes generated objects again. generated: returns names of functions that no file makes, '
     'which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed objects. '
-    'upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true.';
+    'upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true. '
+    'enqueue: enqueue runs it if there is no queue $1, with the token $2 and the updates $3. It returns the number of '
+    'appended updates, or null if the component has nothing of this name.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 
@@ -748,6 +750,35 @@ create table pgcombine.feed_consumer (
 );
 alter table pgcombine.feed_consumer enable row level security;
 comment on table pgcombine.feed_consumer is 'How far registered consumers have read a feed.';
+
+-- shards --------------------------------------------------------------------------------------------------------------
+
+create table pgcombine.front (
+    queue      text primary key,
+    shards     integer not null check (shards between 1 and 100),
+    columns    jsonb not null,
+    rules      jsonb not null,
+    created_at timestamptz not null default now()
+);
+comment on table pgcombine.front is 'One row for each front: a queue whose shards are queues of other databases.';
+comment on column pgcombine.front.shards is 'Number of shards.';
+comment on column pgcombine.front.columns is 'The columns of each shard''s queue, as in the view shard_definition.';
+comment on column pgcombine.front.rules is 'Further settings that the shards'' queues share, as in shard_definition.';
+
+create table pgcombine.front_shard (
+    queue  text references pgcombine.front on delete cascade,
+    shard  integer,
+    node   name not null,
+    target name,
+    former name,
+    primary key (queue, shard)
+);
+comment on table pgcombine.front_shard is 'One row for each shard of a front.';
+comment on column pgcombine.front_shard.shard is 'Number of the shard, from 0.';
+comment on column pgcombine.front_shard.node is 'The foreign server whose database has the queue of the shard.';
+comment on column pgcombine.front_shard.target is 'The node to which the shard is being moved; null: to none.';
+comment on column pgcombine.front_shard.former is
+    'The node from which the shard was moved, while that still has the queue; null: no node.';
 
 -- comments on all other columns; rows without tables are for columns of several tables --------------------------------
 

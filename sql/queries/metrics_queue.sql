@@ -1,1 +1,5 @@
+-- The shards of fronts are queues of other databases. If this database is a node itself, its queues come once.
 select queue, pending, lag_seconds, quarantined_keys from pgcombine.queue_stat
+union all
+select pgcombine_internal.shard_name(queue, shard), pending, lag_seconds, quarantined_keys from pgcombine.front_stat
+where pgcombine_internal.shard_name(queue, shard) not in (select queue from pgcombine.queue)

@@ -20,9 +20,9 @@ CREATES = re.compile(
 
 def test_files_are_applied_in_order() -> None:
     applied = list(FILES)
-    components = ["core", "export", "handoff", "spark", "rollup", "feed"]
-    assert applied[-6:] == [f"{component}/grants.sql" for component in components]
-    parts = [tuple(path.split("/")[:2]) for path in applied[:-6]]
+    components = ["core", "export", "handoff", "spark", "rollup", "feed", "shard"]
+    assert applied[-7:] == [f"{component}/grants.sql" for component in components]
+    parts = [tuple(path.split("/")[:2]) for path in applied[:-7]]
     kinds = ["public", "internal", "combiners.sql", "triggers", "views", "component.sql"]
     assert parts == sorted(parts, key=lambda part: (components.index(part[0]), kinds.index(part[1])))
     for part in dict.fromkeys(parts):

@@ -115,6 +115,8 @@ def names() -> list[str]:
 
 # The mark of tests that run on one server only: the embedded one, or the server of PGCOMBINE_TEST_DSN.
 embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
+# Runs a test where PostgreSQL's contrib modules are; the embedded server has none.
+with_contrib = pytest.mark.parametrize("server", names()[-1:], indirect=True)
 
 
 @contextmanager

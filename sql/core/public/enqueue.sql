@@ -10,8 +10,8 @@ returns bigint
 language plpgsql
 as $function$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue.queue);
-    _table constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
+    _queue pgcombine.queue;
+    _table regclass;
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates)
         else enqueue.updates end;
     _columns text;
@@ -19,6 +19,11 @@ declare
     _rows text;
     _insert text;
 begin
+    select q.* into _queue from pgcombine.queue q where q.queue = enqueue.queue;
+    if not found then
+        return pgcombine_internal.enqueue_elsewhere(enqueue.queue, null, enqueue.updates);
+    end if;
+    _table := format('pgcombine.%I', _queue.queue || '_updates');
     if jsonb_typeof(_updates) is distinct from 'array' or exists (
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
     then

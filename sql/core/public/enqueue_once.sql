@@ -17,6 +17,10 @@ returns boolean
 language plpgsql
 as $$
 begin
+    if not exists (select from pgcombine.queue q where q.queue = enqueue_once.queue) then
+        return pgcombine_internal.enqueue_elsewhere(enqueue_once.queue, coalesce(enqueue_once.token, ''),
+            enqueue_once.updates) > 0;
+    end if;
     if not pgcombine_internal.take_token(enqueue_once.queue, enqueue_once.token) then
         return false;
     end if;

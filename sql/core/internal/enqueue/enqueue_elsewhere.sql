@@ -1,0 +1,24 @@
+-- pgcombine_internal.enqueue_elsewhere(queue, token, updates) → bigint
+-- Appends updates to what a component has under this name, if there is no such queue (the event enqueue in the table
+-- hook). Returns their number.
+--   token  see enqueue_once; null: none
+-- Errors: PC001 no component has the name; 40001 the queue was made meanwhile; those of components.
+create or replace function pgcombine_internal.enqueue_elsewhere(queue text, token text, updates jsonb)
+returns bigint
+language plpgsql
+as $$
+declare
+    _query text;
+    _count bigint;
+begin
+    for _query in select h.query from pgcombine.hook h where h.event = 'enqueue' loop
+        execute _query into _count using enqueue_elsewhere.queue, enqueue_elsewhere.token, enqueue_elsewhere.updates;
+        if _count is not null then
+            return _count;
+        end if;
+    end loop;
+    perform pgcombine_internal.require_queue(enqueue_elsewhere.queue);
+    raise exception 'queue "%" was made meanwhile', enqueue_elsewhere.queue
+        using errcode = '40001', hint = 'run the transaction again';
+end
+$$;

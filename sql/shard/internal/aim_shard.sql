@@ -1,0 +1,10 @@
+-- pgcombine_internal.aim_shard(queue, shard, node)
+-- Records the node to which a shard is being moved.
+-- Tables written: pgcombine.front_shard.
+create or replace function pgcombine_internal.aim_shard(queue text, shard integer, node text)
+returns void
+language sql
+as $$
+    update pgcombine.front_shard s set target = aim_shard.node
+    where (s.queue, s.shard) = (aim_shard.queue, aim_shard.shard)
+$$;

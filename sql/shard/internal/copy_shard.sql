@@ -1,0 +1,43 @@
+-- pgcombine_internal.copy_shard(queue) → (source, target)
+-- Returns the statements that copy the queue of a shard to another node, in order. If source is null, target is a
+-- statement for that node. Otherwise the rows of COPY source go to COPY target. The target runs all in one transaction.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.copy_shard(queue text)
+returns table (source text, target text)
+language plpgsql stable
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(copy_shard.queue);
+    _columns constant text := pgcombine_internal.column_list(_queue.queue);
+begin
+    target := format('select pgcombine.create_queue(%L, %L::text[], %L::text[], delete_when => %L, buckets => %L,
+        notify => %L, pass_limit => %L, buckets_per_partition => %L, max_backlog => %L, quarantine_after => %L,
+        expire_when => %L, expire_silently => %L, expire_every => %L, token_retention => %L)', _queue.queue,
+        array(select pgcombine_internal.column_definition(c) from pgcombine.queue_column c
+              where (c.queue, c.role) = (_queue.queue, 'key') order by c.position),
+        array(select pgcombine_internal.column_definition(c) from pgcombine.queue_column c
+              where (c.queue, c.role) = (_queue.queue, 'value') order by c.position),
+        _queue.delete_when, _queue.buckets, _queue.notify, _queue.pass_limit, _queue.buckets / _queue.partitions,
+        _queue.max_backlog, _queue.quarantine_after, _queue.expire_when, _queue.expire_silently, _queue.expire_every,
+        _queue.token_retention);
+    return next;
+    for target in
+        select format('select pgcombine.grant_right(%L, %L, %L)', g."right", g.role, g.subject)
+        from pgcombine.granted_right g where g.subject = _queue.queue order by g."right", g.role
+    loop
+        return next;
+    end loop;
+    target := format('select pgcombine_internal.begin_initialize(%L)', _queue.queue);
+    return next;
+    source := format('copy (select %s from pgcombine.%I) to stdout', _columns, _queue.queue || '_values');
+    target := format('copy pgcombine.%I (%s) from stdin', _queue.queue || '_values', _columns);
+    return next;
+    source := format('copy (select t.queue, t.role, t.token, t.updates, t.at from pgcombine.token t where t.queue = %L)
+        to stdout', _queue.queue);
+    target := 'copy pgcombine.token (queue, role, token, updates, at) from stdin';
+    return next;
+    source := null;
+    target := format('select pgcombine_internal.end_initialize(%L)', _queue.queue);
+    return next;
+end
+$$;

@@ -1,0 +1,28 @@
+-- pgcombine_internal.fence_shard(queue, tables)
+-- Makes tables of a shard's queue refuse inserts, and its other tables accept them again. The fence stays if the
+-- program that moves the shard dies, so nothing is committed on the node that the shard leaves. Waits for the
+-- transactions that have written.
+--   tables  updates, values; empty: the queue is in use
+-- Errors: PC001 unknown queue; 55P03 the lock_timeout is over.
+create or replace function pgcombine_internal.fence_shard(queue text, tables text[])
+returns void
+language plpgsql
+as $$
+declare
+    _name text;
+begin
+    perform pgcombine_internal.require_queue(fence_shard.queue);
+    foreach _name in array array['updates', 'values'] loop
+        if _name = any (tables) then
+            execute format('create or replace trigger pgcombine_moved before insert on pgcombine.%I
+                for each statement execute function pgcombine_internal.refuse_moved(%L)',
+                fence_shard.queue || '_' || _name, fence_shard.queue);
+        elsif exists (select from pg_trigger t where t.tgname = 'pgcombine_moved'
+                      and t.tgrelid = to_regclass(format('pgcombine.%I', fence_shard.queue || '_' || _name))) then
+            -- unlike "drop trigger" this doesn't wait for readers
+            execute format('alter table only pgcombine.%I disable trigger pgcombine_moved',
+                fence_shard.queue || '_' || _name);
+        end if;
+    end loop;
+end
+$$;

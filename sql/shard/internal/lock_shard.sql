@@ -1,0 +1,14 @@
+-- pgcombine_internal.lock_shard(queue, shard)
+-- Waits until all transactions that wrote to a shard through the front have ended, and keeps others waiting until the
+-- caller's transaction ends. Reads go on. The transactions that end first hold no lock on the node any more.
+create or replace function pgcombine_internal.lock_shard(queue text, shard integer)
+returns void
+language plpgsql
+as $$
+begin
+    execute pgcombine_internal.fill(
+        'lock table pgcombine_internal.{queue}_token_{shard}, pgcombine_internal.{queue}_updates_{shard}
+            in exclusive mode',
+        jsonb_build_object('queue', lock_shard.queue, 'shard', lpad(lock_shard.shard::text, 2, '0')));
+end
+$$;

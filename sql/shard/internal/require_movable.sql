@@ -1,0 +1,29 @@
+-- pgcombine_internal.require_movable(queue)
+-- Raises unless a move of the queue of a shard loses nothing: no component may use the queue, it must not be paused,
+-- and no key may be quarantined.
+-- Errors: PC001 unknown queue; PC005 a component uses the queue, it is paused, or keys are quarantined.
+create or replace function pgcombine_internal.require_movable(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _query text;
+    _problem text;
+    _hint text;
+begin
+    perform pgcombine_internal.require(not (pgcombine_internal.require_queue(require_movable.queue)).paused, 'PC005',
+        format('queue "%s" is paused', require_movable.queue), 'resume it, and pause it again after the move');
+    for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
+        for _problem, _hint in execute _query using require_movable.queue loop
+            perform pgcombine_internal.require(_problem is null, 'PC005', _problem, _hint);
+        end loop;
+    end loop;
+    perform pgcombine_internal.require(
+        not exists (select from pgcombine.observer o where o.queue = require_movable.queue), 'PC005',
+        format('queue "%s" has observers', require_movable.queue), 'drop them, and add them again after the move');
+    perform pgcombine_internal.require(
+        not exists (select from pgcombine.quarantined_key k where k.queue = require_movable.queue), 'PC005',
+        format('queue "%s" has quarantined keys', require_movable.queue),
+        'call retry_quarantined or drop_quarantined first');
+end
+$$;

@@ -1,0 +1,14 @@
+-- pgcombine_internal.require_no_queue(queue)
+-- Raises if the database has a queue of the name.
+-- Errors: PC002 it has one.
+create or replace function pgcombine_internal.require_no_queue(queue text)
+returns void
+language plpgsql stable
+as $$
+begin
+    perform pgcombine_internal.require(
+        not exists (select from pgcombine.queue q where q.queue = require_no_queue.queue), 'PC002',
+        format('database "%s" already has a queue "%s"', current_database(), require_no_queue.queue),
+        'it isn''t that of the shard: drop it, or move the shard to another node');
+end
+$$;

@@ -1,0 +1,28 @@
+-- pgcombine_internal.shard_problem(front, shard, columns, rules, partitions, out problem, out hint)
+-- Returns why the queue of a shard doesn't fit its front, and what to do; null: the queue fits.
+--   columns, rules, partitions  see the view shard_definition
+-- The partitions of the shard's tables are made by the same hash of the key as the shards. If both numbers had a
+-- divisor in common, some partitions of the shard would never get a key.
+create or replace function pgcombine_internal.shard_problem(front pgcombine.front, shard integer, columns jsonb,
+    rules jsonb, partitions integer, out problem text, out hint text)
+language plpgsql immutable
+as $$
+declare
+    _name constant text := pgcombine_internal.shard_name(front.queue, shard);
+begin
+    if shard_problem.columns <> front.columns then
+        problem := format('queue "%s" has other columns than the front: %s', _name,
+            pgcombine_internal.front_list(shard_problem.columns, form => '{name} {type}{collate}'));
+        hint := 'the front has ' || pgcombine_internal.front_list(front.columns, form => '{name} {type}{collate}');
+    elsif shard_problem.rules <> front.rules then
+        problem := format('queue "%s" has other settings than the front: %s', _name, shard_problem.rules);
+        hint := format('the front has %s', front.rules);
+    elsif gcd(shard_problem.partitions, front.shards) > 1 then
+        problem := format('queue "%s" has %s partitions, of which %s would stay empty among %s shards', _name,
+            shard_problem.partitions,
+            shard_problem.partitions - shard_problem.partitions / gcd(shard_problem.partitions, front.shards),
+            front.shards);
+        hint := 'give the shards buckets => 1, or an odd number for an even number of shards';
+    end if;
+end
+$$;

@@ -1,0 +1,13 @@
+-- pgcombine_internal.switch_shard(queue, shard)
+-- Makes the target of a shard's move its node.
+-- Tables written: pgcombine.front_shard.
+create or replace function pgcombine_internal.switch_shard(queue text, shard integer)
+returns void
+language plpgsql
+as $$
+begin
+    update pgcombine.front_shard s set node = s.target, former = s.node, target = null
+    where (s.queue, s.shard) = (switch_shard.queue, switch_shard.shard);
+    perform pgcombine_internal.place_shard(switch_shard.queue, switch_shard.shard);
+end
+$$;
