@@ -1,4 +1,4 @@
-"""``pgcombine queue create|create-tier|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
+"""``pgcombine queue create|create-tier|ls|show|pause|resume|drop|rebucket|move-shard`` and ``pgcombine verify``."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from pgcombine.cli.options import (
     quarantined_fields,
     report_state,
     report_table,
+    resolve_dsn,
     seconds,
     whole,
 )
@@ -242,6 +243,26 @@ def rebucket(
     with open_database(dsn) as connection:
         CombineQueue(name).rebucket(connection, buckets, buckets_per_partition=per_partition, timeout=timeout)
     report_state("queue", name, "rebucketed", as_json)
+
+
+@queue.command("move-shard")
+def move_shard(
+    name: QueueName,
+    shard: Annotated[int, typer.Argument(metavar="SHARD", callback=whole(32), help="Number of the shard, from 0.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="The foreign server that gets the shard.")],
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Move a shard of a front to another node; writers of the shard wait.
+
+    The same command again ends a move that was killed. A move to the node that has the shard cancels it.
+
+    Example: pgcombine queue move-shard wc 3 n2
+    """
+    from pgcombine.shard import moving
+
+    moving.move_shard(resolve_dsn(dsn), name, shard, node)
+    report_state("queue", name, "moved", as_json)
 
 
 def verify(

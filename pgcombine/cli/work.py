@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Annotated
@@ -28,6 +29,7 @@ from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.loops import run_together
+from pgcombine.shard.nodes import node_dsns
 from pgcombine.worker.drain import drain as drain_queue
 from pgcombine.worker.totals import Totals
 from pgcombine.worker.worker import MAX_DELAY_SECONDS, POLL_SECONDS, Worker
@@ -93,6 +95,9 @@ def worker(
     handoff: Annotated[
         bool, typer.Option("--handoff", help="Deliver this server's hints to the other servers, too.")
     ] = False,
+    front: Annotated[
+        bool, typer.Option("--front", help="Combine on all nodes of this database's fronts, also while some are down.")
+    ] = False,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = LOOPBACK,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
@@ -109,31 +114,40 @@ def worker(
         raise typer.BadParameter("not with --drain (run pgcombine replicas run --once)", param_hint="--handoff")
     if drain and metrics_port is not None:
         raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
+    if front and (drain or handoff or names or app):
+        raise typer.BadParameter("not with QUEUE, --drain, --handoff or --app", param_hint="--front")
     served = load(app) if app else []
     database = resolve_dsn(dsn)
+    databases = list(node_dsns(database).values()) if front else [database]
     if drain:
         _report(_drained(database, names, served, lock_timeout, statement_timeout), as_json)
         return
     stop = stopped_by_signal()
     metrics = Metrics(metrics_port, metrics_host)
-    worker = Worker(
-        database,
-        list(names or ()),
-        app=served,
-        concurrency=concurrency,
-        poll=poll,
-        max_delay=max_delay,
-        lock_timeout=lock_timeout,
-        statement_timeout=statement_timeout,
-        connect_timeout=connect_timeout,
-        on_pass=metrics.on_pass,
-        on_failure=metrics.on_failure,
-    )
-    daemons: list[Worker | Replayer] = [worker, *([Replayer(database)] if handoff else [])]
+    workers = [
+        Worker(
+            one,
+            list(names or ()),
+            app=served,
+            concurrency=concurrency,
+            poll=poll,
+            max_delay=max_delay,
+            lock_timeout=lock_timeout,
+            statement_timeout=statement_timeout,
+            connect_timeout=math.inf if front else connect_timeout,
+            on_pass=metrics.on_pass,
+            on_failure=metrics.on_failure,
+        )
+        for one in databases
+    ]
+    daemons: list[Worker | Replayer] = [*workers, *([Replayer(database)] if handoff else [])]
     heartbeats = [daemon.heartbeat for daemon in daemons]
     with supervised(*heartbeats), metrics.served(database, *heartbeats):
         run_together([daemon.run for daemon in daemons], stop, "pgcombine")
-    _report(worker.totals, as_json)
+    totals = Totals()
+    for worker in workers:
+        totals.merge(worker.totals)
+    _report(totals, as_json)
 
 
 def _drained(

@@ -27,12 +27,12 @@ PACKAGES = [
     "operations",
     "worker",
     "testing",
-    *("export", "feed", "handoff"),
+    *("export", "feed", "handoff", "shard"),
     "metrics",
     *("spark", "phrasecount", "bench", "doctor", "web", "cli"),
 ]
 # Packages of one set don't import each other.
-SIBLINGS = [{"export", "feed", "handoff", "rollup"}]
+SIBLINGS = [{"export", "feed", "handoff", "rollup", "shard"}]
 FACADE = "__init__"  # the public names: pgcombine itself, and facade.py, which lists them
 
 

@@ -1,0 +1,1 @@
+"""Fronts: a queue whose shards are queues of other databases."""

@@ -1,0 +1,154 @@
+"""Move a shard of a front from one node to another (``sql/shard``).
+
+A move has steps, and each of them is committed before the next one. A move that was killed is run again: it begins
+with the first step that isn't certain to be done.
+
+1. The front's catalog gets the target, which has no queue of the shard's name. Passes on the source combine most
+   updates.
+2. Writers of the shard wait at the front, until step 5 ends.
+3. The queue on the source gets a fence: it refuses updates. So no update is lost, whoever writes, and if this program
+   dies. Passes combine the rest. Then the fence refuses values, too, such as those of an initialization.
+4. One transaction on the target makes the queue, and loads values and tokens.
+5. One transaction on the front puts the target in the place of the source.
+6. The source drops its queue, if the target has one. A queue without a fence is never dropped: the catalog of a
+   restored front may be older than its nodes.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from pgcombine.database.connect import Connection, Database, connect, one
+from pgcombine.errors import PgCombineError, WaitTimeoutError, translated
+from pgcombine.worker.drain import drain
+
+_FIRST_DRAIN_SECONDS = 30  # afterwards writers wait, so a longer one isn't worth it
+_SETTINGS = {
+    "synchronous_commit": "on",  # the source drops its queue only when the target's can't be lost
+    "idle_in_transaction_session_timeout": "0",  # the front's transaction is idle while values are copied
+    "lock_timeout": "10s",  # others wait behind a lock that this program waits for
+    "client_encoding": "UTF8",  # values are copied as text
+    "extra_float_digits": "3",
+}
+
+
+def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
+    """Move a shard to the foreign server ``node``. Only writers of this shard wait, and reads go on.
+
+    The same call again ends a move that was killed. A move to the node that has the shard cancels one. The caller's
+    user mappings need passwords, and roles that own pgcombine's schema on the nodes.
+
+    Raises QueueNotFoundError, InvalidDefinitionError for an unknown shard or node, QueueNotEmptyError if the shard has
+    observers, exports, quarantined keys and the like, QueueExistsError if the node has a queue of the shard's name,
+    WaitTimeoutError if another session moves the shard, psycopg's LockNotAvailable if a transaction has used the shard
+    for ten seconds, and OperationalError if a node can't be reached.
+    """
+    with translated(queue=queue), closing(_session(dsn)) as front:
+        name, source, target, former = _begin(front, queue, shard, node)
+        if former is not None:
+            _end(front, queue, shard, name, former, source)
+            name, source, target, former = _begin(front, queue, shard, node)
+        if source != node:
+            _move(front, queue, shard, name, source, node, resumed=target is not None)
+        else:
+            _cancel(front, queue, shard, name, source, target)
+
+
+def _session(dsn: Database) -> Connection:
+    connection = connect(dsn, name="pgcombine move-shard")
+    for setting in _SETTINGS.items():
+        connection.execute("select set_config(%s, %s, false)", setting)
+    return connection
+
+
+def _begin(front: Connection, queue: str, shard: int, node: str) -> tuple[Any, ...]:
+    return one(front, "select * from pgcombine_internal.begin_move(%s, %s, %s)", queue, shard, node)
+
+
+def _move(front: Connection, queue: str, shard: int, name: str, source: str, node: str, *, resumed: bool) -> None:
+    address = _address(front, source)
+    with closing(_session(address)) as leaving, closing(_session(_address(front, node))) as arriving:
+        leaving.execute("select pgcombine_internal.require_movable(%s)", (name,))
+        if resumed:  # the queue is that of the earlier attempt
+            arriving.execute("select pgcombine_internal.drop_shard(%s, false)", (name,))
+        else:
+            arriving.execute("select pgcombine_internal.require_no_queue(%s)", (name,))
+            front.execute("select pgcombine_internal.aim_shard(%s, %s, %s)", (queue, shard, node))
+        with suppress(WaitTimeoutError):  # writers go on, so updates may be pending again
+            drain(address, name, timeout=_FIRST_DRAIN_SECONDS)
+        switched = False
+        try:
+            with front.transaction():
+                front.execute("select pgcombine_internal.lock_shard(%s, %s)", (queue, shard))
+                _fence(leaving, name, "updates")
+                drain(address, name)
+                leaving.execute("select pgcombine_internal.require_movable(%s)", (name,))
+                _fence(leaving, name, "updates", "values")
+                _copy(leaving, arriving, name)
+                front.execute("select pgcombine_internal.switch_shard(%s, %s)", (queue, shard))
+                switched = True  # if the commit fails, its outcome is unknown
+        except (PgCombineError, psycopg.Error):
+            if not switched and _locked(front):
+                _fence(leaving, name)
+            raise
+    _end(front, queue, shard, name, source, node)
+
+
+def _fence(node: Connection, name: str, *tables: str) -> None:
+    """Close the fence before these tables of the shard's queue, and open it before the others."""
+    node.execute("select pgcombine_internal.fence_shard(%s, %s)", (name, list(tables)))
+
+
+def _locked(front: Connection) -> bool:
+    """Whether the front's session lives. If it doesn't, another session may move the shard, and need the fence."""
+    try:
+        front.execute("select")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _copy(leaving: Connection, arriving: Connection, name: str) -> None:
+    """Make the queue on the target, with values and tokens, in one transaction."""
+    statements = leaving.execute("select * from pgcombine_internal.copy_shard(%s)", (name,)).fetchall()
+    with arriving.transaction():
+        for reading, writing in statements:
+            if reading is None:
+                arriving.execute(writing)
+                continue
+            with (
+                leaving.cursor() as source,
+                arriving.cursor() as target,
+                source.copy(reading) as rows,
+                target.copy(writing) as copy,
+            ):
+                for block in rows:
+                    copy.write(block)
+
+
+def _end(front: Connection, queue: str, shard: int, name: str, former: str, node: str) -> None:
+    """Drop the queue on the node that the shard has left, if the shard's node has it."""
+    with closing(_session(_address(front, node))) as arrived:
+        arrived.execute("select pgcombine_internal.require_queue(%s)", (name,))
+    with closing(_session(_address(front, former))) as left:
+        left.execute("select pgcombine_internal.drop_shard(%s, true)", (name,))
+    front.execute("select pgcombine_internal.end_move(%s, %s)", (queue, shard))
+
+
+def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, target: str | None) -> None:
+    """Let the source accept updates again, and drop what an earlier move has made on its target."""
+    with closing(_session(_address(front, source))) as staying:
+        _fence(staying, name)
+    if target is not None:
+        with closing(_session(_address(front, target))) as arriving:
+            arriving.execute("select pgcombine_internal.drop_shard(%s, false)", (name,))
+    front.execute("select pgcombine_internal.end_move(%s, %s)", (queue, shard))
+
+
+def _address(front: Connection, node: str) -> str:
+    (address,) = one(front, "select pgcombine_internal.node_address(%s)", node)
+    return make_conninfo(**address)

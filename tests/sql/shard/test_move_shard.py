@@ -1,0 +1,279 @@
+"""Moves of shards between nodes: killed at each step, refused, cancelled, and beside writers."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+from support import run_cli
+from support.fronts import connected, make_shards
+from support.queues import add, one
+from support.servers import with_contrib
+
+from pgcombine.errors import (
+    InvalidDefinitionError,
+    OperationalError,
+    QueueExistsError,
+    QueueNotEmptyError,
+    QueueNotFoundError,
+)
+from pgcombine.shard import moving
+
+pytestmark = with_contrib
+
+WORDS = [f"w{i}" for i in range(40)]
+PLACES = "select shard, node, target, former from pgcombine.front_shard where shard = 1"
+ONCE = "select pgcombine.enqueue_once('wc', %s, %s)"
+
+
+class KilledError(Exception):
+    """Stands for the death of the program: nothing of the program runs after it."""
+
+
+def current(conn: psycopg.Connection) -> dict[str, int]:
+    return dict(conn.execute("select word, n from pgcombine.wc_current").fetchall())
+
+
+def queues(nodes: list[str]) -> list[list[str]]:
+    found = []
+    for dsn in nodes:
+        with connected(dsn) as conn:
+            found.append(
+                [queue for (queue,) in conn.execute("select queue from pgcombine.queue order by 1").fetchall()]
+            )
+    return found
+
+
+@contextmanager
+def killed(patch: pytest.MonkeyPatch, step: str, *, after: bool) -> Iterator[None]:
+    """Let the program die before or after a step, a function of ``moving``."""
+    whole = getattr(moving, step)
+
+    def die(*arguments: object, **options: object) -> object:
+        if after:
+            whole(*arguments, **options)
+        raise KilledError
+
+    with patch.context() as patched:
+        patched.setattr(moving, step, die)
+        with pytest.raises(KilledError):
+            yield
+
+
+@pytest.fixture
+def filled(front: psycopg.Connection) -> psycopg.Connection:
+    add(front, dict.fromkeys(WORDS, 1))
+    assert one(front, ONCE, "t1", Jsonb([{"word": word, "n": 2} for word in WORDS])) is True
+    return front
+
+
+def test_move_takes_values_and_tokens_along(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    moving.move_shard(dsn, "wc", 1, "n0")
+    assert queues(nodes) == [["wc_00", "wc_01", "wc_02"], ["wc_03"]]
+    assert current(filled) == dict.fromkeys(WORDS, 3)
+    assert one(filled, ONCE, "t1", Jsonb([{"word": word, "n": 2} for word in WORDS])) is False
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+    assert filled.execute("select * from pgcombine.check_front('wc')").fetchall() == []
+    moving.move_shard(dsn, "wc", 1, "n0")  # changes nothing
+    assert run_cli("queue", "move-shard", "wc", "1", "n1", "--dsn", dsn).stdout == "moved: wc\n"
+    assert queues(nodes) == [["wc_00", "wc_02"], ["wc_01", "wc_03"]]
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+@pytest.mark.parametrize(
+    ("step", "after"),
+    [("drain", False), ("drain", True), ("_copy", False), ("_copy", True), ("_end", False), ("_end", True)],
+)
+def test_killed_move_goes_on(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch, step: str, after: bool
+) -> None:
+    with killed(monkeypatch, step, after=after):
+        moving.move_shard(dsn, "wc", 1, "n0")
+    moving.move_shard(dsn, "wc", 1, "n0")
+    assert queues(nodes) == [["wc_00", "wc_01", "wc_02"], ["wc_03"]]
+    assert filled.execute(PLACES).fetchall() == [(1, "n0", None, None)]
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+@pytest.mark.parametrize(("step", "after"), [("_copy", False), ("_copy", True)])
+def test_move_to_its_own_node_cancels_a_killed_move(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch, step: str, after: bool
+) -> None:
+    with killed(monkeypatch, step, after=after):
+        moving.move_shard(dsn, "wc", 1, "n0")
+    with pytest.raises(psycopg.Error, match='"wc_01" is being moved to another node') as refused:
+        add(filled, dict.fromkeys(WORDS, 1))
+    assert refused.value.sqlstate == "PC015"
+    moving.move_shard(dsn, "wc", 1, "n1")
+    assert queues(nodes) == [["wc_00", "wc_02"], ["wc_01", "wc_03"]]
+    assert filled.execute(PLACES).fetchall() == [(1, "n1", None, None)]
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_move_that_would_lose_something_is_refused(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    with pytest.raises(InvalidDefinitionError, match='front "wc" has no shard 4'):
+        moving.move_shard(dsn, "wc", 4, "n0")
+    with pytest.raises(InvalidDefinitionError, match='no server "n7"'):
+        moving.move_shard(dsn, "wc", 1, "n7")
+    with pytest.raises(QueueNotFoundError, match='no front "wx"'):
+        moving.move_shard(dsn, "wx", 1, "n0")
+    with connected(nodes[1]) as conn:
+        conn.execute("select pgcombine.pause('wc_01')")
+        with pytest.raises(QueueNotEmptyError, match='queue "wc_01" is paused'):
+            moving.move_shard(dsn, "wc", 1, "n0")
+        conn.execute("select pgcombine.resume('wc_01')")
+        conn.execute("select pgcombine.add_observer('wc_01', 'seen', 'select from changes')")
+    with pytest.raises(QueueNotEmptyError, match='queue "wc_01" has observers'):
+        moving.move_shard(dsn, "wc", 1, "n0")
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_queue_that_is_not_the_shards_is_never_dropped(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    make_shards(nodes[0], [1])
+    with connected(nodes[0]) as conn:
+        add(conn, {"other": 7}, "wc_01")
+        for _ in range(2):
+            with pytest.raises(QueueExistsError, match='already has a queue "wc_01"'):
+                moving.move_shard(dsn, "wc", 1, "n0")
+        moving.move_shard(dsn, "wc", 1, "n1")
+        assert conn.execute("select word, n from pgcombine.wc_01_current").fetchall() == [("other", 7)]
+    assert filled.execute(PLACES).fetchall() == [(1, "n1", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "node"),
+    [("n1,n0,", "n1"), ("n1,,n0", "n1"), ("n1,,n0", "n0")],
+)
+def test_older_catalog_loses_no_shard(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], catalog: str, node: str
+) -> None:
+    """A restored front may believe that a shard is where it was, or that its move hasn't ended."""
+    moving.move_shard(dsn, "wc", 1, "n0")
+    filled.execute(
+        "update pgcombine.front_shard set (node, target, former) = (%s, %s, %s) where shard = 1",
+        [place or None for place in catalog.split(",")],
+    )
+    with pytest.raises(QueueNotFoundError, match='"wc_01"'):
+        moving.move_shard(dsn, "wc", 1, node)
+    assert queues(nodes) == [["wc_00", "wc_01", "wc_02"], ["wc_03"]]
+
+
+def test_move_to_its_own_node_opens_a_fence(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    with connected(nodes[1]) as conn:
+        conn.execute("select pgcombine_internal.fence_shard('wc_01', '{updates,values}')")
+    problems = filled.execute("select problem from pgcombine.check_front('wc')").fetchall()
+    assert problems == [('queue "wc_01" refuses updates: pgcombine queue move-shard wc 1 n1 ends that',)]
+    moving.move_shard(dsn, "wc", 1, "n1")
+    assert filled.execute("select problem from pgcombine.check_front('wc')").fetchall() == []
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_fence_also_refuses_values(filled: psycopg.Connection, nodes: list[str]) -> None:
+    with connected(nodes[1]) as conn:
+        conn.execute("select pgcombine_internal.fence_shard('wc_01', '{updates,values}')")
+        with pytest.raises(psycopg.Error, match="is being moved") as refused:
+            conn.execute("insert into pgcombine.wc_01_values values ('a', 1)")
+        assert refused.value.sqlstate == "PC015"
+
+
+def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    """A reader keeps the switch from its lock until the timeout."""
+    with connected(dsn) as reader, reader.transaction():
+        reader.execute("select count(*) from pgcombine.wc_current")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            moving.move_shard(dsn, "wc", 1, "n0")
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+    moving.move_shard(dsn, "wc", 1, "n0")
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_lost_session_of_the_front_keeps_the_fence(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another session may move the shard as soon as this one's lock is free."""
+
+    def lose(*arguments: object) -> None:
+        filled.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where application_name = 'pgcombine move-shard' and datname = current_database()"
+        )
+        raise OperationalError("the copy failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "_copy", lose)
+        with pytest.raises((OperationalError, psycopg.OperationalError)):
+            moving.move_shard(dsn, "wc", 1, "n0")
+    with pytest.raises(psycopg.Error, match="is being moved"):
+        add(filled, dict.fromkeys(WORDS, 1))
+    moving.move_shard(dsn, "wc", 1, "n0")
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_front_with_an_unfinished_move_is_not_dropped(
+    filled: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with killed(monkeypatch, "_copy", after=True):
+        moving.move_shard(dsn, "wc", 1, "n0")
+    with pytest.raises(psycopg.Error, match='a shard of front "wc" is being moved') as refused:
+        filled.execute("select pgcombine.drop_front('wc')")
+    assert refused.value.sqlstate == "PC005"
+
+
+def test_failed_copy_lets_writers_go_on(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise OperationalError("the node doesn't answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "_copy", fail)
+        with pytest.raises(OperationalError, match="doesn't answer"):
+            moving.move_shard(dsn, "wc", 1, "n0")
+    add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_writers_count_exactly_beside_moves(front: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    done = threading.Event()
+
+    def write(writer: int) -> Counter[str]:
+        """Write until the moves are done. Each update has a token, so it is written again after any error."""
+        written: Counter[str] = Counter()
+        number = 0
+        with connected(dsn) as conn:
+            while not done.is_set() or number < 20:
+                number += 1
+                words = WORDS[number % 7 :: 7]
+                updates = Jsonb([{"word": word, "n": 1} for word in words])
+                while True:
+                    try:
+                        conn.execute(ONCE, (f"{writer} {number}", updates))
+                        break
+                    except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                        continue
+                written.update(words)
+        return written
+
+    with ThreadPoolExecutor() as pool:
+        writers = [pool.submit(write, writer) for writer in range(4)]
+        try:
+            for shard, node in ((1, "n0"), (0, "n1"), (3, "n0"), (1, "n1"), (3, "n1")):
+                moving.move_shard(dsn, "wc", shard, node)
+        finally:
+            done.set()
+        written = sum((writer.result(120) for writer in writers), Counter())
+    assert current(front) == dict(written)
+    assert queues(nodes) == [["wc_02"], ["wc_00", "wc_01", "wc_03"]]
