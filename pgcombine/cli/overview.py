@@ -18,6 +18,7 @@ from pgcombine.feed.feed import feeds
 from pgcombine.queue import status as figures
 from pgcombine.rollup.rollup import rollups
 from pgcombine.runtime.printable import printable
+from pgcombine.shard.nodes import shards
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
 OLD_SECONDS = 5  # seconds; an older estimate is shown with its age
@@ -26,16 +27,27 @@ Found = dict[str, Any]
 
 
 def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
-    """Return the figures of queues, rollups, exports, feeds and workers, old snapshots, and how the log shrinks."""
+    """Return the figures of queues, rollups, fronts, exports, feeds, workers and old snapshots; how the log shrinks."""
     return {
         "queues": figures.status(connection, exact=exact, fresh=fresh),
         "rollups": rollups(connection),
+        "fronts": shards(connection),
         "exports": exports(connection, exact=exact),
         "feeds": feeds(connection),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),
         "log": reclaiming(connection),
     }
+
+
+def queues_of(found: Found) -> list[dict[str, Any]]:
+    """Return the queues, and the shards that their nodes tell of as queues that aren't paused."""
+    shards = (
+        {"queue": f"{s['front']}, shard {s['shard']}", "paused": False, "lag_seconds": s["lag_seconds"]}
+        for s in found["fronts"]
+        if not s["problem"]
+    )
+    return [*found["queues"], *shards]
 
 
 def shown(found: Found, history: History) -> Shown:
@@ -58,7 +70,9 @@ def shown(found: Found, history: History) -> Shown:
 
 def parts(found: Found, history: History | None = None) -> list[RenderableType]:
     """Return tables and lines for a terminal. With ``history`` the queues have sparklines."""
-    result = _queues(found["queues"], history)
+    result = _queues(found["queues"], history) if found["queues"] or not found["fronts"] else []
+    if found["fronts"]:
+        result += [_shards(found["fronts"])]
     for rollup in found["rollups"]:
         wrong = [*rollup["problems"], *([] if rollup["ready_at"] else [f"{rollup['state']}, rows may be missing"])]
         result += [_line(f"{rollup['rollup']}: {problem}") for problem in wrong]
@@ -88,6 +102,21 @@ def parts(found: Found, history: History | None = None) -> list[RenderableType]:
         pid = "" if one["pid"] is None else f" (pid {one['pid']})"
         result.append(_line(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}"))
     return result
+
+
+def _shards(found: list[dict[str, Any]]) -> Table:
+    """Return the table of the fronts' shards."""
+    columns = ["front", "shard", "node", "backlog, about", "lag", "updates", "quarantined", "failing", ""]
+    rows = [
+        (s["front"], s["shard"], s["node"], "", "", "", "", "", s["problem"])
+        if s["problem"]
+        else (
+            *(s["front"], s["shard"], s["node"], s["backlog"], f"{s['lag_seconds']:.0f} s"),
+            *(f"{s['updates_per_second_1m']:.0f}/s", s["quarantined_keys"], s["failing_buckets"], ""),
+        )
+        for s in found
+    ]
+    return table_of(columns, rows)
 
 
 def _queues(found: list[dict[str, Any]], history: History | None) -> list[RenderableType]:

@@ -32,7 +32,7 @@ def status(
     """
     from rich.table import Table
 
-    from pgcombine.cli.overview import parts, read, shown
+    from pgcombine.cli.overview import parts, queues_of, read, shown
     from pgcombine.cli.watch import History, watch
     from pgcombine.doctor.findings import AGAIN
     from pgcombine.queue import status as figures
@@ -45,7 +45,7 @@ def status(
         return
     with open_database(dsn) as connection:
         found = read(connection, exact=exact, fresh=max_lag is not None)
-        if max_lag is not None and figures.late(found["queues"], max_lag):
+        if max_lag is not None and figures.late(queues_of(found), max_lag):
             # the first lag may be too high: if no worker has recorded the time recently, a new update seems old
             time.sleep(AGAIN)
             found = read(connection, exact=exact, fresh=True)
@@ -57,7 +57,11 @@ def status(
                 show_table(part)
             else:
                 echo(str(part))
-    late = [] if max_lag is None else figures.late(found["queues"], max_lag)
+    if max_lag is not None:
+        for shard in found["fronts"]:
+            if shard["problem"]:
+                fail(f'node "{shard["node"]}" tells nothing of a shard of "{shard["front"]}": {shard["problem"]}')
+    late = [] if max_lag is None else figures.late(queues_of(found), max_lag)
     if late:
         others = f", and that of {len(late) - 1} more" if len(late) > 1 else ""
         fail(

@@ -31,7 +31,7 @@ SCHEMA: Sequence[Check] = (database.schema,)
 QUEUES: Sequence[Check] = (
     *(database.cluster_identity, database.role, database.rights, database.snapshots, server.locks, server.autovacuum),
     *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
-    *(queues.backlog, queues.segments, queues.structure, queues.rollups, queues.exports, queues.feeds),
+    *(queues.backlog, queues.segments, queues.structure, queues.rollups, queues.fronts, queues.exports, queues.feeds),
     *(queues.servers, queues.loads),
 )
 CHECKS: Sequence[Check] = (*MACHINE, *SERVER, *SCHEMA, *QUEUES)

@@ -17,6 +17,7 @@ from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.sqlfiles import query
 from pgcombine.queue import status as figures
 from pgcombine.runtime.wakeup import pooled
+from pgcombine.shard import nodes
 
 AGAIN = 1.0  # seconds until a lag above the limit is read again
 
@@ -143,6 +144,11 @@ class Context:
     def workers(self) -> list[dict[str, Any]]:
         """The workers that are connected: the rows of ``pgcombine.worker``."""
         return figures.workers(self.connection)
+
+    @cached_property
+    def shards(self) -> list[dict[str, Any]]:
+        """The shards of the fronts, as :func:`pgcombine.shard.nodes.shards` returns them."""
+        return nodes.shards(self.connection)
 
     def rows(self, name: str, *parameters: Any) -> list[dict[str, Any]]:
         return dicts(self.connection, query(name), parameters)

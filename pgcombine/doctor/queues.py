@@ -23,7 +23,7 @@ def queues(context: Context) -> Iterator[Finding]:
                 "pgcombine queue ls lists the queues",
                 subject=name,
             )
-    if not there and not context.queues:
+    if not there and not context.queues and not context.shards:
         yield info("there is no queue that the role may use", "pgcombine queue create makes one")
     for row in context.stats:
         figures = f"about {row['pending']} pending, lag {row['lag_seconds']:.0f} s"
@@ -35,7 +35,7 @@ def workers(context: Context) -> Iterator[Finding]:
     found = context.workers
     if not found and any(row["pending"] and not row["paused"] for row in context.stats):
         yield warning("no worker is connected, and updates are pending", "pgcombine worker", value=0)
-    elif not found:
+    elif not found and (context.stats or not context.shards):
         yield info("no worker is connected", "pgcombine worker; or combine from cron", value=0)
     for worker in found:
         if worker["state"] == "waiting":
@@ -218,6 +218,40 @@ def rollups(context: Context) -> Iterator[Finding]:
                 f"{row['state']}: rows from before the rollup are missing",
                 f"a worker brings them in; or pgcombine rollup backfill {name}",
                 subject=name,
+            )
+
+
+def fronts(context: Context) -> Iterator[Finding]:
+    """The shards of fronts, as their nodes tell of them."""
+    named = context.queues
+    for row in context.shards:
+        name = f"{row['front']} shard {row['shard']}"
+        if named and row["front"] not in named:
+            continue
+        there = f"run pgcombine doctor with the database of node {row['node']}"
+        if row["problem"]:
+            yield error(
+                f"node {row['node']}: {row['problem']}",
+                f"repair the node or its user mapping; pgcombine.check_front('{row['front']}') checks more",
+                subject=name,
+            )
+        elif row["failing_buckets"] or row["quarantined_keys"]:
+            yield warning(
+                f"{row['failing_buckets']} buckets fail, and {row['quarantined_keys']} keys are quarantined",
+                there,
+                subject=name,
+                value=row["quarantined_keys"],
+            )
+        elif row["lag_seconds"] > context.limits.lag:
+            yield warning(
+                f"the oldest of about {row['backlog']} pending updates is {row['lag_seconds']:.0f} s old",
+                f"run pgcombine worker --front; then {there}",
+                subject=name,
+                value=row["lag_seconds"],
+            )
+        else:
+            yield ok(
+                f"node {row['node']} has about {row['backlog']} pending updates", subject=name, value=row["backlog"]
             )
 
 

@@ -86,7 +86,11 @@ OF_THE_DATABASE = (
     _gauge(
         "destination_up",
         ("kind", "destination"),
-        *("destination", "up", "1: an export or a server takes deliveries. 0: it is suspect, down or paused."),
+        *(
+            "destination",
+            "up",
+            "1: an export or a server takes deliveries, or a front's node answers. 0: suspect, down or paused.",
+        ),
     ),
     _gauge("hints", ("destination",), "hint", "writes", "About how many writes wait here for another server."),
     _gauge(

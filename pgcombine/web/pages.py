@@ -261,8 +261,8 @@ def exports(request: Request) -> Response:
 
 
 def servers(request: Request) -> Response:
-    """The other servers, and the writes that wait for them."""
-    return _listed(request, "servers.html", {"hints": (), "destinations": ()})
+    """The other servers and the writes that wait for them; the shards of fronts."""
+    return _listed(request, "servers.html", {"hints": (), "destinations": (), "fronts": ()})
 
 
 def loads(request: Request) -> Response:

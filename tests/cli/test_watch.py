@@ -63,7 +63,8 @@ def test_status_prints_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_pat
         eventually(lambda: len(lines(out)) > 1, what="several polls")
         for line in lines(out)[:2]:
             found = json.loads(line)
-            assert list(found) == ["at", "queues", "rollups", "exports", "feeds", "workers", "old_snapshots", "log"]
+            names = ["at", "queues", "rollups", "fronts", "exports", "feeds", "workers", "old_snapshots", "log"]
+            assert list(found) == names
             assert (found["queues"][0]["backlog"], found["queues"][0]["exact"]) == (0, True)
 
 
