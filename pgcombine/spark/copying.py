@@ -45,8 +45,7 @@ def copy_batches(
         try:
             with cursor.copy(statement) as stream:
                 for batch in chain([first], batches):
-                    _refuse_null_keys(batch, queue, keys)
-                    _refuse_broken_text(batch, queue)
+                    refuse_unfit(batch, queue, keys)
                     stream.write(csv_of(batch))
                     count += batch.num_rows
         except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
@@ -57,6 +56,17 @@ def copy_batches(
                 sqlstate=error.sqlstate,
             ) from error
     return count
+
+
+def refuse_unfit(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) -> None:
+    """Raise InvalidUpdateError for a null key, and for text that isn't UTF-8."""
+    _refuse_null_keys(batch, queue, keys)
+    _refuse_broken_text(batch, queue)
+
+
+def key_texts(batch: pa.RecordBatch, keys: Sequence[str]) -> list[str]:
+    """Return each key column as the text of an array of texts, for the same values that COPY reads."""
+    return [_array_text(_plain(batch.column(key)).cast("string").to_pylist()) for key in keys]
 
 
 def csv_of(batch: pa.RecordBatch) -> memoryview:

@@ -98,7 +98,7 @@ class Load:
             )
             return Outcome(updates, applied)
 
-        with _refused(self.queue), span("load", self.queue) as count:
+        with refused(self.queue), span("load", self.queue) as count:
             outcome: Outcome = run(connection, steps(), queue=self.queue)
             count(outcome.updates)
             return outcome
@@ -121,25 +121,22 @@ class Load:
         return outcome
 
     def _end(self, attempts: Sequence[str] | None, expected: int | None, preaggregate: bool) -> Outcome:
-        for attempt in Retrying(
-            retry=_is_away,
-            wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.2),
-            stop=stop_after_delay(_TIMEOUT),
-            reraise=True,
-        ):
-            with (
-                attempt,
-                translated(queue=self.queue),
-                _refused(self.queue),
-                closing(connect(self.conninfo, name=NAME)) as connection,
-                connection.transaction(),
-            ):
-                row = one(
-                    connection,
-                    "select * from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
-                    *(self.load, self.queue, self.run_id),
-                    *(None if attempts is None else list(attempts), expected, preaggregate),
-                )
+        for attempt in patiently():
+            with attempt, closing(connect(self.conninfo, name=NAME)) as connection, connection.transaction():
+                outcome = self.end_in(connection, attempts, expected, preaggregate=preaggregate)
+        return outcome
+
+    def end_in(
+        self, connection: Connection, attempts: Sequence[str] | None, expected: int | None, *, preaggregate: bool
+    ) -> Outcome:
+        """Do the same as :meth:`end` in the connection's transaction, once."""
+        with translated(queue=self.queue), refused(self.queue):
+            row = one(
+                connection,
+                "select * from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+                *(self.load, self.queue, self.run_id),
+                *(None if attempts is None else list(attempts), expected, preaggregate),
+            )
         return Outcome(*row)
 
     def give_up(self) -> None:
@@ -172,7 +169,8 @@ class Load:
 
 
 @contextmanager
-def _refused(queue: str) -> Iterator[None]:
+def refused(queue: str) -> Iterator[None]:
+    """Raise InvalidUpdateError in place of the driver's errors for a row that doesn't fit the queue."""
     try:
         yield
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
@@ -182,6 +180,16 @@ def _refused(queue: str) -> Iterator[None]:
             queue=queue,
             sqlstate=error.sqlstate,
         ) from error
+
+
+def patiently() -> Retrying:
+    """Return attempts that go on for two minutes while a server is temporarily unreachable."""
+    return Retrying(
+        retry=_is_away,
+        wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.2),
+        stop=stop_after_delay(_TIMEOUT),
+        reraise=True,
+    )
 
 
 def _is_away(state: RetryCallState) -> bool:

@@ -15,7 +15,7 @@ from pgcombine.errors import ConfigError
 _BOTH = ("queue", "dsn")
 _READING = ("columns", "where", "feed", "startingOffsets", "endingOffsets", "maxChangesPerTrigger", "consumer")
 _OF_FEEDS = _READING[3:]
-_WRITING = ("runId", "preaggregate")
+_WRITING = ("runId", "preaggregate", "front")
 _INTERNAL = {"load", "mode"}  # set by staged() and initialize()
 _OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark passes its own options to the format
 _MODES = ("staged", "initialize", "prepare")
@@ -28,7 +28,7 @@ class Options:
     ``columns`` and ``where`` restrict reading. If they are empty, everything is read. With ``feed``, changes are read,
     and ``queue`` is empty. ``start`` and ``end`` are JSON texts of offsets, or "earliest" or "latest". In the mode
     ``prepare``, the job writes the rows of the load ``load``, and another session applies them. In other modes the job
-    begins a load itself.
+    begins a load itself. ``front`` says whether ``queue`` is a front, whose shards are on other servers.
     """
 
     queue: str
@@ -37,6 +37,7 @@ class Options:
     load: UUID | None = None
     mode: str = "staged"
     preaggregate: bool = False
+    front: bool = False
     columns: tuple[str, ...] = ()
     where: str = ""
     feed: str = ""
@@ -63,6 +64,9 @@ class Options:
         run_id = options.get("runid")
         if run_id is not None and not run_id:
             raise ConfigError('the option "runId" is empty: give a text that names the run, such as a date')
+        front = truth("front", options.get("front", "false"))
+        if front and mode != "staged":
+            raise ConfigError('the option "front" is only for df.write and df.writeStream: leave it out')
         return cls(
             queue=options.get("queue", ""),
             dsn=chosen_dsn(options.get("dsn")),
@@ -70,6 +74,7 @@ class Options:
             load=UUID(options["load"]) if mode == "prepare" else None,
             mode=mode,
             preaggregate=truth("preaggregate", options.get("preaggregate", "false")),
+            front=front,
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
             where=options.get("where", ""),
             feed=options.get("feed", ""),

@@ -175,7 +175,7 @@ def _sorted_out(
                 run_id = value
             case "preaggregate" if preaggregate is False:
                 preaggregate = value
-            case "runid" | "preaggregate" | "mode" | "queue" | "dsn" | "load":
+            case "runid" | "preaggregate" | "mode" | "queue" | "dsn" | "load" | "front":
                 raise ConfigError(f"the option {name}={value!r} can't be given here: leave it out")
             case _:
                 left[name] = value

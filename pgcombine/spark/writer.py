@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
@@ -44,12 +44,21 @@ _KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """The result of a task: the id of the transaction that wrote its rows (None: it wrote none), and their number."""
+    """The result of a task.
+
+    ``attempts`` has the id of the transaction that wrote the task's rows, and their number, by the queue's name. A
+    front has several queues.
+    """
 
     load: UUID
     run_id: str
-    attempt: str | None
-    rows: int
+    attempts: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+
+def attempts_at(queue: str, messages: list[WriterCommitMessage | None]) -> tuple[list[str], int]:
+    """Return the ids of the transactions in which tasks wrote into the queue, and the number of their rows."""
+    found = [message.attempts[queue] for message in messages if message is not None and queue in message.attempts]
+    return [attempt for attempt, _ in found], sum(rows for _, rows in found)
 
 
 @dataclass(frozen=True)
@@ -73,58 +82,89 @@ class Writing:
                 'a stream with .outputMode("append"). Write the aggregates of a stream by '
                 ".foreachBatch(pgcombine.spark.foreach_batch(queue, dsn)), to a queue whose combiner is last(at) or max"
             )
-        target = Target.of(options.dsn)
-        with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=options.queue):
-            columns = status.columns(connection, options.queue)
-            check_frame(columns, schema, options.queue)
-        keys = tuple(column.name for column in columns if column.role == "key")
-        return cls(target.conninfo, options, keys)
+        if options.front:
+            from pgcombine.spark.front import FrontWriting
+
+            return FrontWriting.reached(options, schema)
+        conninfo = Target.of(options.dsn).conninfo
+        return cls(conninfo, options, fitting(conninfo, options.queue, schema, options.queue))
 
     def load(self, run_id: str, load: UUID) -> Load:
         return Load(self.conninfo, self.options.queue, run_id, _KINDS[self.options.mode], load)
+
+    def begin(self, load: Load) -> bool:
+        """Begin the load. Returns False if the run was applied already."""
+        with closing(connect(self.conninfo, name=NAME)) as connection:
+            return load.begin(connection) is not None
 
     def write(self, load: Load, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
         """Write the rows of one task in one transaction, or do nothing if there are no rows."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
-            return Written(load.load, load.run_id, None, 0)
+            return Written(load.load, load.run_id)
         with closing(connect(self.conninfo, name=NAME)) as connection:
             table = load.begin(connection, join_only=join_only)
             if table is None:
-                return Written(load.load, load.run_id, None, 0)
+                return Written(load.load, load.run_id)
             rows = chain([first], batches)
             with connection.transaction():
                 (attempt,) = one(connection, "select pg_current_xact_id()")
                 count = copy_batches(
                     connection, sql.Identifier("pgcombine", table), rows, queue=self.options.queue, keys=self.keys
                 )
-            return Written(load.load, load.run_id, attempt, count)
+            return Written(load.load, load.run_id, {load.queue: (attempt, count)})
+
+    def end(self, load: Load, messages: list[WriterCommitMessage | None]) -> None:
+        """Apply the rows of all tasks. In the mode ``prepare``, store the attempts for a later transaction."""
+        attempts, rows = attempts_at(load.queue, messages)
+        if self.options.mode == "prepare":
+            with closing(connect(load.conninfo, name=NAME)) as connection:
+                load.prepare(connection, attempts, rows)
+        else:
+            outcome = load.end(attempts, rows, preaggregate=self.options.preaggregate)
+            if not outcome.applied and self.options.run_id:
+                say_skipped(load)
+
+
+def fitting(conninfo: str, queue: str, schema: StructType, name: str) -> tuple[str, ...]:
+    """Return the key columns of a queue.
+
+    Raises InvalidUpdateError if the frame doesn't fit. The error calls the queue ``name``.
+    """
+    with closing(connect(conninfo, name=NAME)) as connection, translated(queue=queue):
+        columns = status.columns(connection, queue)
+        check_frame(columns, schema, name)
+    return tuple(column.name for column in columns if column.role == "key")
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes a frame. The driver creates the writer, which begins the load. ``write`` runs in the tasks."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        if options.front and not options.run_id:
+            raise ConfigError(
+                'the option "front" needs "runId": the nodes commit one after the other, so if a job fails, run it '
+                "again with the same run id"
+            )
         self.writing = Writing.of(options, schema, overwrite)
         load = options.load or uuid4()
         self.load = self.writing.load(options.run_id or str(load), load)
-        with closing(connect(self.writing.conninfo, name=NAME)) as connection:
-            self.applied = self.load.begin(connection) is None
+        self.applied = not self.writing.begin(self.load)
         if self.applied:
-            _say_skipped(self.load)
+            say_skipped(self.load)
 
     @brief()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, unless an earlier job has applied the run."""
         if self.applied:
-            return Written(self.load.load, self.load.run_id, None, 0)
+            return Written(self.load.load, self.load.run_id)
         return self.writing.write(self.load, iterator, join_only=True)
 
     @brief()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Apply the rows of all tasks at once. In the mode ``prepare``, store the attempts for a later transaction."""
         if not self.applied:
-            _end(self.load, messages, self.writing.options)
+            self.writing.end(self.load, messages)
 
     @brief()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -164,9 +204,9 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
     @brief()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Apply the batch, unless it was applied before."""
-        written = [message for message in messages if message is not None and message.attempt is not None]
+        written = [message for message in messages if message is not None and message.attempts]
         if written:  # otherwise the batch is empty, or was applied before
-            _end(self.writing.load(written[0].run_id, written[0].load), messages, self.writing.options)
+            self.writing.end(self.writing.load(written[0].run_id, written[0].load), messages)
 
     @brief()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -177,19 +217,6 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
                 break
 
 
-def _say_skipped(load: Load) -> None:
+def say_skipped(load: Load) -> None:
     """Print the line to the driver's stderr, which is its log: logging isn't configured in this process of Spark."""
     print(f"pgcombine: {load.skipped()}", file=sys.stderr, flush=True)
-
-
-def _end(load: Load, messages: list[WriterCommitMessage | None], options: Options) -> None:
-    written = [message for message in messages if message is not None]
-    attempts = [message.attempt for message in written if message.attempt is not None]
-    rows = sum(message.rows for message in written)
-    if options.mode == "prepare":
-        with closing(connect(load.conninfo, name=NAME)) as connection:
-            load.prepare(connection, attempts, rows)
-    else:
-        outcome = load.end(attempts, rows, preaggregate=options.preaggregate)
-        if not outcome.applied and options.run_id:
-            _say_skipped(load)

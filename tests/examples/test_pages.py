@@ -29,6 +29,7 @@ ELSEWHERE = {
     ("switching.md", "ruby"): "tests/examples/test_switching.py",
     ("metrics.md", "yaml"): "tests/metrics/test_page.py",
     ("rights.md", "sql"): "tests/rights/test_page.py",
+    ("shards.md", "python"): "tests/spark/test_front.py",
     ("shards.md", "sql"): "tests/sql/shard/test_page.py",
     ("spark.md", "python"): "tests/spark/test_docs.py",
 }

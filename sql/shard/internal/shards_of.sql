@@ -1,0 +1,21 @@
+-- pgcombine_internal.shards_of(queue, keys) → integer[]
+-- Returns the number of the shard of each of many keys of a front, in order.
+--   keys  the text of an array of texts for each key column, in order; the arrays are of equal length
+-- Errors: PC001 unknown front; those of a cast of a text to the type of its key column.
+create or replace function pgcombine_internal.shards_of(queue text, keys text[])
+returns integer[]
+language plpgsql stable
+as $$
+declare
+    _front constant pgcombine.front := pgcombine_internal.require_front(shards_of.queue);
+    _shards integer[];
+begin
+    execute format('select array(select pgcombine_internal.%I(%s) from unnest(%s) k (%s))',
+        _front.queue || '_shard_number',
+        pgcombine_internal.front_list(_front.columns, 'key', 'k{number}::{type}'),
+        pgcombine_internal.front_list(_front.columns, 'key', '$1[{number}]::text[]'),
+        pgcombine_internal.front_list(_front.columns, 'key', 'k{number}'))
+    into _shards using shards_of.keys;
+    return _shards;
+end
+$$;
