@@ -149,7 +149,8 @@ class NotQuarantinedError(QueueError):
 class LoadError(QueueError):
     """A load from Spark can't be completed.
 
-    No row of the load was applied. Run the load again with the same run id.
+    No row of the load was applied; of a load into a front, no row on the node that failed. Run the load again with the
+    same run id.
     """
 
 
