@@ -9,8 +9,8 @@ import pytest
 from support.packages import PACKAGE, ROOT
 
 NAMES = re.compile(
-    r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|shard|phrasecount|"
-    r"\bweb(hook)?\b",
+    r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|"
+    r"[._]feed\b|\bfeed_|shard|phrasecount|\bweb(hook)?\b",
     re.IGNORECASE,
 )
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
@@ -52,6 +52,7 @@ def test_core_names_no_component() -> None:
         "    select * from pgcombine.handoff_queue;",
         "-- dead loads from Spark",
         "from pgcombine.rollup r",
+        "from pgcombine.feed_bucket b",
         "-- how many hints wait",
         "replicated boolean,",
         "call pgcombine.replay()",

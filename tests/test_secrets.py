@@ -57,7 +57,7 @@ def test_a_malformed_dsn_isnt_shown(dsn: str) -> None:
     with pytest.raises(ConfigError, match="the DSN can't be read") as refused:
         libpq_dsn(dsn)
     shown = "".join(traceback.format_exception(refused.value))
-    assert SECRET not in shown.replace(f"{dsn!r}", "")
+    assert SECRET not in shown
 
 
 def test_commands_dont_show_a_malformed_dsn() -> None:

@@ -205,9 +205,10 @@ def test_checkpoint_in_a_window_is_reported(copied: Base) -> None:
 def test_time_of_ended_sessions_counts(server: Server) -> None:
     with closing(connect(server.dsn)) as observer, ServerTime(observer) as used:
         with closing(connect(server.dsn)) as other:
+            pid = other.info.backend_pid
             other.execute("select count(*) from generate_series(1, 1500000)")
         gone = "select count(*) from pg_stat_activity where pid = %s"
-        while observer.execute(gone, (other.info.backend_pid if not other.closed else 0,)).fetchone() != (0,):
+        while observer.execute(gone, (pid,)).fetchone() != (0,):
             pass
     assert used.seconds > 0
 
