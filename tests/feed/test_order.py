@@ -94,7 +94,10 @@ def test_consumer_sees_each_change_once_and_in_order(fed: psycopg.Connection, ds
 
 
 def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
-    """The changes get other sequences. The last one of a bucket is the highest that is visible."""
+    """Make a mutant of the feed, in which the SQL expressions ``bucket`` and ``sequence`` place each change.
+
+    The last sequence of a bucket is the highest one that is visible.
+    """
     conn.execute("select pgcombine.drop_observer('wc', 'feed f sequence'), pgcombine.drop_observer('wc', 'feed f')")
     statement = (
         "insert into pgcombine.f_feed (_segment, _bucket, _sequence, word, old_n, new_n) "
@@ -112,10 +115,12 @@ def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
 
 
 def global_sequence(conn: psycopg.Connection) -> None:
+    """Make a mutant in which all buckets of the queue share one sequence."""
     with_sequence(conn, "0", "nextval('drawn')")
 
 
 def drawn_before_the_claim(conn: psycopg.Connection) -> None:
+    """Make a mutant in which a session may draw a change's sequence before its pass claims the bucket."""
     drawn = "coalesce(nullif(current_setting('feed.drawn', true), '')::bigint, nextval('drawn'))"
     with_sequence(conn, "{pgcombine_bucket}", f"{drawn} * 1000 + row_number() over ()")
 

@@ -189,7 +189,10 @@ BROKEN = {
     ],
 )
 def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
-    """Other hints of all queues are delivered. The server isn't paused, and readings show that it lags."""
+    """The server gets its other hints, of all queues, and isn't paused.
+
+    Readings count the broken hint in the server's lag, unless the hint names a queue that doesn't exist.
+    """
     with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
         queue.enqueue([("first", 1)], level="ALL")
         cut_off(clusters["b"])
@@ -250,7 +253,10 @@ def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> Non
 
 @pytest.mark.parametrize("coordinator", ["b", "a"], ids=["of others", "its own"])
 def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coordinator: str, tmp_path: Path) -> None:
-    """Nothing was delivered since the restore. The other servers know which writes this server acknowledged or sent."""
+    """Nothing was delivered since the restore.
+
+    The other servers know which writes the restored server acknowledged, or sent as their coordinator.
+    """
     some_writes(clusters, coordinator, 4, 5)
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, coordinator, 5, 3)
@@ -288,7 +294,7 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
 
 
 def test_reading_knows_a_write_whose_coordinator_is_lost(clusters: Clusters, tmp_path: Path) -> None:
-    """The coordinator b lost its records of deliveries. But c recorded, on dropping payloads, that a had the writes."""
+    """The coordinator b lost its records of deliveries. But c noted that a had the writes whose payloads c dropped."""
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
@@ -316,7 +322,7 @@ def test_upkeep_keeps_tokens_that_servers_must_have(clusters: Clusters) -> None:
         assert [len(one(conn, seen)[name]) for name in "bc"] == [1, 3]
 
 
-# Queues that were dropped and created again
+# Queues that were dropped and created again. The generation of a queue is the number of dropped queues of its name.
 
 
 def drop(cluster: Cluster) -> list[str]:

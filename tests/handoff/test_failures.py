@@ -102,7 +102,6 @@ def test_write_survives_a_hanging_coordinator(queue: ReplicatedQueue, clusters: 
 
 @pytest.mark.slow
 def test_write_survives_a_server_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server is killed in the middle of the transaction that applies the write."""
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["c"].connect() as blocker:
         blocker.autocommit = False
@@ -317,7 +316,10 @@ def test_error_tells_that_nothing_was_written(queue: ReplicatedQueue, clusters: 
 
 
 def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The whole write is refused. By option, it is taken without a hint, and the server is marked for repair."""
+    """At the quota, the whole write is refused.
+
+    With the option ``require_repair``, the write is accepted without a hint, and the server is marked for repair.
+    """
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")

@@ -414,7 +414,8 @@ def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
 def test_removal_moves_no_key(clusters: Clusters) -> None:
     """The removal of a server doesn't change which servers hold a key.
 
-    A delivered hint appends only keys that its server holds, and an empty server gets the keys of the removed one.
+    A server that gets a hint appends only the updates of its keys. An empty server with the name of the removed server
+    gets the keys of that server.
     """
     rows = [(f"w{number}", 1) for number in range(50)]
     cut_off(clusters["b"])

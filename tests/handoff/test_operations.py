@@ -114,7 +114,7 @@ def test_commands_pause_resume_and_replay(hinted: Clusters) -> None:
 
 
 def test_truncation_marks_the_server(hinted: Clusters) -> None:
-    """A truncation marks the server, and a comparison names the write that the server lacks."""
+    """A later comparison names the write that the server lacks."""
     assert told(hinted, "replicas", "verify", "c")["hinted"] == 1
     with hinted["a"].connect() as conn:
         token = one(conn, "select token::text from pgcombine.hint")

@@ -183,7 +183,7 @@ def test_rebuild_first_delivers_hints_to_the_source(queue: ReplicatedQueue, clus
 
 
 def test_rebuild_refuses_to_lose_writes(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The coordinator is lost with its hints. Only the server to be rebuilt has the writes, so the rebuild fails."""
+    """The coordinator is lost with its hints. Only the server to be rebuilt has one of the writes."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["b"])
     kept = queue.enqueue([("fluo", 10)], level="QUORUM")
@@ -221,7 +221,7 @@ def test_forced_rebuild_loses_writes(queue: ReplicatedQueue, clusters: Clusters)
 
 @pytest.mark.slow
 def test_killed_rebuild_can_be_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """While a rebuild runs, its server takes no writes, and other servers do. If it is killed, only the mark stays."""
+    """While a rebuild runs, only other servers take writes. After a killed rebuild, the server still needs repair."""
     queue.enqueue([("fluo", 1)], level="ALL")
     cut_off(clusters["c"])
     queue.enqueue([("fluo", 10)], level="QUORUM")

@@ -1,4 +1,4 @@
-"""A statement that names a key or a bucket reads only the partitions of one bucket."""
+"""A statement that names keys or a bucket reads only the partitions of their buckets."""
 
 from __future__ import annotations
 

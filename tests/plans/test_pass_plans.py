@@ -125,7 +125,7 @@ def test_large_pass_joins_all_values(conn: psycopg.Connection) -> None:
 
 
 def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None:
-    """Old statistics of a large backlog don't affect the plan: the pass itself counts the updates that it takes."""
+    """The plan follows from the number of updates that the pass takes, which the pass itself counts."""
     big(conn)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_updates")
@@ -212,7 +212,6 @@ def test_current_with_a_key_reads_one_partition_of_each(conn: psycopg.Connection
 
 
 def test_current_with_a_parameter_reads_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
-    """A read whose key is a parameter locks one partition of the values, as a read with a constant does."""
     word = big(conn)
     with psycopg.connect(dsn) as reader:
         reader.execute("select n from pgcombine.wc_current where word = %s", (word,))

@@ -11,7 +11,7 @@ that
 - only the updates and passes of ``other`` have changed ``other`` and the catalog;
 - the values of ``other`` are the sums of its updates, and were combined without long waits;
 - the worker still runs, and its log has no traceback;
-- each call returned within its timeout, and none broke its connection or the server.
+- each call returned within its timeout and ``GRACE``, and none broke its connection or the server.
 
 The program prints one JSON line, and ends with status 1 if a check fails. ``--seed`` repeats the random choices of an
 earlier run, but not the moments at which sessions meet.

@@ -1,7 +1,8 @@
 """A role without rights calls every function that runs with its owner's rights (``security definer``).
 
-Each call must fail with SQLSTATE 42501 or an error of pgcombine, and must change nothing. So the tests detect a new
-function that checks no right. They also fail if a new function has a parameter for which ``fill`` returns no value.
+Each call must fail with SQLSTATE 42501 or an error of pgcombine, and must change nothing; ``FREE`` lists exceptions. So
+the tests detect a new function that checks no right. They also fail if a new function has a parameter for which
+``fill`` returns no value.
 
 PostgreSQL may also run the role's code in a privileged session. ``unguarded`` calls each function from such code.
 """

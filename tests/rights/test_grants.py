@@ -193,7 +193,7 @@ def test_names_may_need_quotes(queues: psycopg.Connection) -> None:
 
 
 def test_rights_survive_an_upgrade_and_a_rebucket(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
-    """A right stays after an upgrade and a rebucket, and applies to a new export."""
+    """The rights also apply to an export that is created later."""
     connections = {right: granted(right, *subjects) for right, subjects in RIGHTS.items()}
     before = {right: privileges(queues, connection.info.user) for right, connection in connections.items()}
     queues.execute("update pgcombine.repeatable set digest = 'older'")

@@ -132,7 +132,7 @@ def test_writer_may_not_move_keys(roles: Roles) -> None:
 
 @pytest.mark.parametrize(("named", "replicas"), [(None, None), (None, 3), ("abc", None), ([None, "a"], 2), ("", 1)])
 def test_null_topology_is_refused(roles: Roles, named: str | list[str | None] | None, replicas: int) -> None:
-    """Missing servers or replicas are refused. A comparison with null finds no moved keys, so no right is checked."""
+    """A comparison with null would find no moved keys, so the call would need no further right."""
     note = "select pgcombine_internal.handoff_set_topology('wc', %s::text[], %s::integer)"
     roles.writer.execute(note, (list("abc"), 1))
     with pytest.raises(psycopg.errors.InvalidParameterValue, match='invalid servers of queue "wc"'):
@@ -274,7 +274,7 @@ def test_replayer_may_read_and_delete_payloads(roles: Roles) -> None:
 
 
 def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
-    """An upgrade keeps the right. A downgrade drops three views, and so the privileges on them."""
+    """A downgrade drops three views, and so the privileges on them."""
     role = login().info.user
     missing = """
         select p from pgcombine_internal.right_privileges('replay') p
@@ -400,7 +400,7 @@ FORGED = {
 
 @pytest.mark.parametrize("arguments", FORGED.values(), ids=FORGED)
 def test_forged_hints_are_refused(roles: Roles, arguments: str) -> None:
-    """A hint must match a stored write, because a destination that refuses a hint pauses replay for all queues."""
+    """A hint must match a stored write. Otherwise, a writer could use the token of another queue's write."""
     token = accept(roles.writer, roles.id)
     foreign = accept(roles.owner, roles.id, "secret")
     roles.owner.execute("delete from pgcombine.handoff_hint")

@@ -68,7 +68,6 @@ def test_roles_cannot_continue_the_loads_of_others(conn: psycopg.Connection, log
 
 
 def test_load_needs_the_right_to_enqueue(conn: psycopg.Connection, login: Login) -> None:
-    """A role without the right to enqueue to a queue can't create a load or a run of it."""
     make_queue(conn)
     make_queue(conn, "own")
     other = login("insert on pgcombine.own_updates")
@@ -107,7 +106,6 @@ def test_members_of_a_loads_role_may_continue_it(conn: psycopg.Connection, login
 
 
 def test_load_obeys_row_security(conn: psycopg.Connection, login: Login) -> None:
-    """A load checks row security as an INSERT of the caller does."""
     make_queue(conn)
     conn.execute("alter table pgcombine.wc_updates enable row level security")
     conn.execute("create policy tenant on pgcombine.wc_updates for insert with check (word like 'mine%')")
@@ -214,7 +212,7 @@ def test_runs_can_be_reassigned_to_another_role(conn: psycopg.Connection, login:
 
 
 def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: Login) -> None:
-    """A role may have a limited number of loads. A new load replaces a load whose job has shown no sign of life."""
+    """A role may have a limited number of loads. A new load replaces one whose job has sent no heartbeat lately."""
     make_queue(conn)
     role, other = login(ENQUEUE), login(ENQUEUE)
     conn.execute("update pgcombine.spark_limit set loads = 3")

@@ -107,7 +107,7 @@ def test_advisory_locks_do_not_block_a_rebuild(conn: psycopg.Connection, dsn: st
 def test_updates_are_combined_although_a_role_holds_the_idle_lock(
     conn: psycopg.Connection, dsn: str, login: Login, shared: bool
 ) -> None:
-    """Worker and writers go on without the lock by which a worker says that it waits for notifications."""
+    """Workers and writers go on without the idle lock, which a worker takes before it listens for notifications."""
     make_queue(conn)
     role = login()
     for lock in ("idle", "listener"):
@@ -122,7 +122,6 @@ def test_updates_are_combined_although_a_role_holds_the_idle_lock(
 
 
 def test_readers_cannot_lock_tables_against_writers(login: Login) -> None:
-    """A role that may only read pgcombine's tables can't take locks on them that block writers."""
     role = login()
     for table in ("queue", "bucket", "schema_version", "spark_load", "token", "handoff_partial", "tick"):
         lock = sql.SQL("lock table {} in row exclusive mode").format(sql.Identifier("pgcombine", table))

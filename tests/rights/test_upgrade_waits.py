@@ -52,7 +52,7 @@ def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
 
 
 def test_error_names_a_prepared_transaction(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """The error names the prepared transaction that blocks the upgrade. Its locks belong to no session."""
+    """The locks of a prepared transaction belong to no session."""
     role = login()
     with role.transaction():
         role.execute("select from pgcombine.queue")
@@ -135,7 +135,7 @@ def test_owner_of_a_source_does_not_stop_an_upgrade(
 def test_definitions_of_other_tables_do_not_wait_for_a_source(
     conn: psycopg.Connection, dsn: str, owner: psycopg.Connection
 ) -> None:
-    """The event triggers leave a source alone, even if it lacks a trigger, while another table is defined."""
+    """When another table is defined, the event triggers lock no source, even if a source lacks a trigger."""
     with owner.transaction():
         owner.execute("lock table attacker.t in share mode")
         conn.execute("set lock_timeout = '10 s'; create table public.other (a int); alter table public.other add b int")

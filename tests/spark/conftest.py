@@ -41,7 +41,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture
 def run(spark: Any, dsn: str) -> Run:
-    """``pgcombine phrasecount ARGS --json`` in the test's database."""
+    """Runs ``pgcombine phrasecount ARGS --json`` in this process, on the test's database."""
 
     def run(*args: object) -> Answer:
         from pgcombine.cli.app import app

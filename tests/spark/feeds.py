@@ -21,14 +21,14 @@ def make_feed(conn: psycopg.Connection, retention: str = "1 day") -> None:
 
 
 def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
-    """Run a pass over each bucket for each of the updates."""
+    """Enqueue the updates of each dictionary, and combine them before the next dictionary."""
     for one_pass in updates:
         add(conn, one_pass)
         combine_all(conn)
 
 
 class Follower:
-    """A stream that writes the feed f into the table copied, by key, and adds it to the table seen."""
+    """A stream that applies the changes of the feed f to the table copied, and appends them to the table seen."""
 
     def __init__(self, spark: Any, dsn: str, directory: Path, **options: str) -> None:
         self.spark, self.dsn, self.options = spark, dsn, options
@@ -53,7 +53,7 @@ class Follower:
         return writer.trigger(**trigger or {"availableNow": True}).start()
 
     def stop(self, query: Any) -> None:
-        """Stop the query, and wait for its last batch, which a later query's batches would meet in the tables."""
+        """Stop the query, and wait until its last batch is written, so that no later query writes at the same time."""
         query.stop()
         with self.writing:
             pass
@@ -80,7 +80,10 @@ def seen(conn: psycopg.Connection) -> int:
 
 
 def require_copy(conn: psycopg.Connection) -> None:
-    """Require that the copy equals the values, and that the stream has seen each change, if twice, in one batch."""
+    """Require that the copy equals the values, and that the stream has seen each change.
+
+    Spark may repeat a batch, but a change must not be in two different batches.
+    """
     assert rows_of(conn, "select * from copied") == rows_of(conn, "select * from pgcombine.wc_values")
     kept = "select _bucket, _sequence, word, old_n, new_n from pgcombine.f_feed"
     distinct = "select distinct bucket, sequence, word, old, new from seen"

@@ -17,7 +17,7 @@ COPY_FIRST = pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest
 ROWS = 400  # rows in each of PARTS parts
 WORDS = 50
 PARTS = 4
-LENGTH = 2000  # bytes of a word: Spark passes rows between its processes in portions of 64 KiB
+LENGTH = 2000  # bytes of a word; long, since Spark passes rows between its processes in portions of 64 KiB
 COUNTED = {f"w{n}".ljust(LENGTH, "-"): PARTS * ROWS // WORDS for n in range(WORDS)}
 Event = Callable[[int, int], None]
 

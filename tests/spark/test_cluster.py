@@ -69,7 +69,7 @@ def test_both_attempts_of_a_speculative_task_commit(
 
 
 @SINKS
-def test_rows_count_once_after_an_executor_is_killed_writing(
+def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
     """The daemon that started the Python processes is killed first: it would end them when the executor dies."""
@@ -88,7 +88,7 @@ def test_rows_count_once_after_an_executor_is_killed_writing(
 
 
 @SINKS
-def test_rows_count_once_after_an_executor_is_killed_committed(
+def test_rows_count_once_if_an_executor_is_killed_after_a_commit(
     program: Program, dsn: str, conn: psycopg.Connection, sink: str
 ) -> None:
     make_queue(conn)

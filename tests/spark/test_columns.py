@@ -178,7 +178,7 @@ def test_decimals_that_the_column_would_round_are_refused(
 
 
 def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    """Before the write nothing tells how many digits a floating point number has."""
+    """The type doesn't say how many digits a floating-point number has, so the frame isn't refused."""
     make_queue(conn, value=["n numeric(10,2) sum"])
     write("copy", spark.createDataFrame([("w", 1.2345)], "word string, n double"))
     combine_all(conn)

@@ -146,7 +146,6 @@ def test_rows_count_once_after_a_server_restart(
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             with ThreadPoolExecutor(1) as pool:
-                # Spark looks up the format in the thread's session
                 job = pool.submit(lambda: write(sink, frame(spark, pause.event()), dsn, "r"))
                 try:
                     eventually(lambda: pause.arrived() or job.done(), timeout=240, what="a task waits")

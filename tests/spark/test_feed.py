@@ -207,7 +207,7 @@ def test_batches_obey_the_limit(spark: Any, dsn: str, conn: psycopg.Connection, 
 def test_stream_is_equal_to_the_values_after_restarts(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """The query is stopped at random, and batches are replayed that Spark hadn't recorded as complete."""
+    """After most stops, Spark loses its record of the last batch, and repeats that batch. A rebucket comes between."""
     chance = random.Random(7)
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="7")
@@ -230,7 +230,8 @@ def test_stream_is_equal_to_the_values_after_restarts(
             follower.stop(query)
         if chance.random() < 0.7:
             follower.forget_last_commit()
-    while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):  # PySpark before 4.2 ends after one batch
+    # before PySpark 4.2, ``run`` ends after one batch
+    while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):
         Follower(spark, dsn, tmp_path).run()
     require_copy(conn)
 
@@ -238,7 +239,7 @@ def test_stream_is_equal_to_the_values_after_restarts(
 def test_first_batch_is_repeated_from_where_it_began(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """Spark asks for the initial offset again, and the latest one is another by then."""
+    """To repeat the batch, Spark asks for the initial offset again. By then, the latest offset is another one."""
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="latest")
     query = follower.start(processingTime="0 seconds")

@@ -1,4 +1,4 @@
-"""Options by other names, connection strings of all kinds, and writes in other threads."""
+"""Options in other spellings, connection strings of all kinds, and writes in other threads."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_empty_queue_gives_no_rows(spark: Any, dsn: str, conn: psycopg.Connectio
 
 @pytest.mark.jdbc
 def test_jdbc_reader_reads_values(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    """Each of the predicates makes a task, which reads one partition."""
+    """Each predicate makes a task that reads one partition."""
     from pgcombine.spark.errors import explained
     from pgcombine.spark.target import Target
 

@@ -80,7 +80,7 @@ def test_unused_staged_rows_are_removed(
 def test_applied_run_is_reported(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
-    """The answer to the commit was lost. A repetition of the run finds that the run was committed."""
+    """A caller that got no answer to its commit repeats the run, and learns whether the run was applied."""
     from pgcombine.spark import staged
 
     for applied in (True, False):

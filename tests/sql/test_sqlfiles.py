@@ -1,4 +1,4 @@
-"""The SQL files: each has one object, which has the file's name, and a header. They are applied in a fixed order."""
+"""The SQL files and their order. A file of a function or view has one object, which has its name, and a header."""
 
 from __future__ import annotations
 

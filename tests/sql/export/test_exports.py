@@ -55,7 +55,7 @@ def test_existing_values_are_exported_on_request(conn: psycopg.Connection) -> No
 
 
 def test_pass_with_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass with a snapshot from before create_export doesn't see the new observer. The export would lack changes."""
+    """A pass with a snapshot from before create_export doesn't see the new observer, and would write no entries."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn, autocommit=True) as pass_:

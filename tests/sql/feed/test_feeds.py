@@ -30,7 +30,7 @@ def offset(conn: psycopg.Connection, after: Vector | None = None, most: int | No
 
 
 def changes(conn: psycopg.Connection, after: Vector | None, **options: Any) -> list[tuple[Any, ...]]:
-    """The portion: type, word, old_n and new_n of each change."""
+    """The type, word, old_n and new_n of each change that ``f_read`` returns."""
     arguments = {"after": after} | options
     call = sql.SQL("select _change_type, word, old_n, new_n from pgcombine.f_read({})").format(
         sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(name)) for name in arguments)
@@ -44,7 +44,7 @@ def found(conn: psycopg.Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
-    """Run a pass for each of the updates."""
+    """Enqueue the updates of each dictionary, and combine them before the next dictionary."""
     for one_pass in updates:
         add(conn, one_pass)
         combine_all(conn)
@@ -250,7 +250,7 @@ def test_reader_with_an_old_snapshot_notices_a_truncation(
                 changes(reader, after, compact=compact)
             assert caught.value.sqlstate == "PC051"
         mutate_functions(feed, "counted <> expected", "false")
-        assert changes(reader, start, compact=compact) == []  # without the count nobody would notice
+        assert changes(reader, start, compact=compact) == []  # without the comparison, the reader gets no error
         mutate_functions(feed, "if false then", "if counted <> expected then")
 
 
@@ -370,7 +370,7 @@ def test_offset_that_lacks_a_truncated_bucket_is_too_old(feed: psycopg.Connectio
     former = offset(feed)
     feed.execute("select pgcombine.rebucket('wc', 8)")
     combine(feed, {f"{n}": 1 for n in range(40)})
-    assert len(changes(feed, former)) == 40  # all kept: new buckets begin with their first change
+    assert len(changes(feed, former)) == 40  # all changes of buckets that the offset doesn't name
     expire(feed)
     combine(feed, {f"{n}": 1 for n in range(40)})
     last = offset(feed)

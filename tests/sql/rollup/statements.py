@@ -1,4 +1,4 @@
-"""Random statements on the source of a rollup; after each statement the rollup's view must equal its query.
+"""Random statements on the source of a rollup. After each statement the rollup's view must equal the rollup's query.
 
 The source is a plain table, has partitions, has partitions of partitions, or has tables that inherit from it. It may
 have generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. The statements
@@ -64,8 +64,8 @@ REFUSALS = (
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
 # Further errors that other sessions may cause. OperationalError: a deadlock, or a row that changed after the snapshot
-# or moved to another partition. The others are errors that PostgreSQL raises if a MERGE meets a row that another
-# session moves, and if the table of a cursor has just got an heir.
+# or moved to another partition. InternalError_: a MERGE meets a row that another session moves. InvalidCursorState: the
+# table of a cursor has just got a table that inherits from it.
 RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
 # the tables below the source, each with the transaction that put it there: a table may have left and come back
 TREE = """
@@ -98,7 +98,7 @@ class Table:
     cascade: bool  # has foreign keys that cascade
     meddler: bool  # has triggers that change and drop rows
     secured: bool  # has row security
-    watched: bool  # event triggers follow changes of its definition
+    watched: bool  # event triggers follow changes of the source's definition
     source: str = "public.doc"
     names: list[str] = field(default_factory=list)  # the tables that statements may name
     number: int = 0  # the greatest id so far
@@ -499,7 +499,7 @@ class Table:
         )
 
     def several(self) -> str:
-        """Run statements in one transaction, of which some are rolled back to a savepoint. Returns another one."""
+        """Run three statements in a transaction, and roll some of them back to savepoints. Returns an UPDATE."""
         kinds = [self.insert, self.update, self.delete, self.merge, self.upsert, self.truncate, self.copy]
         with self.conn.transaction():
             for kind in self.chance.choices(kinds, k=3):
@@ -508,9 +508,10 @@ class Table:
         return self.update()
 
     def change_parts(self) -> str:
-        """Let a late partition or heir come or go. With event triggers it may come with rows, otherwise only empty.
+        """Return a statement that attaches or detaches a table of ``LATE``, or an UPDATE if the source can't have one.
 
-        A late partition or heir that has gone may come back.
+        The table may have rows, and a detached table may be attached again. Without event triggers, the method creates
+        an empty partition itself, and returns an INSERT.
         """
         chance = self.chance
         if self.shape == "plain" or not (self.watched or self.moves):

@@ -155,7 +155,7 @@ def test_verify_mends_damaged_values_of_every_kind(src: psycopg.Connection, dama
     value = ["count(*) as n", "sum(v) as v", "max(v) as hi", "min(v) as lo", "count(distinct v) as d"]
     rollup = Rollup.make(src, [*value, "array_agg(v order by v) as list"])
     rollup.call(src, "backfill", "drain")
-    src.execute("set session_replication_role = replica")  # values are written by passes alone
+    src.execute("set session_replication_role = replica")  # disables the trigger that refuses the write
     src.execute(damage.encode())
     src.execute("reset session_replication_role")
     for repair in False, True:
@@ -185,7 +185,7 @@ def test_values_are_as_the_query_prints_them(src: psycopg.Connection) -> None:
     assert src.execute(types, ("as_query",)).fetchall() == src.execute(types, ("pgcombine.r",)).fetchall()
 
 
-def test_column_names_that_clash_with_those_of_states(src: psycopg.Connection) -> None:
+def test_value_columns_may_have_names_of_internal_columns(src: psycopg.Connection) -> None:
     value = ["max(v) as m", "sum(w) as m_taken", "sum(v) as s", "avg(w) as row_count", "min(w) as s_nulls"]
     rollup = Rollup.make(src, [*value, "count(v) as s_rows", "count(distinct v) as s_sum"])
     rollup.call(src, "backfill")
@@ -195,7 +195,7 @@ def test_column_names_that_clash_with_those_of_states(src: psycopg.Connection) -
 
 
 def test_rows_of_a_table_that_begins_to_inherit_count_once(src: psycopg.Connection) -> None:
-    """The table ``heir`` has a descendant, whose rows count, too. Making triggers for both fires no event trigger."""
+    """The table ``heir`` has a descendant, whose rows count, too."""
     src.execute("select pgcombine.create_rollup('r', 'src', array['k'], array['sum(v) as v'])")
     if not src.execute("select from pg_event_trigger where evtname = 'pgcombine_follow_ddl'").fetchall():
         does_not_apply("only a superuser makes event triggers")

@@ -38,7 +38,7 @@ def test_a_tier_has_the_sources_updates_with_its_own_key(tx: psycopg.Connection)
     assert values(tx, "total") == {"a": 7}
 
 
-def test_it_has_the_value_columns_of_the_source(tx: psycopg.Connection) -> None:
+def test_tier_has_the_value_columns_of_the_source(tx: psycopg.Connection) -> None:
     tx.execute(
         "create function public.longer(a text, b text) returns text immutable language sql "
         "as 'select case when length(a) > length(b) or length(a) = length(b) and a > b then a else b end'"
@@ -164,7 +164,7 @@ def test_options_are_those_of_the_queue(tx: psycopg.Connection) -> None:
         ("day", "hour", ["'{}'::jsonb as x", "point(1, 2) as y"], "PC003", "point"),
     ],
 )
-def test_what_cant_work_is_refused(
+def test_invalid_definitions_are_refused(
     tx: psycopg.Connection, queue: str, source: str, key: list[str] | None, sqlstate: str, message: str
 ) -> None:
     hours(tx)

@@ -44,14 +44,14 @@ def test_a_view_equals_its_query_after_each_statement(conn: psycopg.Connection, 
 
 @pytest.mark.parametrize("shape", each_nth(2, ["plain", "deep", "heirs"]))
 def test_views_equal_their_queries_while_sessions_write(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    """The views equal the queries also in older snapshots. Rollups are created, backfilled, combined and dropped."""
+    """The view equals the query in older snapshots, too. Meanwhile, the rollup is backfilled, combined and replaced."""
     compare_sessions(conn, dsn, shape, sessions=4, statements=STATEMENTS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_thousands_of_statements(conn: psycopg.Connection, dsn: str, shape: str) -> None:
+def test_a_view_equals_its_query_after_thousands_of_statements(conn: psycopg.Connection, dsn: str, shape: str) -> None:
     done = run_tables(conn, dsn, shape, [random.randrange(10**6) for _ in range(8)])
     kinds = {kind.__name__ for kind, _ in Table.make(conn, random.Random(1), shape, cascade=False).statements()}
     assert kinds <= set(done), done
@@ -131,7 +131,7 @@ MUTANTS: dict[str, Mutant] = {
 @pytest.mark.slow
 @embedded_only
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_mutants_are_told(conn: psycopg.Connection, dsn: str, mutant: str) -> None:
+def test_random_statements_detect_each_mutant(conn: psycopg.Connection, dsn: str, mutant: str) -> None:
     shape, options, changes = MUTANTS[mutant]
     for old, new in changes.items():
         mutate_functions(conn, old, new)
@@ -143,10 +143,10 @@ def test_mutants_are_told(conn: psycopg.Connection, dsn: str, mutant: str) -> No
 @pytest.mark.slow
 @embedded_only
 @pytest.mark.parametrize("mutant", [late_mark, beyond_the_mark])
-def test_mutants_of_passes_are_told(
+def test_concurrent_sessions_detect_mutants_of_passes(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
-    """These mutants take updates, or compute columns, in another snapshot than that of the mark."""
+    """The recorded mark sees updates that the pass didn't take, or a pass takes updates that its mark doesn't see."""
     mutant(conn)
     with pytest.raises(Wrong):
         compare_sessions(conn, dsn, "plain", sessions=8, statements=1000)

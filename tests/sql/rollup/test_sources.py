@@ -34,7 +34,7 @@ def filled(src: psycopg.Connection) -> psycopg.Connection:
 
 
 def unwatched(src: psycopg.Connection) -> None:
-    """Drop the event triggers, since some owners can't make any."""
+    """Drop the event triggers. Only a superuser can create event triggers, so another owner's schema has none."""
     src.execute("drop event trigger pgcombine_follow_ddl; drop event trigger pgcombine_follow_drop")
 
 
@@ -135,7 +135,7 @@ def test_changes_of_logical_replication_count(tmp_path: Path, name: str) -> None
             conn.execute("create table src (id int primary key, k text, v int, w numeric, f float8)")
         filled(publisher).execute("create publication p for table src")
         publisher.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
-        within = make_conninfo(  # the server's own address; outside of a container the port differs
+        within = make_conninfo(  # the address inside of a container; outside, the port differs
             host=one(src, "show unix_socket_directories").split(",")[0].strip('"'),
             port=one(src, "show port"),
             **{part: getattr(publisher.info, part) for part in ("dbname", "user", "password")},
@@ -231,7 +231,7 @@ RENAMED = {
 @pytest.mark.parametrize("watched", [True, False])
 @pytest.mark.parametrize("what", RENAMED)
 def test_what_an_expression_names_may_be_renamed(src: psycopg.Connection, what: str, watched: bool) -> None:
-    """Its name is in each part of a rollup: a key, the filter, a sum, a maximum and a column that passes compute."""
+    """The rollup's key, filter, sums, maxima, and columns that passes compute use the renamed objects."""
     src.execute("create type public.mood as enum ('good', 'bad'); create schema app")
     src.execute(
         "create domain public.feel as public.mood; create text search configuration public.words (copy = simple)"
@@ -313,7 +313,7 @@ def test_source_does_not_silently_lose_what_a_rollup_reads(src: psycopg.Connecti
 
 
 def test_source_reassigned_to_another_role_is_named_and_mended(src: psycopg.Connection, role: str) -> None:
-    """Reassign owned also changes the owner of the trigger function, and fires no event trigger."""
+    """REASSIGN OWNED also changes the owner of the trigger function, and fires no event trigger."""
     rollup = Rollup.make(src)
     rollup.call(src, "backfill")
     src.execute(f"create role {role}_heir; alter table public.src owner to {role}".encode())
@@ -398,7 +398,7 @@ def test_pass_with_an_older_snapshot_does_not_take_a_rewritten_source_for_empty(
 
 
 def test_functions_of_other_roles_are_refused(src: psycopg.Connection, role: str) -> None:
-    """The owner of the schema evaluates the expressions, so nobody else may replace what they call."""
+    """The expressions run with the rights of the schema's owner, which the owner of a function in them could use."""
     src.execute("create function public.f(text) returns text language sql immutable as 'select $1'")
     src.execute(f"alter function public.f(text) owner to {role}".encode())
     with pytest.raises(psycopg.Error, match="calls a function of another role") as refused:
@@ -409,7 +409,7 @@ def test_functions_of_other_roles_are_refused(src: psycopg.Connection, role: str
     src.execute("drop function public.f")
 
 
-def test_computed_column_of_a_domain_that_refuses_nulls(src: psycopg.Connection) -> None:
+def test_computed_column_may_have_a_domain_that_refuses_nulls(src: psycopg.Connection) -> None:
     src.execute("create domain public.positive as int not null check (value > 0)")
     src.execute("create table public.measured (k text, v public.positive)")
     src.execute("insert into public.measured values ('a', 1)")
@@ -421,7 +421,7 @@ def test_computed_column_of_a_domain_that_refuses_nulls(src: psycopg.Connection)
     assert src.execute("select k, v from pgcombine.m order by k").fetchall() == [("a", 1), ("b", 2)]
 
 
-def test_slices_by_a_column_without_min(src: psycopg.Connection) -> None:
+def test_backfill_slices_by_a_column_without_min(src: psycopg.Connection) -> None:
     src.execute("create table public.event (id uuid primary key, k text)")
     src.execute("insert into public.event select gen_random_uuid(), 'a' from generate_series(1, 3)")
     src.execute(

@@ -218,7 +218,7 @@ def test_invalid_front_is_refused(
 
 
 def test_shard_with_keys_of_other_shards_is_refused(front: psycopg.Connection, nodes: list[str]) -> None:
-    """The queues hold keys by the hash for four shards."""
+    """The queues hold the keys of a front with four shards, and the nodes now have eight queues."""
     add(front, {f"w{i}": 1 for i in range(40)})
     combine_nodes(nodes[:1])
     front.execute("select pgcombine.drop_front('wc')")

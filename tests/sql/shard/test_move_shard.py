@@ -157,7 +157,7 @@ def test_queue_that_is_not_the_shards_is_never_dropped(filled: psycopg.Connectio
 def test_older_catalog_loses_no_shard(
     filled: psycopg.Connection, dsn: str, nodes: list[str], catalog: str, node: str
 ) -> None:
-    """A restored front may believe that a shard is where it was, or that its move hasn't ended."""
+    """A restored front's catalog may place a shard on its former node, or may contain a move that has ended since."""
     moving.move_shard(dsn, "wc", 1, "n0")
     filled.execute(
         "update pgcombine.front_shard set (node, target, former) = (%s, %s, %s) where shard = 1",
@@ -188,7 +188,7 @@ def test_fence_also_refuses_values(filled: psycopg.Connection, nodes: list[str])
 
 
 def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
-    """A reader keeps the switch from its lock until the timeout."""
+    """The reader holds a lock for which the switch waits until its timeout."""
     with connected(dsn) as reader, reader.transaction():
         reader.execute("select count(*) from pgcombine.wc_current")
         with pytest.raises(psycopg.errors.LockNotAvailable):
@@ -202,7 +202,7 @@ def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn:
 def test_lost_session_of_the_front_keeps_the_fence(
     filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another session may move the shard as soon as this one's lock is free."""
+    """When the session ends, another one may move the shard, so the failed move must keep the fence."""
 
     def lose(*arguments: object) -> None:
         filled.execute(

@@ -123,7 +123,10 @@ def test_a_prepared_read_notices_a_rebucket(filled: psycopg.Connection) -> None:
 def test_a_reader_without_rights_on_partitions_gets_all_values(
     filled: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]
 ) -> None:
-    """Without rights on partitions, a read is of wc_values with a hash condition, which a rebucket leaves valid."""
+    """The plan of a role without rights on partitions reads wc_values, with a condition on the hash of the key.
+
+    A rebucket leaves this condition valid.
+    """
     with Roles(filled, dsn) as roles:
         reader = roles.login("select on pgcombine.wc_values")
         parts = planned(reader)

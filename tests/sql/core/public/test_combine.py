@@ -56,7 +56,6 @@ def test_a_pass_without_updates_runs_no_observer(tx: psycopg.Connection) -> None
 
 
 def test_updates_that_cancel_out_change_nothing(tx: psycopg.Connection) -> None:
-    """Updates that cancel out change nothing, whether the key has a value or not."""
     make_queue(tx, buckets=1)
     add(tx, [("absent", 1), ("absent", -1)])
     assert combine(tx) == [(0, 2, 1, 0, False)]

@@ -102,7 +102,10 @@ def test_drain_records_an_observers_error_as_a_failure(conn: psycopg.Connection,
 
 
 def test_no_bucket_is_due_after_drain(conn: psycopg.Connection) -> None:
-    """drain runs a pass over a bucket without updates to count it after a reset, or to clear its old failure."""
+    """drain also runs a pass over a bucket without updates to clear an old failure, or to count the bucket's inserts.
+
+    The inserts are counted for max_backlog. A reset of the server's statistics loses the count.
+    """
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = null")

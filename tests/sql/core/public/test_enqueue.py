@@ -38,7 +38,7 @@ def test_insert_copy_and_enqueue_have_the_same_effect(tx: psycopg.Connection) ->
 
 
 def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connection) -> None:
-    """Each way to enqueue rounds each update to the type of the column. The sum is of rounded updates."""
+    """Each way to enqueue rounds an update to the type of the column, so the sum adds rounded numbers."""
     make_queue(tx, value=["n numeric(10,2) sum"])
     fine, many = Decimal("1.2345"), 40
     tx.execute("insert into pgcombine.wc_updates values ('insert', %s)", (fine,))

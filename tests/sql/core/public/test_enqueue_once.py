@@ -291,6 +291,9 @@ def test_bad_retention_is_refused(tx: psycopg.Connection, retention: str | None)
 
 
 def test_policy_of_shared_tokens_is_checked_first(tx: psycopg.Connection) -> None:
-    """PostgreSQL checks permissive policies in the reverse order of their names. Other policies call a function."""
+    """PostgreSQL checks permissive policies in the reverse order of their names.
+
+    The policy ``shared`` must come first, because the other policies call a function.
+    """
     inserts = "select polname from pg_policy where polrelid = 'pgcombine.token'::regclass and polcmd = 'a' order by 1"
     assert tx.execute(inserts).fetchall()[-1] == ("shared",)

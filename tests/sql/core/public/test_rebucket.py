@@ -157,7 +157,6 @@ def test_rebucket_loses_nothing_beside_writers_readers_and_workers(wc: psycopg.C
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_enqueue_that_waits_uses_the_new_buckets(wc: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """An enqueue that waits for a rebucket writes all updates of a key to the key's new bucket."""
     words = [(f"w{i}", 1) for i in range(KEYS)]
     arrays = ([word for word, _ in words], [n for _, n in words])
     with psycopg.connect(dsn) as changing, psycopg.connect(dsn, autocommit=True) as writer:
@@ -186,7 +185,6 @@ def test_enqueue_that_waits_uses_the_new_buckets(wc: psycopg.Connection, dsn: st
 def test_waiting_enqueue_survives_a_change_from_or_to_one_bucket(
     wc: psycopg.Connection, dsn: str, before: int, isolation: str
 ) -> None:
-    """Enqueues that wait while the number of buckets changes from or to one lose no update."""
     queue = CombineQueue("q", key=["word text"], value=["n bigint sum"], buckets=before)
     queue.create(wc)
     words = [f"w{i}" for i in range(KEYS)]

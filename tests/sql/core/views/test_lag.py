@@ -1,4 +1,4 @@
-"""Lag, the age of the oldest pending update. Enqueues write no time: the age follows from times that others record."""
+"""The lag, the age of the oldest pending update, follows from times that ``tick`` records: enqueues write no time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
 
 
 def test_recorded_times_date_updates(wc: psycopg.Connection) -> None:
-    """An update from before a time that was recorded an hour ago has a lag of an hour. A later update has less."""
+    """The lag is an hour with an update from before a time that was recorded an hour ago, and short without it."""
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
     pass_time(wc, 3600)
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")

@@ -390,7 +390,7 @@ def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
         add(tx, {"a": 1}, "other")
         found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
         assert found == {"wc": (0, True), "other": (1, False)}
-        # the last sample is five minutes old, so an update after that sample may be as old
+        # an update since the last sample may be as old as the sample: five minutes
         tx.execute(
             "insert into pgcombine.sample (queue, kind, at, figures)"
             " values ('wc', 'pending', now() - interval '5 minutes', '[]')"

@@ -181,7 +181,6 @@ def test_documents_are_merged_at_every_depth(tx: psycopg.Connection) -> None:
 
 
 def test_array_union_compares_elements_by_the_collation(tx: psycopg.Connection) -> None:
-    """array_union follows the collation among pending updates, in a pass, and in the view wc_current."""
     try:
         with tx.transaction():
             tx.execute(
@@ -234,7 +233,7 @@ def rows_of_current(conn: psycopg.Connection) -> list[Any]:
 
 @pytest.mark.parametrize("which", ["last", "first"])
 def test_last_and_first_ignore_the_order_of_updates(tx: psycopg.Connection, which: str) -> None:
-    """The updates have only three times or none, so that ties are frequent. Status and place come from one update."""
+    """Each update has one of three times or null, so ties are frequent. Status and place come from the same update."""
     keeper = {"last": "max", "first": "min"}[which]
     make_queue(
         tx,

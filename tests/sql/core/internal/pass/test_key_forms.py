@@ -73,7 +73,7 @@ def update(tx: psycopg.Connection, kind: str, form: str, n: int) -> None:
 def test_changes_show_a_key_as_it_is_stored(
     tx: psycopg.Connection, kind: str, setup: str, keys: list[tuple[str, ...]], layout: dict[str, int]
 ) -> None:
-    """In the changes that show a key with the same text, each old value is the new value of the change before."""
+    """For each text of a key, the old value in a change is the new value of the previous change with this text."""
     prepare(tx, setup)
     make_queue(tx, key=[f"k {kind}"], **layout)
     audit(tx)

@@ -81,7 +81,7 @@ def test_a_document_of_many_levels_is_refused(tx: psycopg.Connection) -> None:
 
 
 def test_upgrade_keeps_rows_beyond_the_bound(tx: psycopg.Connection) -> None:
-    """An upgrade adds the bound for new updates. A value that is already larger stays until an update changes it."""
+    """An upgrade calls ``regenerate``, which adds the bound. A larger stored value stays until an update changes it."""
     make_queue(tx, value=["v text max"], delete_when=None, buckets=1)
     for table in ("updates", "values"):
         tx.execute(f"alter table pgcombine.wc_{table} rename to it")
@@ -142,7 +142,7 @@ def test_a_pass_takes_about_64_megabytes(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v text[] array_union"])
 def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value: str) -> None:
-    """The pass raises once the updates of a key exceed 256 MB. Bisect quarantines that key and combines the others."""
+    """A pass raises if one or a few keys have updates of more than 256 MB. Bisect quarantines the failing key alone."""
     make_queue(tx, value=[value], delete_when=None, buckets=1)
     document = "jsonb_build_object('a', repeat('x', 1000000))" if "jsonb" in value else "array[repeat('x', 1000000)]"
     insert = "insert into pgcombine.wc_updates select {}, {} from generate_series(1, {}) i"

@@ -187,7 +187,6 @@ HOSTILE = """
 
 
 def test_pass_ignores_operators_on_the_search_path(tx: psycopg.Connection) -> None:
-    """Users' operators that hide PostgreSQL's own on the search path don't change what a pass does."""
     tx.execute(HOSTILE)
     make_queue(tx, key=["day date", "k numeric"], value=["n numeric sum", "last date max"], delete_when=None, buckets=1)
     tx.execute("set search_path = hostile, pg_catalog")

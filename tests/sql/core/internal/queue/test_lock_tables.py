@@ -103,7 +103,7 @@ def test_a_drop_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None
 @pytest.mark.parametrize("wholly", [True, False])
 @pytest.mark.parametrize("attempt", range(4))
 def test_attempt_that_succeeds_holds_all_locks(tx: psycopg.Connection, attempt: int, wholly: bool) -> None:
-    """The attempt's time is over after its first lock, so it must take the other locks at once."""
+    """With a deadlock_timeout of 1 ms, the attempt gets its other locks only if they are free at once."""
     make_queue(tx)
     with tx.transaction():
         tx.execute("set local deadlock_timeout = '1ms'")

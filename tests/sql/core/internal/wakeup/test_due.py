@@ -1,4 +1,4 @@
-"""``due`` returns a bucket whose last pass failed, even if the bucket has no pending updates."""
+"""From ``retry_at`` on, ``due`` returns a failed bucket of a queue that isn't paused, even without pending updates."""
 
 from __future__ import annotations
 
