@@ -174,7 +174,7 @@ def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewher
 # Names that the Python on the pages uses without defining them, with their types.
 GIVEN = {
     **dict.fromkeys(("dsn", "dsn_a", "dsn_b", "dsn_c", "checkpoint"), "str"),
-    **dict.fromkeys(("lines", "events", "changes", "right", "wrong", "stream"), "pyspark.sql.DataFrame"),
+    **dict.fromkeys(("lines", "events", "changes", "clicks", "right", "wrong", "stream"), "pyspark.sql.DataFrame"),
     "connection": "psycopg.Connection",
     "copy": "dict[str, int | None]",
     "order": "object",
@@ -257,6 +257,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["worker", "--drain"], 0, "2 updates"),
     (["wait", "wc", "--timeout", "60"], 0, "combined: wc"),
     (["queue", "rebucket", "wc", "4"], 0, "rebucketed: wc"),
+    (["queue", "move-shard", "wc", "0", "n1"], 1, 'there is no front "wc"'),
     (["verify", "wc"], 0, "verified: wc"),
     (["top", "wc", "--by", "n", "-n", "1"], 0, "spark"),
     (["values", "wc", "--format", "csv"], 0, "spark,4"),
