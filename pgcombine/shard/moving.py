@@ -10,8 +10,10 @@ with the first step that isn't certain to be done.
    dies. Passes combine the rest. Then the fence refuses values, too, such as those of an initialization.
 4. One transaction on the target makes the queue, and loads values and tokens.
 5. One transaction on the front puts the target in the place of the source.
-6. The source drops its queue, if the target has one. A queue without a fence is never dropped: the catalog of a
-   restored front may be older than its nodes.
+6. The source drops its queue, if the target has one.
+
+The catalog of a restored front may be older than its nodes. So a queue is dropped only if it refuses updates, or if it
+was never used since it was copied.
 """
 
 from __future__ import annotations
@@ -30,9 +32,12 @@ _FIRST_DRAIN_SECONDS = 30  # afterwards writers wait, so a longer one isn't wort
 _SETTINGS = {
     "synchronous_commit": "on",  # the source drops its queue only when the target's can't be lost
     "idle_in_transaction_session_timeout": "0",  # the front's transaction is idle while values are copied
+    "idle_session_timeout": "0",
+    "statement_timeout": "0",
     "lock_timeout": "10s",  # others wait behind a lock that this program waits for
     "client_encoding": "UTF8",  # values are copied as text
     "extra_float_digits": "3",
+    "lc_monetary": "C",
 }
 
 
@@ -86,12 +91,11 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
                 front.execute("select pgcombine_internal.lock_shard(%s, %s)", (queue, shard))
                 _fence(leaving, name, "updates")
                 drain(address, name)
-                leaving.execute("select pgcombine_internal.require_movable(%s)", (name,))
                 _fence(leaving, name, "updates", "values")
                 _copy(leaving, arriving, name)
                 front.execute("select pgcombine_internal.switch_shard(%s, %s)", (queue, shard))
                 switched = True  # if the commit fails, its outcome is unknown
-        except (PgCombineError, psycopg.Error):
+        except (PgCombineError, psycopg.Error, KeyboardInterrupt):
             if not switched and _locked(front):
                 _fence(leaving, name)
             raise
@@ -113,9 +117,10 @@ def _locked(front: Connection) -> bool:
 
 
 def _copy(leaving: Connection, arriving: Connection, name: str) -> None:
-    """Make the queue on the target, with values and tokens, in one transaction."""
-    statements = leaving.execute("select * from pgcombine_internal.copy_shard(%s)", (name,)).fetchall()
-    with arriving.transaction():
+    """Make the queue on the target, with values and tokens, in one transaction. The source stays as it is meanwhile."""
+    with leaving.transaction(), arriving.transaction():
+        leaving.execute("select pgcombine_internal.hold_shard(%s)", (name,))
+        statements = leaving.execute("select * from pgcombine_internal.copy_shard(%s)", (name,)).fetchall()
         for reading, writing in statements:
             if reading is None:
                 arriving.execute(writing)
@@ -140,8 +145,19 @@ def _end(front: Connection, queue: str, shard: int, name: str, former: str, node
 
 
 def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, target: str | None) -> None:
-    """Let the source accept updates again, and drop what an earlier move has made on its target."""
+    """Let the source accept updates again, and drop what an earlier move has made on its target.
+
+    If the source refuses updates and the catalog knows of no move, no other node may have a queue of this name: it
+    could be the shard.
+    """
     with closing(_session(_address(front, source))) as staying:
+        if target is None:
+            if not one(staying, "select pgcombine_internal.fenced(%s)", name)[0]:
+                return
+            for node, address in front.execute("select * from pgcombine_internal.front_nodes()").fetchall():
+                if node != source:
+                    with closing(_session(make_conninfo(**address))) as other:
+                        other.execute("select pgcombine_internal.require_no_queue(%s)", (name,))
         _fence(staying, name)
     if target is not None:
         with closing(_session(_address(front, target))) as arriving:

@@ -1,7 +1,8 @@
 -- pgcombine_internal.drop_shard(queue, fenced)
 -- Drops the queue that a shard was on a node, if it is there.
---   fenced  whether only a queue that refuses updates is dropped (see fence_shard)
--- Errors: PC003 the queue accepts updates.
+--   fenced  whether only a queue that refuses updates is dropped (see fence_shard). False: also one without pending
+--           updates, over which no pass has combined updates: a copy that no writer has used
+-- Errors: PC003 the queue is in use.
 create or replace function pgcombine_internal.drop_shard(queue text, fenced boolean)
 returns void
 language plpgsql
@@ -9,9 +10,12 @@ as $$
 begin
     if exists (select from pgcombine.queue q where q.queue = drop_shard.queue) then
         perform pgcombine_internal.require(
-            not drop_shard.fenced or pgcombine_internal.fenced(drop_shard.queue), 'PC003',
+            pgcombine_internal.fenced(drop_shard.queue)
+            or not drop_shard.fenced and pgcombine.backlog(drop_shard.queue) = 0
+               and not exists (select from pgcombine.pass p where p.queue = drop_shard.queue and p.updates > 0), 'PC003',
             format('queue "%s" of database "%s" is in use, so it isn''t dropped', drop_shard.queue, current_database()),
-            'the catalog of the front is older than its nodes: set pgcombine.front_shard right');
+            'the catalog of the front may be older than its nodes: see which node has the shard, and set '
+            'pgcombine.front_shard right');
         perform pgcombine.drop_queue(drop_shard.queue, force => true);
     end if;
 end

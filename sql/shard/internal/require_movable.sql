@@ -22,6 +22,13 @@ begin
         not exists (select from pgcombine.observer o where o.queue = require_movable.queue), 'PC005',
         format('queue "%s" has observers', require_movable.queue), 'drop them, and add them again after the move');
     perform pgcombine_internal.require(
+        not exists (select from pgcombine.observer o where o.observer = 'tier ' || require_movable.queue), 'PC005',
+        format('queue "%s" is a tier of another queue', require_movable.queue), 'drop it first');
+    perform pgcombine_internal.require(
+        not exists (select from pgcombine.handoff_queue h
+                    where h.queue = require_movable.queue and h.servers is not null), 'PC005',
+        format('queue "%s" is on several servers', require_movable.queue), 'its replicas would not follow');
+    perform pgcombine_internal.require(
         not exists (select from pgcombine.quarantined_key k where k.queue = require_movable.queue), 'PC005',
         format('queue "%s" has quarantined keys', require_movable.queue),
         'call retry_quarantined or drop_quarantined first');

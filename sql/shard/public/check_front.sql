@@ -41,7 +41,7 @@ begin
                         coalesce('node ' || _row.owner, 'no shard of the front'))
                     when _row.fenced and not exists (select from pgcombine.front_shard s
                         where (s.queue, s.shard) = (_front.queue, _row.shard) and s.target is not null)
-                    then format('queue "%s" refuses updates: pgcombine queue move-shard %s %s %s ends that',
+                    then format('queue "%s" refuses updates, but no move is known: pgcombine queue move-shard %s %s %s',
                         pgcombine_internal.shard_name(_front.queue, _row.shard), _front.queue, _row.shard, _row.owner)
                     else coalesce((select p.problem from pgcombine_internal.shard_problem(_front, _row.shard,
                         _row.columns, _row.rules, _row.partitions) p),

@@ -168,11 +168,39 @@ def test_older_catalog_loses_no_shard(
     assert queues(nodes) == [["wc_00", "wc_01", "wc_02"], ["wc_03"]]
 
 
+@pytest.mark.parametrize("target", ["n0", None])
+@pytest.mark.parametrize("node", ["n0", "n1"])
+def test_catalog_from_before_the_switch_loses_no_shard(
+    filled: psycopg.Connection,
+    dsn: str,
+    nodes: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    target: str | None,
+    node: str,
+) -> None:
+    """The former node still has its fenced queue, and the new one has accepted further updates."""
+    with killed(monkeypatch, "_end", after=False):
+        moving.move_shard(dsn, "wc", 1, "n0")
+    add(filled, dict.fromkeys(WORDS, 1))
+    filled.execute(
+        "update pgcombine.front_shard set (node, target, former) = ('n1', %s, null) where shard = 1", (target,)
+    )
+    with pytest.raises((InvalidDefinitionError, QueueExistsError), match='"wc_01"'):
+        moving.move_shard(dsn, "wc", 1, node)
+    with connected(nodes[0]) as conn:
+        assert {3 + 1} == {n for (n,) in conn.execute("select n from pgcombine.wc_01_current").fetchall()}
+
+
+def test_updates_that_came_back_stop_the_copy(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    with connected(nodes[1]) as conn, pytest.raises(psycopg.errors.SerializationFailure, match="pending again"):
+        conn.execute("select pgcombine_internal.hold_shard('wc_01')")
+
+
 def test_move_to_its_own_node_opens_a_fence(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
     with connected(nodes[1]) as conn:
         conn.execute("select pgcombine_internal.fence_shard('wc_01', '{updates,values}')")
     problems = filled.execute("select problem from pgcombine.check_front('wc')").fetchall()
-    assert problems == [('queue "wc_01" refuses updates: pgcombine queue move-shard wc 1 n1 ends that',)]
+    assert problems == [('queue "wc_01" refuses updates, but no move is known: pgcombine queue move-shard wc 1 n1',)]
     moving.move_shard(dsn, "wc", 1, "n1")
     assert filled.execute("select problem from pgcombine.check_front('wc')").fetchall() == []
     add(filled, dict.fromkeys(WORDS, 1))

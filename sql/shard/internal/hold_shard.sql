@@ -1,0 +1,14 @@
+-- pgcombine_internal.hold_shard(queue)
+-- Keeps the queue of a shard as it is until the transaction ends: no pass, rebucket or definition changes it.
+-- Errors: PC005 see require_movable; 40001 updates are pending; those of claim_buckets.
+create or replace function pgcombine_internal.hold_shard(queue text)
+returns void
+language plpgsql
+as $$
+begin
+    perform pgcombine_internal.claim_buckets(hold_shard.queue, 'move a shard');
+    perform pgcombine_internal.require_movable(hold_shard.queue);
+    perform pgcombine_internal.require(pgcombine.backlog(hold_shard.queue) = 0, '40001',
+        format('updates of queue "%s" are pending again', hold_shard.queue), 'run the command again');
+end
+$$;
