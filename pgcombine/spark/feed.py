@@ -91,8 +91,9 @@ class _Changes(RowsReader):
     def _start(self, otherwise: str) -> Offset:
         """Return the offset of the option ``startingOffsets``, with all buckets."""
         given = self.options.start or otherwise
+        present = self._present()  # raises if the role lacks the right
         if given == "latest":
-            return self._present()
+            return present
         start: Offset = self._ask(_LOW, self.feed, Jsonb({} if given == "earliest" else json.loads(given)))
         return start
 

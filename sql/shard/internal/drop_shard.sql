@@ -12,8 +12,9 @@ begin
         perform pgcombine_internal.require(
             pgcombine_internal.fenced(drop_shard.queue)
             or not drop_shard.fenced and pgcombine.backlog(drop_shard.queue) = 0
-               and not exists (select from pgcombine.pass p where p.queue = drop_shard.queue and p.updates > 0), 'PC003',
-            format('queue "%s" of database "%s" is in use, so it isn''t dropped', drop_shard.queue, current_database()),
+               and not exists (select from pgcombine.pass p where p.queue = drop_shard.queue and p.updates > 0),
+            'PC003', format('queue "%s" of database "%s" is in use, so it isn''t dropped', drop_shard.queue,
+                current_database()),
             'the catalog of the front may be older than its nodes: see which node has the shard, and set '
             'pgcombine.front_shard right');
         perform pgcombine.drop_queue(drop_shard.queue, force => true);
