@@ -167,7 +167,8 @@ def test_role_needs_only_the_right_to_read(spark: Any, dsn: str, conn: psycopg.C
                 call()
         conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
         assert changes(read(spark, as_role(dsn, role))) == [("a", None, 1), ("a", 1, 2)]
-        follower.run()
+        while seen(conn) < 2:  # PySpark before 4.2 ends after one batch
+            follower.run()
     require_copy(conn)
     assert one(conn, "select consumer from pgcombine.feed_consumer") == "me"  # Spark commits a batch with the next one
 
