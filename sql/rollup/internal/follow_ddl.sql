@@ -6,7 +6,7 @@
 -- Runs with its owner's rights: the role that changes the table needs none on the rollup.
 -- Tables written: <rollup>_updates, pgcombine.rollup_part.
 -- Errors: PC003 the source would become a part of another table, the expression of a generated column that the rollup
--- reads was changed, or rows come or go at an isolation level other than read committed.
+-- reads was changed, or rows may come or go at an isolation level other than read committed.
 create or replace function pgcombine_internal.follow_ddl()
 returns event_trigger
 language plpgsql
@@ -75,12 +75,14 @@ begin
             order by c.oid
         loop
             if _part.relkind = 'r' then
-                execute format('select exists (select from only %s)', _part.relation) into _any;
+                _any := pg_relation_size(_part.relation) > 0; -- an older snapshot may not show the rows
                 perform pgcombine_internal.require(not _any
                     or current_setting('transaction_isolation') = 'read committed', 'PC003',
-                    format('%s has rows that rollup "%s" must follow, which needs isolation level read committed',
+                    format('%s may have rows that rollup "%s" must follow, which needs isolation level read committed',
                         _part.relation, _rollup.queue), 'begin transaction isolation level read committed');
                 if _any then
+                    -- waits for a backfill or a repair: its statement may see the updates below, but not the new part
+                    perform from pgcombine.rollup r where r.queue = _rollup.queue for no key update;
                     _item := pgcombine_internal.rollup_relation(_rollup, 'only ' || _part.relation);
                     execute pgcombine_internal.rollup_statement(_rollup, case when not _part.comes then _item end,
                         case when _part.comes then _item end);

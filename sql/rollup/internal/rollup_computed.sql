@@ -5,11 +5,15 @@ create or replace function pgcombine_internal.rollup_computed(rollup pgcombine.r
 returns text
 language sql stable
 as $$
-    select format('select %s, %s from pgcombine.%I as %I where %s group by %s', k.named, a.list,
+    select case when touched is null then format('with pgcombine_part as materialized (select '
+            'pgcombine_internal.readable_parts(%L) as parts) ', (rollup).queue) else '' end
+        || format('select %s, %s from pgcombine.%I as %I where %s group by %s', k.named, a.list,
         (rollup).queue || '_source', (rollup).definition ->> 'alias',
-        concat_ws(' and ', case when touched is null then format('(select pgcombine_internal.require_rows(%L))',
-            (rollup).queue) end, (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list,
-            k.names, coalesce(touched, 'pgcombine_touched'))), k.places)
+        -- the first condition is checked even if no row is found
+        concat_ws(' and ', case when touched is null then '(select parts is not null from pgcombine_part) '
+            'and pgcombine_part = any ((select parts from pgcombine_part)::oid[])' end,
+            (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list, k.names,
+            coalesce(touched, 'pgcombine_touched'))), k.places)
     from (
         select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', ' order by k.place)
                    as named,

@@ -34,6 +34,9 @@ begin
     if _rollup.definition is null or pgcombine_internal.rollup_outdated(_rollup) then -- the source can't be read
         return;
     end if;
+    if repair then -- waits for another repair, which has enqueued the same, and for a part that comes
+        perform from pgcombine.rollup r where r.queue = _rollup.queue for no key update;
+    end if;
     -- an alter table that rewrites the source after the snapshot below would make it seem empty
     execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',

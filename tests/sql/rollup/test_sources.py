@@ -11,6 +11,7 @@ from support import eventually
 from support.queues import one
 from support.rollups import Rollup
 from support.servers import Server, names, start
+from support.sessions import in_background, waits
 from support.tiers import each_nth
 
 VALUE = ["count(*) as n", "sum(v) as v", "max(w) as w", "count(distinct v) as d"]
@@ -394,6 +395,86 @@ def test_pass_with_an_older_snapshot_does_not_take_a_rewritten_source_for_empty(
         old.rollback()
     rollup.call(src, "drain")
     assert rollup.differing(src) == []
+    assert rollup.verify(src) == []
+
+
+@pytest.mark.parametrize("value", [VALUE, ["count(*) as n", "min(v) as v", "max(w) as w"]], ids=["all", "extremes"])
+@pytest.mark.parametrize(
+    ("columns", "attach"),
+    [
+        ("whole (like src)", "part inherit whole"),
+        ("whole (like src) partition by list (w)", "whole attach partition part for values in (9)"),
+    ],
+    ids=["heir", "partition"],
+)
+def test_pass_with_an_older_snapshot_does_not_read_a_later_part(
+    src: psycopg.Connection, dsn: str, columns: str, attach: str, value: list[str]
+) -> None:
+    """The rows of a part that comes later may have changed since the snapshot, without a trigger."""
+    src.execute(f"create table {columns}".encode())
+    if "partition" in columns:
+        src.execute("create table first partition of whole default")
+    src.execute("create table part (like src)")
+    src.execute("insert into whole (k, v, w) select k, v, v from unnest(array['a', 'b']) k, generate_series(5, 6) v")
+    rollup = Rollup.make(src, value, source="whole")
+    rollup.call(src, "backfill", "drain")
+    src.execute("insert into part (k, v, w) values ('a', 1, 9), ('b', 1, 9)")
+    src.execute("delete from whole where v = 5")
+    with psycopg.connect(dsn) as old:
+        old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        old.execute("select")
+        src.execute("update part set k = 'a', v = 8")
+        src.execute(f"alter table {attach}".encode())
+        old.execute("select pgcombine.combine('r', b) from generate_series(0, 1) b")
+    assert rollup.differing(src) == []
+    rollup.call(src, "drain")
+    assert rollup.differing(src) == []
+    assert rollup.verify(src) == []
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_part_whose_rows_an_older_snapshot_does_not_show_is_refused(
+    src: psycopg.Connection, dsn: str, comes: bool
+) -> None:
+    src.execute("create table part (like src)")
+    if not comes:
+        src.execute("alter table part inherit src")
+    rollup = Rollup.make(src)
+    rollup.call(src, "backfill")
+    with psycopg.connect(dsn) as old:
+        old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        old.execute("select")
+        src.execute("insert into part (k) values ('a')")
+        with pytest.raises(psycopg.Error, match="part may have rows that rollup") as refused:
+            old.execute(f"alter table public.part {'' if comes else 'no '}inherit public.src".encode())
+        assert refused.value.sqlstate == "PC003"
+    assert rollup.differing(src) == []
+
+
+def test_part_that_comes_waits_for_a_backfill(src: psycopg.Connection, dsn: str) -> None:
+    """The query of a backfill may be planned before a part comes, and see the updates for the part's rows."""
+    src.execute("create table part (like src)")
+    src.execute("insert into part (k) values ('a')")
+    rollup = Rollup.make(filled(src))
+    with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as third:
+        other.execute("select pgcombine_internal.backfill_slice('r')")
+        with in_background(lambda: third.execute("alter table public.part inherit public.src")):
+            waits(src, third.info.backend_pid)
+            other.commit()
+    assert rollup.differing(src) == []
+    assert rollup.verify(src) == []
+
+
+def test_repairs_at_once_enqueue_what_is_missing_once(src: psycopg.Connection, dsn: str) -> None:
+    rollup = Rollup.make(filled(src), VALUE)
+    rollup.call(src, "backfill", "drain")
+    src.execute("set session_replication_role = replica")
+    src.execute("delete from pgcombine.r_values")
+    with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as third:
+        assert rollup.verify(other, repair=True)
+        with in_background(lambda: rollup.verify(third, repair=True)):
+            waits(src, third.info.backend_pid)
+            other.commit()
     assert rollup.verify(src) == []
 
 

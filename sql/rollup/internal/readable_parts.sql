@@ -1,0 +1,29 @@
+-- pgcombine_internal.readable_parts(queue) → array of oid
+-- Returns the tables from which a pass may read the rows of a rollup's source: those that belong to the source in the
+-- statement's snapshot. PostgreSQL also reads a table that came later, as the snapshot shows it. But that table's rows
+-- may have changed between the snapshot and its coming, when no trigger followed them.
+-- TRUNCATE and an ALTER TABLE that rewrites a table give it a new file, which seems empty to older snapshots. A pass
+-- that read it would compute columns from no rows.
+-- Errors: 40001 a table of the source has a new file since the snapshot was taken.
+create or replace function pgcombine_internal.readable_parts(queue text)
+returns oid[]
+language plpgsql stable
+as $$
+declare
+    _parts oid[];
+    _renewed regclass;
+begin
+    -- c is read in the statement's snapshot, the function looks up the file of now
+    select array_agg(c.oid), min(c.oid) filter (where c.relfilenode <> pg_relation_filenode(c.oid))
+    into _parts, _renewed
+    from pgcombine.rollup r
+    cross join lateral pgcombine_internal.descendants(r.source) d
+    join pg_class c on c.oid = d
+    where r.queue = readable_parts.queue;
+    if _renewed is not null then
+        raise exception '% was truncated or rewritten after the snapshot of the pass was taken', _renewed
+            using errcode = '40001', hint = 'run the pass again';
+    end if;
+    return _parts;
+end
+$$;
