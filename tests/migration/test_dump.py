@@ -187,6 +187,27 @@ def test_upgrade_runs_post_restore(conn: psycopg.Connection, dsn: str, server: S
 
 
 @embedded_only
+def test_post_restore_keeps_updates_that_the_log_refuses_now(
+    conn: psycopg.Connection, dsn: str, server: Server
+) -> None:
+    """No limit, and no fence of a moving shard, applies to updates that the queue already has."""
+    triggers = (
+        "select tgname, tgenabled from pg_trigger "
+        "where tgrelid = 'pgcombine.wc_updates'::regclass and not tgisinternal order by 1"
+    )
+    make_queue(conn, max_backlog=1)
+    add(conn, {"a": 1})
+    conn.execute("select pgcombine_internal.fence_shard('wc', '{updates,values}')")
+    conn.execute("alter table pgcombine.wc_updates disable trigger pgcombine_wake")
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        assert one(there, "select pgcombine.post_restore()") is True
+        assert current(there) == {"a": 1}
+        assert there.execute(triggers).fetchall() == conn.execute(triggers).fetchall()
+        with pytest.raises(psycopg.Error, match="is being moved"):
+            add(there, {"a": 1})
+
+
+@embedded_only
 def test_one_of_several_sessions_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(100)])

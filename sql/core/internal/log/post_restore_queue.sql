@@ -14,9 +14,10 @@ declare
     _segments constant text[] := array(
         select s from generate_series(0, _queue.partitions - 1) p
         cross join lateral unnest(pgcombine_internal.segment_tables(_queue.queue, p)) s);
-    _limited constant boolean := exists (select from pg_trigger t where t.tgrelid = _updates::regclass
-        and t.tgname = 'pgcombine_limit');
+    _triggers constant text[] := array(select t.tgname from pg_trigger t where t.tgrelid = _updates::regclass
+        and not t.tgisinternal and t.tgenabled <> 'D');
     _segment text;
+    _trigger text;
 begin
     execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
         case when pgcombine_internal.stable_hash(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
@@ -26,14 +27,13 @@ begin
             execute format('truncate %s', _segment);
         end if;
     end loop;
-    if _limited then -- the limit doesn't apply to updates that the queue already had
-        execute format('alter table %s disable trigger pgcombine_limit', _updates);
-    end if;
+    -- no limit applies to updates that the queue already had
+    execute format('alter table %s disable trigger user', _updates);
     execute format('insert into %s (%s) select %s from pgcombine.%I', _updates, _columns, _columns,
         _queue.queue || '_adopted');
-    if _limited then
-        execute format('alter table %s enable trigger pgcombine_limit', _updates);
-    end if;
+    foreach _trigger in array _triggers loop
+        execute format('alter table %s enable trigger %I', _updates, _trigger);
+    end loop;
     execute format('drop table pgcombine.%I', _queue.queue || '_adopted');
     -- In the new marks this transaction is in progress, so the updates that it has appended are pending.
     perform pgcombine_internal.mark_all(_queue.queue);
