@@ -34,6 +34,7 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "0",  # the front's transaction is idle while values are copied
     "idle_session_timeout": "0",
     "statement_timeout": "0",
+    "transaction_timeout": "0",  # from PostgreSQL 17 on
     "lock_timeout": "10s",  # others wait behind a lock that this program waits for
     "client_encoding": "UTF8",  # values are copied as text
     "extra_float_digits": "3",
@@ -66,7 +67,7 @@ def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
 def _session(dsn: Database) -> Connection:
     connection = connect(dsn, name="pgcombine move-shard")
     for setting in _SETTINGS.items():
-        connection.execute("select set_config(%s, %s, false)", setting)
+        connection.execute("select set_config(name, %s, false) from pg_settings where name = %s", setting[::-1])
     return connection
 
 
@@ -85,20 +86,19 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
             front.execute("select pgcombine_internal.aim_shard(%s, %s, %s)", (queue, shard, node))
         with suppress(WaitTimeoutError):  # writers go on, so updates may be pending again
             drain(address, name, timeout=_FIRST_DRAIN_SECONDS)
-        switched = False
-        try:
-            with front.transaction():
+        with front.transaction():  # if the commit fails, its outcome is unknown, and the fence stays
+            try:
                 front.execute("select pgcombine_internal.lock_shard(%s, %s)", (queue, shard))
                 _fence(leaving, name, "updates")
                 drain(address, name)
                 _fence(leaving, name, "updates", "values")
                 _copy(leaving, arriving, name)
                 front.execute("select pgcombine_internal.switch_shard(%s, %s)", (queue, shard))
-                switched = True  # if the commit fails, its outcome is unknown
-        except (PgCombineError, psycopg.Error, KeyboardInterrupt):
-            if not switched and _locked(front):
-                _fence(leaving, name)
-            raise
+            except (PgCombineError, psycopg.Error, KeyboardInterrupt):
+                if _locked(front):  # the writers wait until the rollback, and then meet no fence
+                    with closing(_session(address)) as again:  # the other session may be lost
+                        _fence(again, name)
+                raise
     _end(front, queue, shard, name, source, node)
 
 
@@ -111,6 +111,8 @@ def _locked(front: Connection) -> bool:
     """Whether the front's session lives. If it doesn't, another session may move the shard, and need the fence."""
     try:
         front.execute("select")
+    except psycopg.errors.InFailedSqlTransaction:
+        return True
     except psycopg.Error:
         return False
     return True

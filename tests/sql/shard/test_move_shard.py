@@ -15,6 +15,7 @@ from support import run_cli
 from support.fronts import connected, make_shards
 from support.queues import add, one
 from support.servers import with_contrib
+from support.sessions import waits
 
 from pgcombine.errors import (
     InvalidDefinitionError,
@@ -271,6 +272,29 @@ def test_failed_copy_lets_writers_go_on(
         with pytest.raises(OperationalError, match="doesn't answer"):
             moving.move_shard(dsn, "wc", 1, "n0")
     add(filled, dict.fromkeys(WORDS, 1))
+    assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_writer_that_waits_for_a_move_that_fails_meets_no_fence(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(dsn) as writer, ThreadPoolExecutor() as pool:
+        written = []
+
+        def fail(*arguments: object) -> None:
+            written.append(pool.submit(add, writer, dict.fromkeys(WORDS, 1)))
+            waits(filled, writer.info.backend_pid)
+            with connected(nodes[1]) as node:
+                node.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity "
+                    "where application_name = 'pgcombine move-shard' and datname = current_database()"
+                )
+            raise OperationalError("the node doesn't answer")
+
+        monkeypatch.setattr(moving, "_copy", fail)
+        with pytest.raises(OperationalError, match="doesn't answer"):
+            moving.move_shard(dsn, "wc", 1, "n0")
+        written[0].result(timeout=60)
     assert current(filled) == dict.fromkeys(WORDS, 4)
 
 
