@@ -16,7 +16,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -252,8 +252,12 @@ def _calls(append: Append) -> Iterable[Statement]:
     rows = iter(append.rows)
     call = f"select {'pgcombine_internal.load_values' if append.values else 'pgcombine.enqueue'}(%s, %s)"
     while batch := list(itertools.islice(rows, _BATCH)):
-        updates = [dict(zip(append.columns, map(_finite, row), strict=True)) for row in batch]
-        yield Statement(call, (append.queue, json.dumps(updates, default=_plain)))
+        yield Statement(call, (append.queue, json_of([dict(zip(append.columns, row, strict=True)) for row in batch])))
+
+
+def json_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as the JSON that ``pgcombine.enqueue`` takes."""
+    return json.dumps([{name: _finite(value) for name, value in row.items()} for row in rows], default=_plain)
 
 
 def _finite(value: Any) -> Any:

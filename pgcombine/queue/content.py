@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgcombine.database.steps import Append, Rows, Statement, Steps, parts_of
+from pgcombine.database.steps import Append, Rows, Statement, Steps, json_of, parts_of
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
@@ -23,7 +23,7 @@ _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violat
 
 
 def roles(queue: str) -> Steps[Rows]:
-    """Return name, role (``key`` or ``value``) and type of each of the queue's columns, keys first.
+    """Return name, role (``key`` or ``value``) and type of each column of a queue or front, keys first.
 
     The type of a column over a domain is the domain's base type. The types have no length and no precision, so a cast
     to them doesn't truncate, round or refuse a value.
@@ -34,6 +34,13 @@ def roles(queue: str) -> Steps[Rows]:
         "where c.queue = %s order by c.position",
         (queue,),
     )
+    if not found:
+        found = yield Statement(
+            "select c ->> 'name', c ->> 'role', format_type(pgcombine_internal.base_type((c ->> 'type')::regtype), -1) "
+            "from pgcombine.front f cross join jsonb_array_elements(f.columns) with ordinality e (c, n) "
+            "where f.queue = %s order by n",
+            (queue,),
+        )
     if not found:
         yield Statement("select pgcombine_internal.require_queue(%s)", (queue,))  # raises QueueNotFoundError
     return found
@@ -93,10 +100,22 @@ def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
 
 
 def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[int]:
-    """Append updates, unless the queue has the token. Returns the number of updates."""
+    """Append updates, unless the queue has the token. Returns the number of updates.
+
+    Each shard of a front has tokens of its own, so a front takes updates with a token in one call.
+    """
     columns = [name for name, *_ in (yield from roles(queue))]
     if token is not None:
-        ((new,),) = yield Statement("select pgcombine_internal.take_token(%s, %s)", (queue, token))
+        ((new,),) = yield Statement(
+            "select case when exists (select from pgcombine.queue q where q.queue = %s) "
+            "then pgcombine_internal.take_token(%s, %s) end",
+            (queue, queue, token),
+        )
+        if new is None:
+            updates = json_of(row if isinstance(row, Mapping) else dict(zip(columns, row, strict=True)) for row in rows)
+            elsewhere = "select pgcombine_internal.enqueue_elsewhere(%s, %s, %s)"
+            ((appended,),) = yield Statement(elsewhere, (queue, token, updates))
+            return int(appended)
         if not new:
             return 0
     count = 0

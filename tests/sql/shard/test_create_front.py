@@ -9,12 +9,14 @@ from contextlib import nullcontext
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
+from sqlalchemy import create_engine
 from support.fronts import add_mapping, add_node, connected, make_front, make_shards
 from support.queues import add, combine_all, make_queue, one, values
 from support.servers import with_contrib
 from support.wait import eventually
 
-from pgcombine import schema
+from pgcombine import CombineQueue, schema
+from pgcombine.errors import InvalidUpdateError, QueueNotFoundError
 
 pytestmark = with_contrib
 
@@ -49,6 +51,27 @@ def test_front_is_used_as_a_queue(front: psycopg.Connection, nodes: list[str]) -
     combine_nodes(nodes)
     assert dict(front.execute("select word, n from pgcombine.wc_values").fetchall()) == expected
     assert current(front) == expected
+
+
+def test_python_uses_a_front_as_a_queue(front: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
+    queue = CombineQueue("wc")
+    words = [f"w{i}" for i in range(40)]
+    assert queue.enqueue(front, ({"word": word, "n": 2} for word in words)) == 40
+    assert queue.enqueue(front, [("w0", 3), {"word": "w1"}]) == 2
+    for appended in 40, 0:
+        assert queue.enqueue(front, [(word, 10) for word in words], token="a") == appended
+    with create_engine(dsn.replace("postgresql:", "postgresql+psycopg:", 1)).begin() as connection:
+        assert queue.enqueue(connection, [("w2", 1)], token="a") == 0
+        assert queue.enqueue(connection, [("w2", 1)], token="b") == 1
+    with pytest.raises(InvalidUpdateError, match="wordd"):
+        queue.enqueue(front, [{"wordd": "w0"}], token="c")
+    expected = dict.fromkeys(words, 12) | {"w0": 15, "w2": 13}
+    assert queue.get(front, [*words, "unknown"]) == expected
+    combine_nodes(nodes)
+    assert dict(queue.values(front)) == expected
+    assert queue.get(front, words) == expected
+    with pytest.raises(QueueNotFoundError):
+        CombineQueue("wd").enqueue(front, [("a", 1)], token="a")
 
 
 def test_hash_of_a_key_says_which_shard_has_it(front: psycopg.Connection, nodes: list[str]) -> None:
