@@ -22,7 +22,15 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgcombine.database.connect import Connection, connect, one
-from pgcombine.errors import ConnectError, LoadError, OperationalError, QueueNotFoundError, first_line, translated
+from pgcombine.errors import (
+    ConfigError,
+    ConnectError,
+    LoadError,
+    PgCombineError,
+    QueueNotFoundError,
+    first_line,
+    translated,
+)
 from pgcombine.spark.copying import copy_batches, key_texts, refuse_unfit
 from pgcombine.spark.loads import NAME, Load, patiently, refused
 from pgcombine.spark.options import Options
@@ -68,6 +76,13 @@ class FrontWriting(Writing):
         conninfo = Target.of(options.dsn).conninfo
         with closing(connect(conninfo, name=NAME)) as front, translated(queue=options.queue):
             places = front.execute("select * from pgcombine_internal.front_places(%s)", (options.queue,)).fetchall()
+        roles = {address["user"]: node for _, node, address in places}
+        if len(roles) > 1:  # a run counts once for a role, and a shard may move
+            raise ConfigError(
+                f'the user mappings of front "{options.queue}" name different roles: '
+                + ", ".join(f'"{role}" on node "{node}"' for role, node in sorted(roles.items())),
+                hint="map the caller to the same role on each node",
+            )
         nodes = {node: make_conninfo(**address) for _, node, address in places}
         for node, address in nodes.items():
             with _at(node):
@@ -202,7 +217,9 @@ def _at(node: str) -> Iterator[None]:
         yield
     except (ConnectError, psycopg.OperationalError) as error:
         raise ConnectError(f'node "{node}": {first_line(error)}') from error
-    except (QueueNotFoundError, OperationalError) as error:
+    except PgCombineError as error:
+        if not isinstance(error, QueueNotFoundError) and error.sqlstate != "PC015":
+            raise
         raise LoadError(
             f'node "{node}": {first_line(error)}', hint="if the shard has moved, run it again with the same run id"
         ) from error

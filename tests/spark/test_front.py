@@ -18,7 +18,7 @@ from support.queues import one
 from support.readme import ROOT, fences
 from support.servers import Server, with_contrib
 
-from pgcombine.errors import ConfigError, ConnectError, InvalidUpdateError, LoadError, PgCombineError
+from pgcombine.errors import BacklogFullError, ConfigError, ConnectError, InvalidUpdateError, LoadError, PgCombineError
 from pgcombine.shard.moving import move_shard
 
 from .frames import COUNTED, Pause, frame, write
@@ -138,6 +138,28 @@ def test_node_that_is_down_is_named(spark: Any, dsn: str, front: psycopg.Connect
     front.execute(f"alter server n1 options (set port '{port}')".encode())
     load(frame(spark), dsn)
     assert current(front) == COUNTED
+
+
+def test_error_of_a_node_keeps_its_class(spark: Any, dsn: str, front: psycopg.Connection, nodes: list[str]) -> None:
+    with connected(nodes[1]) as conn:
+        conn.execute(
+            "create function public.full() returns trigger language plpgsql as "
+            "$$ begin raise 'full' using errcode = 'PC010'; end $$"
+        )
+        conn.execute(
+            "create trigger refusing before insert on pgcombine.wc_01_updates "
+            "for each statement execute function public.full()"
+        )
+    with pytest.raises(BacklogFullError):
+        load(frame(spark), dsn)
+    assert left(nodes) == 0
+
+
+def test_user_mappings_name_one_role(spark: Any, dsn: str, front: psycopg.Connection) -> None:
+    """A run counts once for a role. A shard that moved would take the run's id along, but not the role's."""
+    front.execute("alter user mapping for current_user server n1 options (set user 'other')")
+    with pytest.raises(ConfigError, match='different roles: "other" on node "n1", '):
+        load(frame(spark), dsn)
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 -- pgcombine_internal.require_movable(queue)
 -- Raises unless a move of the queue of a shard loses nothing: no component may use the queue, it must not be paused,
--- and no key may be quarantined.
--- Errors: PC001 unknown queue; PC005 a component uses the queue, it is paused, or keys are quarantined.
+-- and no key may be quarantined. Keeps other sessions from moving the queue until the session ends. Each front has a
+-- lock of its own (see begin_move), and two fronts may have the shard.
+-- Errors: PC001 unknown queue; PC005 a component uses the queue, it is paused, or keys are quarantined; PC006 another
+-- session moves the queue.
 create or replace function pgcombine_internal.require_movable(queue text)
 returns void
 language plpgsql
@@ -11,6 +13,9 @@ declare
     _problem text;
     _hint text;
 begin
+    perform pgcombine_internal.require(
+        pg_try_advisory_lock(hashtext('pgcombine.move_shard'), hashtext(require_movable.queue)), 'PC006',
+        format('another session moves queue "%s"', require_movable.queue), 'wait until that ends');
     perform pgcombine_internal.require(not (pgcombine_internal.require_queue(require_movable.queue)).paused, 'PC005',
         format('queue "%s" is paused', require_movable.queue), 'resume it, and pause it again after the move');
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop

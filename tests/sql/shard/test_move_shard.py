@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 from support import run_cli
-from support.fronts import connected, make_shards
+from support.fronts import add_node, connected, make_shards
 from support.queues import add, one
-from support.servers import with_contrib
+from support.servers import Server, with_contrib
 from support.sessions import waits
 
 from pgcombine.errors import (
@@ -23,6 +24,7 @@ from pgcombine.errors import (
     QueueExistsError,
     QueueNotEmptyError,
     QueueNotFoundError,
+    WaitTimeoutError,
 )
 from pgcombine.shard import moving
 
@@ -296,6 +298,28 @@ def test_writer_that_waits_for_a_move_that_fails_meets_no_fence(
             moving.move_shard(dsn, "wc", 1, "n0")
         written[0].result(timeout=60)
     assert current(filled) == dict.fromkeys(WORDS, 4)
+
+
+def test_two_fronts_do_not_move_a_shard_at_once(
+    filled: psycopg.Connection, dsn: str, nodes: list[str], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = moving._copy
+    with server.migrated() as other:
+        with connected(other) as conn:
+            for number, node in enumerate(nodes):
+                add_node(conn, f"n{number}", node)
+            conn.execute("select pgcombine.create_front('wc', '{n0,n1}')")
+
+        def move_too(*arguments: Any) -> None:
+            with pytest.raises(WaitTimeoutError, match='another session moves queue "wc_01"'):
+                moving.move_shard(other, "wc", 1, "n0")
+            copy(*arguments)
+
+        monkeypatch.setattr(moving, "_copy", move_too)
+        moving.move_shard(dsn, "wc", 1, "n0")
+        with pytest.raises(QueueNotFoundError):
+            moving.move_shard(other, "wc", 1, "n0")
+    assert current(filled) == dict.fromkeys(WORDS, 3)
 
 
 def test_writers_count_exactly_beside_moves(front: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
