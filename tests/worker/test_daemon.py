@@ -30,7 +30,7 @@ WORKER_PID = (
 
 @pytest.mark.parametrize("paused_first", [True, False])
 def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection, dsn: str, paused_first: bool) -> None:
-    """The worker polls once an hour, so only the notification of ``resume`` can wake it."""
+    """The worker polls once an hour, so after ``resume`` only its notification can wake the worker."""
     make_queue(conn)
     make_queue(conn, "other")
     if paused_first:

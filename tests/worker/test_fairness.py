@@ -37,5 +37,6 @@ def test_hot_bucket_does_not_delay_others(conn: psycopg.Connection, dsn: str, wh
             between = done[before:]
             turns.append(sum((one_pass.queue, one_pass.bucket) == ("wc", 0) for one_pass in between))
         assert one(conn, "select pgcombine.backlog('wc')") > 0, "the backlog was too small for the test"
-    # the worker polls after each pass; the bound allows for passes that end before this test sees the result
+    # Between two polls the worker runs at most one pass over each bucket. The bound allows for passes that end
+    # before this test sees the result.
     assert sorted(turns)[2] <= 10, turns

@@ -1,7 +1,8 @@
 """The log of an idle queue shrinks: soon each segment is smaller than 128 kB.
 
-Workers truncate segments if the schema's owner sees other sessions' snapshots, otherwise they delete rows and vacuum.
-Each test runs both ways, and prints after how many seconds the segments were small (``pytest -s``).
+Each test runs with and without the right of the schema's owner to see other roles' snapshots. If neither the worker's
+role nor the owner can see a session's snapshot, workers delete rows and vacuum instead of truncating. ``pytest -s``
+shows after how many seconds the segments were small.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ def server(filled: Filled, tmp_path: Path) -> Iterator[EmbeddedServer]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("updates", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, updates: int) -> None:
-    """A crash resets the statistics by which workers find large segments."""
+    """The log shrinks after a load, and also after a crash, which resets the statistics about deleted updates."""
     with (
         psycopg.connect(started(server, sees), autocommit=True) as conn,
-        psycopg.connect(server.superuser_dsn()),  # the owner sees this session's snapshot if ``sees``
+        psycopg.connect(server.superuser_dsn()),  # the owner sees this superuser's snapshots only if ``sees``
     ):
         assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
         make_queue(conn)
@@ -92,7 +93,7 @@ def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, 
 
 
 def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees: bool) -> None:
-    """Updates of four rounds of ids would make a segment larger than 128 kB if none were removed."""
+    """The 3,000 updates of a round of ids make its segment larger than 128 kB until some are removed."""
     with psycopg.connect(started(server, sees), autocommit=True) as conn:
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 1)")
         bits = one(conn, "select segment_bits from pgcombine.queue")
@@ -138,7 +139,7 @@ def test_segments_shrink_after_the_first_run_of_phrasecount(home: Path, sees: bo
     assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
     with (
         psycopg.connect(started(server, sees), autocommit=True) as conn,
-        psycopg.connect(server.superuser_dsn()),  # the owner sees this session's snapshot if ``sees``
+        psycopg.connect(server.superuser_dsn()),  # the owner sees this superuser's snapshots only if ``sees``
     ):
         counted = run_cli("phrasecount", ROOT / "sql", "--json", env={"PGCOMBINE_HOME": home}, timeout=600)
         assert counted.returncode == 0, counted.stderr

@@ -1,4 +1,7 @@
-"""``pgcombine spark clean`` and workers remove the staging tables of Spark loads that died."""
+"""``pgcombine spark clean`` and workers remove the staging tables of Spark loads that died.
+
+The command also removes old run ids.
+"""
 
 from __future__ import annotations
 

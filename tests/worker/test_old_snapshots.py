@@ -1,4 +1,4 @@
-"""Old snapshots of other sessions: workers log them, and ``pgcombine status`` shows them. Timeouts of workers."""
+"""Old snapshots of other sessions, which workers log. Timeouts and conflicts of workers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_worker_warns_of_an_old_snapshot_once(
         holder.execute("select 1")
         pid = holder.info.backend_pid
         with workers(dsn, "wc", count=2, poll=0.05, old_snapshot=0.001):
-            eventually(lambda: "snapshot.old" in caplog.text, what="a warning")
+            eventually(lambda: "snapshot.old" in caplog.text, what="the worker warns")
             for n in range(20):
                 add(conn, {"a": 1})
                 eventually(lambda n=n: values(conn) == {"a": n + 1}, what="the updates are combined")

@@ -95,7 +95,7 @@ def test_keys_that_an_observer_refuses_are_quarantined(
 
 
 def test_all_keys_of_a_bucket_may_be_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    """Bisect quarantines keys whose sums overflow, even if no key of the bucket can be combined."""
+    """``bisect`` quarantines keys whose sums overflow, even if no key of the bucket can be combined."""
     make_queue(conn, buckets=2, delete_when=None, quarantine_after=1)
     audit(conn)
     add(conn, overflowing(100))
@@ -178,7 +178,7 @@ def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn:
 
 
 def test_each_call_of_bisect_makes_progress(conn: psycopg.Connection) -> None:
-    """A call of bisect with the time limit 0 s still makes progress. The next call continues where this one ended."""
+    """A call of bisect with the time limit 0 s still makes progress. Further calls search the remaining keys."""
     make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
     add(conn, list(good_keys(200).items()) + overflowing(10))
     steps: list[tuple[Any, ...]] = []
@@ -211,7 +211,7 @@ def test_updates_between_calls_of_bisect_count_once(conn: psycopg.Connection) ->
 
 
 def test_keys_of_one_hash_are_told_apart(conn: psycopg.Connection, dsn: str) -> None:
-    """Bisect finds the failing keys even if the type's hash function returns one hash for all keys."""
+    """``bisect`` finds the failing keys even if the type's hash function returns one hash for all keys."""
     conn.execute(
         """
         create type flat;
@@ -289,7 +289,7 @@ BEYOND = {  # SQLSTATEs of exceeded limits that one key can cause, and statement
 def test_keys_that_exceed_a_limit_are_quarantined(
     conn: psycopg.Connection, dsn: str, sqlstate: str, python: bool
 ) -> None:
-    """A key that exceeds a limit of the server even if it is combined alone is quarantined."""
+    """A key is quarantined if it exceeds a limit of the server even when it is combined alone."""
     make_queue(conn, buckets=1, quarantine_after=1)
     refuse(conn, "bad%", BEYOND[sqlstate])
     functions = CombineQueue("wc", key="word text", value="n bigint sum", delete_when="n = 0", buckets=1)
@@ -315,7 +315,7 @@ def test_lack_of_locks_quarantines_no_key(conn: psycopg.Connection, dsn: str) ->
 
 @pytest.mark.parametrize("error", ["raise out_of_memory", "perform few_ok(n)", "raise internal_error"])
 def test_lack_of_memory_for_a_value_quarantines_its_key(conn: psycopg.Connection, dsn: str, error: str) -> None:
-    """If a key's own values cause an out-of-memory error, the key is quarantined, even if no other key succeeds."""
+    """If a key's own value exceeds a limit of the server, the key is quarantined, even if no other key succeeds."""
     conn.execute(
         sql.SQL(
             "create function few_ok(n bigint) returns boolean language plpgsql as $$ begin "
@@ -353,9 +353,9 @@ def test_keys_that_a_python_observer_refuses_are_quarantined(conn: psycopg.Conne
 def test_search_with_python_observers_continues_after_each_step(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step of the search commits one hash range, so later steps neither repeat nor miss updates.
+    """Each step of the search ends after a hash range and commits, so later steps neither repeat nor miss updates.
 
-    A step whose hash range has only failing keys makes no progress, so the test repeats it.
+    A step in which all keys fail makes no progress, so the test repeats it.
     """
     monkeypatch.setattr(quarantine, "_TIME_LIMIT_SECONDS", 0.0)
     queue = queue_that_refuses_bad_words()

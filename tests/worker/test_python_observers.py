@@ -35,7 +35,7 @@ def word_count(name: str = "wc", **options: int) -> CombineQueue:
 
 
 def copying(queue: CombineQueue, conn: Connection) -> None:
-    """Add an observer that keeps a copy of the values and checks that each change's old value is in the copy."""
+    """Add an observer that keeps a copy of the values and compares each change's old value with the copy."""
     conn.execute("create table copy (word text primary key, n bigint)")
     conn.execute("create table told (id bigserial, word text, old bigint, new bigint)")
 
@@ -267,7 +267,10 @@ def test_an_observer_cant_end_the_transaction(conn: Connection, dsn: str) -> Non
 
 
 def test_an_observer_cant_hide_what_it_did_to_the_transaction(conn: Connection, dsn: str) -> None:
-    """COMMIT after a failed statement rolls back without an error. The pass must not seem to have succeeded."""
+    """COMMIT after a failed statement rolls back without an error. The pass must not seem to have succeeded.
+
+    An observer may catch the error of a statement that it runs in ``tx.transaction()``.
+    """
 
     def swallow(tx: Connection, changes: ChangeStream) -> None:
         with contextlib.suppress(psycopg.Error):

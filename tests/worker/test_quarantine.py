@@ -229,7 +229,7 @@ def test_pass_over_a_hash_range_may_succeed(conn: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_old_snapshot_combines_no_quarantined_key(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """A session whose snapshot is from before the quarantine must not combine later updates of the key."""
+    """A transaction that began before the quarantine must not combine later updates of the key."""
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     with psycopg.connect(dsn, autocommit=True) as old:
@@ -309,7 +309,7 @@ def test_commands_show_and_release_quarantined_keys(conn: psycopg.Connection, ds
 
     dropped = run_cli("quarantine", "drop", "wc", "bad", "--yes", "--json", "--dsn", dsn)
     assert json.loads(dropped.stdout) == {"queue": "wc", "state": "dropped", "updates": 2}
-    assert run_cli("quarantine", "retry", "wc", "--dsn", dsn).returncode == 2  # without keys and --all
+    assert run_cli("quarantine", "retry", "wc", "--dsn", dsn).returncode == 2  # neither a key nor --all is given
     unknown = run_cli("quarantine", "retry", "wc", "bad", "--dsn", dsn)
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "isn't quarantined" in unknown.stderr

@@ -1,6 +1,6 @@
 """``reclaim`` truncates segments of the log whose updates are all combined and that no snapshot needs.
 
-A segment takes the updates of a round, a range of transaction ids.
+A segment takes the updates of a round, a range of transaction ids, and later those of another round.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgcombine.worker.drain import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
 MANY = 200_000  # number of updates with which a segment is reclaimed before its round ends
-SEVERAL = 5000  # number of updates that suffices for reclaim to delete them
+SEVERAL = 5000  # with so many updates in a segment, reclaim deletes the combined ones if it can't truncate
 
 ROUND = 128
 RING = 4  # number of segments that are used in turn
@@ -78,7 +78,7 @@ def rows(conn: psycopg.Connection) -> int:
 
 
 def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
-    """Give the function that finds snapshots to the worker's role, which doesn't see other sessions' snapshots."""
+    """Make the worker's role the owner of ``oldest_snapshot_for``. It doesn't see other sessions' snapshots."""
     (name,) = worker.execute("select current_user").fetchone() or ()
     conn.execute(
         sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
@@ -194,7 +194,7 @@ def test_large_segment_is_truncated_before_its_round_ends(conn: psycopg.Connecti
 
 
 def test_segment_of_an_idle_bucket_is_truncated(short: psycopg.Connection) -> None:
-    """Other transactions end the round of an idle bucket. reclaim truncates its segment without another pass."""
+    """reclaim truncates a large segment of an idle bucket without another pass, after others have ended the round."""
     make_queue(short, buckets=1)
     short.execute(SOME, (MANY,))
     combine_all(short)
@@ -286,7 +286,7 @@ class TestRoles:
             worker.execute("call pgcombine.reclaim('other')")
             assert sum(current(short, "other").values()) == last
         combine_all(short, "other")
-        for _ in range(3):  # each call deletes a limited number of rows
+        for _ in range(3):  # a call leaves a segment that another session has locked
             worker.execute("call pgcombine.reclaim('other')")
         assert one(short, "select count(*) from pgcombine.other_updates") == 0
         assert sum(values(short, "other").values()) == last
@@ -299,7 +299,10 @@ class TestRoles:
 
 
 def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
-    """The journal keeps the last pass over all keys and later passes of each bucket, because their marks are needed."""
+    """trim_journal deletes passes that ended more than an hour ago.
+
+    It keeps the last such pass over all keys of each bucket, and later passes, because their marks are needed.
+    """
     for n in range(5):
         add(queue, {"w0": n})
         combine_all(queue)
@@ -325,7 +328,7 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
 
 
 def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -> None:
-    """A call deletes at most 10,000 rows of a bucket. Further calls delete the rest of the 20,000 passes."""
+    """A call deletes at most 10,000 rows of a bucket, so several calls delete 20,000 passes over hash ranges."""
     add(queue, {"w0": 1})
     combine_all(queue)
     first = one(queue, "select max(pass) from pgcombine.pass")
@@ -345,7 +348,7 @@ def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -
 
 
 def test_worker_reclaims_the_log(conn: psycopg.Connection, dsn: str) -> None:
-    """A worker reclaims the log within seconds after its passes."""
+    """A worker truncates the log within 30 seconds after its passes."""
     make_queue(conn, buckets=1)
     conn.execute(SOME, (MANY,))
     with workers(dsn, "wc", poll=0.05):
@@ -385,7 +388,7 @@ def test_under_load_a_segment_holds_two_rounds_at_most(conn: psycopg.Connection,
 
 
 def test_single_updates_truncate_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    """Truncating changes the catalog, so a worker doesn't truncate segments with few updates."""
+    """Truncating changes the catalog, so a worker doesn't truncate a segment with few updates during its round."""
     make_queue(conn)
     files = "select array_agg(pg_relation_filenode(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     before = one(conn, files)

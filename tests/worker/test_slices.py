@@ -122,7 +122,7 @@ def test_limit_grows_to_that_of_the_queue(conn: psycopg.Connection) -> None:
     assert one(conn, "select pass_limit from pgcombine.failure") == 20
     conn.execute("select * from pgcombine.combine('wc', 0)")
     failure = "select pass_limit, attempts from pgcombine.failure"
-    assert conn.execute(failure).fetchall() == [(None, 1)]  # the failure is cleared after a pass that takes all updates
+    assert conn.execute(failure).fetchall() == [(None, 1)]  # the row stays until a pass takes all updates
     combine_all(conn)
     assert conn.execute(failure).fetchall() == []
     assert values(conn) == WORDS

@@ -105,7 +105,10 @@ def test_worker_combines_a_queue_created_while_it_runs(conn: psycopg.Connection,
 
 
 def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connection, dsn: str) -> None:
-    """pgcombine.enqueue notifies the buckets of its updates. An INSERT notifies the queue."""
+    """``pgcombine.enqueue`` notifies the channels of its updates' buckets. An INSERT notifies the queue's channel.
+
+    While no worker holds the idle lock, neither of them notifies.
+    """
     make_queue(conn, buckets=3)
     make_queue(conn, "other", buckets=1)
     words = [word_in(conn, bucket) for bucket in range(3)]
@@ -117,7 +120,7 @@ def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connect
     ):
         add(writer, {words[0]: 1})
         enqueue(writer, {"word": words[1], "n": 1})
-        assert heard(listener, writer) == [], "no worker listens"
+        assert heard(listener, writer) == [], "an enqueue notified although no worker listens"
         with workers(dsn, "wc", poll=3600) as worker:
             eventually(lambda: worker_listens(conn), what="the worker listens")
             assert sorted(values(conn)) == sorted(words[:2])
@@ -133,7 +136,7 @@ def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connect
             enqueue(writer, {"word": words[1], "n": 1})
             add(writer, {words[1]: 1})
             add(writer, {"x": 1}, "other")
-            assert heard(listener, writer) == [], "the worker is in a pass and doesn't listen"
+            assert heard(listener, writer) == [], "an enqueue notified although the worker is in a pass"
             blocker.rollback()
 
             eventually(lambda: worker_listens(conn), what="the worker listens again")
@@ -147,7 +150,10 @@ def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connect
 
 
 def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn: str) -> None:
-    """The enqueues of an observer notify nobody, because the worker's own session holds the idle locks."""
+    """The enqueues of an observer notify nobody, because the worker's own session holds the idle locks.
+
+    The worker polls all queues after the pass.
+    """
     names = ["wc", "other", *(f"idle{n}" for n in range(12))]
     for name in names:
         make_queue(conn, name, buckets=2)
@@ -164,7 +170,7 @@ def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn
 
 
 def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: str) -> None:
-    """A worker that is busy with one queue finds updates of other queues by polling."""
+    """A worker that is busy with one queue also combines updates of an idle queue and of a new queue."""
     for name in ("wc", "idle", "other"):
         make_queue(conn, name)
     stop = threading.Event()
@@ -313,7 +319,7 @@ def test_drain_commands_combine(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def test_drain_ends_beside_a_writer(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates that are enqueued after the last pass are no reason to raise."""
+    """drain ends without an error, although updates are enqueued after its last pass."""
     make_queue(conn, buckets=1)
     over = threading.Event()
 

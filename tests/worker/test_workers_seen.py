@@ -69,7 +69,9 @@ def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None
             eventually(lambda: worker_listens(conn), what="the worker listens")
             conn.execute(sql.SQL("set role {}").format(role))
             # the worker's maintenance may run at this moment, so wait until the worker is idle
-            found = eventually(lambda: next((one for one in seen(conn) if one["state"] == "idle"), None), what="idle")
+            found = eventually(
+                lambda: next((one for one in seen(conn) if one["state"] == "idle"), None), what="the worker is idle"
+            )
             conn.execute("reset role")
         assert (found["worker"], found["queues"]) == (worker.name, ["wc"])
         assert found["since"] is not None
@@ -78,7 +80,7 @@ def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None
 
 
 def test_worker_names_differ() -> None:
-    """Workers of one process have different names, which fit into the 63 bytes that PostgreSQL keeps."""
+    """Workers of one process have different names. Their application names fit into PostgreSQL's 63 bytes."""
     names = [Worker("dbname=none").name for _ in range(3)]
     assert len(set(names)) == 3
     assert all(len(f"pgcombine worker {name}") <= 63 for name in names)
@@ -143,7 +145,7 @@ def test_quarantined_updates_do_not_count_as_waiting(conn: psycopg.Connection, d
 
 
 def test_one_session_of_an_idle_worker_polls(conn: psycopg.Connection, dsn: str) -> None:
-    """Only one of a worker's sessions polls, takes idle locks and listens. Its other sessions stay idle."""
+    """Only one of a worker's sessions polls, takes idle locks and listens."""
     for number in range(4):
         make_queue(conn, f"q{number}")
     with workers(dsn, count=4, poll=0.05) as worker:
