@@ -46,7 +46,7 @@ class Kind:
         return Replayer(dsn, [target] if target else [], poll=0.05)
 
     def works(self, worker: Some, number: int) -> None:
-        """Give the worker work and wait until the work is done."""
+        """Give the worker work and wait until the work is done. For a Replayer, wait until it is ready."""
         if self.name == "Worker":
             add(self.conn, {f"word{number}": 1})
             eventually(lambda: f"word{number}" in values(self.conn))
@@ -132,7 +132,7 @@ def test_stop_raises_after_its_timeout(conn: psycopg.Connection, dsn: str) -> No
 
 
 def test_function_opens_a_lost_connection_with_the_new_password(kind: Kind, conn: psycopg.Connection, dsn: str) -> None:
-    """The role's password changes while the worker runs, and the function that reads it fails at first."""
+    """A role's password changes and its sessions end. The function fails once, then connects with the new password."""
     role = f"{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}_vault"
     conn.execute(f"create role {role} superuser login password 'first'")
     vault: list[str | OSError] = ["first"]

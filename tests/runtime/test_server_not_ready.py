@@ -32,7 +32,7 @@ UPDATES = 20_000
 
 
 class Recovering:
-    """A server that after a kill stays in recovery until ``promote``."""
+    """A server that ``crash`` kills. After ``recover`` it stays in recovery until ``promote``."""
 
     def __init__(self, home: Path) -> None:
         self.server = EmbeddedServer(home, settings=SMALL | {"hot_standby": "off"})
@@ -63,7 +63,7 @@ class Recovering:
 
 @pytest.fixture
 def recovering(tmp_path: Path, filled: Filled) -> Iterator[Recovering]:
-    """A killed server with a queue whose updates were committed just before the kill."""
+    """A server in recovery after a kill, with a queue whose updates were committed just before the kill."""
     there = Recovering(filled(tmp_path / "home"))
     try:
         with psycopg.connect(there.dsn, autocommit=True) as conn:
@@ -121,7 +121,7 @@ def test_waiting_daemons_stop_on_sigterm(recovering: Recovering) -> None:
 
 @pytest.mark.slow
 def test_replayer_waits_for_its_server(recovering: Recovering) -> None:
-    """The replayer waits for the server at its start and after a loss, and then checks the schema again."""
+    """At its start the replayer waits for the server. After a crash it connects again, and checks the schema again."""
     with start_cli("replicas", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
         assert process.stdout is not None
         assert "worker.waiting" in process.stdout.readline()
@@ -130,7 +130,7 @@ def test_replayer_waits_for_its_server(recovering: Recovering) -> None:
         with psycopg.connect(recovering.dsn, autocommit=True) as conn:
             due = "select count(*) from pg_stat_activity where starts_with(query, %s)"
             first_line = query("handoff_due").splitlines()[0]
-            eventually(lambda: one(conn, due, first_line), what="the replayer has looked at the schema, and is at work")
+            eventually(lambda: one(conn, due, first_line), what="the replayer has checked the schema and polls")
         recovering.crash()
         assert recovering.server.start() == recovering.dsn
         assert "handoff.disconnected" in process.stdout.readline()

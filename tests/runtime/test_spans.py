@@ -1,4 +1,4 @@
-"""Spans of passes, deliveries and loads, as OpenTelemetry's SDK sees them."""
+"""Spans of passes and deliveries, as OpenTelemetry's SDK records them."""
 
 from __future__ import annotations
 
