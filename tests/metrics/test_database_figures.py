@@ -35,12 +35,12 @@ def test_one_process_serves_the_figures_of_the_database(conn: psycopg.Connection
             # END_SESSIONS ends the session that reads the figures, not the process. The next process that is asked for
             # metrics serves the figures.
             conn.execute(END_SESSIONS)
-            eventually(lambda: has_figures(second), what="the other one takes over")
+            eventually(lambda: has_figures(second), what="the second process takes over")
             assert not has_figures(first)
             conn.execute(END_SESSIONS)
-            eventually(lambda: has_figures(first), what="and back")
+            eventually(lambda: has_figures(first), what="the first process takes over again")
             assert not has_figures(second)
-        eventually(lambda: has_figures(second), what="the first one has ended")
+        eventually(lambda: has_figures(second), what="the second process takes over after the end of the first")
 
 
 @embedded_only
@@ -49,7 +49,7 @@ def test_process_that_is_not_scraped_gives_up_the_figures(dsn: str, monkeypatch:
     monkeypatch.setattr(database, "_UNASKED_SECONDS", 1.0)
     with served(dsn) as forgotten, served(dsn) as asked:
         assert has_figures(forgotten)
-        eventually(lambda: has_figures(asked), what="the server has ended the other session")
+        eventually(lambda: has_figures(asked), what="the server has ended the idle session of the other process")
         assert not has_figures(forgotten)
 
 
@@ -61,7 +61,7 @@ def test_readiness_probes_do_not_claim_the_figures(dsn: str, monkeypatch: pytest
         assert has_figures(forgotten)
         eventually(
             lambda: get(forgotten, "/readyz")[1] and has_figures(asked),
-            what="the other one gives the figures, while somebody goes on probing the first",
+            what="one process serves the figures, although the other is probed",
         )
         assert not has_figures(forgotten)
 
@@ -109,7 +109,7 @@ def test_process_survives_an_unreachable_database(
             assert get(port, "/healthz") == (200, "ok\n")
             assert get(port, "/readyz") == (503, "the database can't be reached\n")
             proxy.heal()
-            eventually(lambda: get(port, "/readyz")[0] == 200, what="it is ready again")
+            eventually(lambda: get(port, "/readyz")[0] == 200, what="the process is ready again")
             eventually(lambda: has_figures(port))
             proxy.black_hole()  # the proxy swallows all packets, so only the deadline ends the wait
             found = scrape(port)

@@ -1,4 +1,4 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of the daemons, each started by its command."""
+"""``/metrics``, ``/healthz`` and ``/readyz`` of the daemons, and errors of the options for metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgcombine.metrics.server import ProcessMetrics
 def test_worker_serves_metrics_and_health(conn: psycopg.Connection, dsn: str) -> None:
     with daemon("worker", "--poll", 0.1, "--dsn", dsn) as (port, process):
         eventually(lambda: values(conn) == {"the first key": 2, "the second key": 3, "the third key": 3})
-        eventually(lambda: get(port, "/readyz") == (200, "ok\n"), what="it is ready")
+        eventually(lambda: get(port, "/readyz") == (200, "ok\n"), what="the daemon is ready")
         assert get(port, "/healthz") == (200, "ok\n")
         assert get(port, "/")[0] == 404
         found = eventually(lambda: value(got := scrape(port), "changes_total", queue="wc") and got)
@@ -82,7 +82,7 @@ def test_other_daemons_serve_metrics(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with daemon(*arguments, "--dsn", dsn) as (port, process):
-        eventually(lambda: get(port, "/readyz") == (200, "ok\n"), what="it is ready")
+        eventually(lambda: get(port, "/readyz") == (200, "ok\n"), what="the daemon is ready")
         assert get(port, "/healthz") == (200, "ok\n")
         found = scrape(port)
         assert value(found, "queue_pending_updates", queue="wc") == 3
