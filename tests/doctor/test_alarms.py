@@ -24,7 +24,7 @@ from pgcombine.doctor.findings import Context, Finding, Level, Limits
 from pgcombine.web.pages import BEHIND, state_of
 
 QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
-KEPT = 10.0  # the greatest age of a view's figures, in seconds
+KEPT = 10.0  # seconds: the views show updates of this age, and without a backlog at most this lag
 TO_A_SECOND = 2.5  # tolerance in seconds: for rounding of recorded times, and the duration of a step
 
 
@@ -53,7 +53,7 @@ class History:
             self.pending[queue].setdefault(word, []).append(self.now)
 
     def write_late(self, queue: str) -> None:
-        """Insert a row, and commit it after later writes: rows aren't stored in the order of their commits."""
+        """Insert a row, and commit it after later writes and passes. So rows aren't stored in the order of commits."""
         with psycopg.connect(self.dsn) as late:
             add(late, {"late": 1}, queue)
             self.write(queue)
@@ -128,7 +128,7 @@ def alarms(history: History, limit: float) -> dict[str, Finding]:
 def check(history: History, told: list[str], *, command: bool = False) -> None:
     """Check the views, the doctor and the command: an update that is too old raises an alarm, an empty backlog none.
 
-    Figures of the views may be KEPT seconds old. For queues in ``mixed`` the views only estimate the age.
+    Figures of the views may be out of date (see ``KEPT``). For queues in ``mixed`` the views only estimate the age.
     """
     exact = {queue: one(history.conn, "select pgcombine.backlog(%s)", queue) for queue in QUEUES}
     rows = history.rows()
@@ -178,7 +178,7 @@ def test_alarms_are_complete_and_true(conn: psycopg.Connection, dsn: str, seed: 
 
 
 def test_alarm_comes_for_an_update_after_the_last_poll(conn: psycopg.Connection, dsn: str) -> None:
-    """No poll came after the update, and there are more queues than one poll samples."""
+    """The last poll came before the update, and the figures of the other queues are fresh."""
     for number in range(20):
         make_queue(conn, f"q{number}", buckets=1)
     assert run_cli("status", "--max-lag", "5", "--dsn", dsn).returncode == 0
@@ -192,7 +192,7 @@ def test_alarm_comes_for_an_update_after_the_last_poll(conn: psycopg.Connection,
 
 
 def test_last_pass_ends_the_alarm(conn: psycopg.Connection, dsn: str) -> None:
-    """The last poll came before the last pass and found pending updates."""
+    """The last poll found pending updates, before the last pass combined them."""
     make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(314)])
     pass_time(conn, 100)
