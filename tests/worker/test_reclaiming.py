@@ -78,7 +78,7 @@ def rows(conn: psycopg.Connection) -> int:
 
 
 def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
-    """Make the worker's role the owner of ``oldest_snapshot_for``. It doesn't see other sessions' snapshots."""
+    """Make the worker's role the owner of ``oldest_snapshot_for``. This role sees no other sessions' snapshots."""
     (name,) = worker.execute("select current_user").fetchone() or ()
     conn.execute(
         sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
@@ -194,7 +194,7 @@ def test_large_segment_is_truncated_before_its_round_ends(conn: psycopg.Connecti
 
 
 def test_segment_of_an_idle_bucket_is_truncated(short: psycopg.Connection) -> None:
-    """reclaim truncates a large segment of an idle bucket without another pass, after others have ended the round."""
+    """After other transactions end the round, reclaim truncates an idle bucket's large segment without a pass."""
     make_queue(short, buckets=1)
     short.execute(SOME, (MANY,))
     combine_all(short)
