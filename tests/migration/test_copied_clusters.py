@@ -1,4 +1,4 @@
-"""In a copy of a cluster, each update counts once, including those that were pending or in progress.
+"""In a copy of a cluster, each update counts once, including updates that were pending or in a prepared transaction.
 
 A promoted standby, recovery to a point in time and pg_upgrade keep the ids of transactions, so writers can enqueue at
 once. A database that is restored from a dump has other ids, and needs post_restore (see test_dump.py).
@@ -62,9 +62,9 @@ def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, 
 
 @contextmanager
 def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Connection]]:
-    """Create queues with combined, pending and quarantined updates, a prepared and an open transaction.
+    """Create queues with combined, pending and quarantined updates, and keep a prepared and an open transaction.
 
-    Yields the state, and the connection of the open transaction.
+    Yields the state, and the connection of the open transaction. Without ``prepared``, both transactions are open.
     """
     update = Counter(WORDS * 2)
     with ExitStack() as stack:
@@ -89,7 +89,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
         enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
         if prepared:
             preparing.execute(f"prepare transaction '{conn.info.dbname}'")
-        for queue in QUEUES:  # the marks of some buckets list the prepared and the open transaction
+        for queue in QUEUES:  # the marks of these passes list both transactions as in progress
             add(conn, update, queue)
             conn.execute("select pgcombine.combine(%s, 0)", (queue,))
             add(conn, update, queue)
@@ -160,7 +160,7 @@ def goes_on(dsn: str, had: State) -> None:
 
 
 def writers_go_on(dsn: str) -> None:
-    """Enqueue LATE in the copy, which needs neither a worker nor post_restore."""
+    """Enqueue LATE in the copy without a worker, and check that post_restore has nothing to do."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         for queue in QUEUES:
             add(conn, LATE, queue)
@@ -182,7 +182,10 @@ def primary(primary_home: Path) -> Iterator[Server]:
 
 
 def copy_passwords(source: Path, home: Path) -> Path:
-    """Copy the password files of the EmbeddedServer in ``source`` to ``home``, and return its data directory."""
+    """Copy the password files of the EmbeddedServer in ``source`` to ``home``.
+
+    Returns the path of the data directory in ``home``, which doesn't exist yet.
+    """
     data = home / "postgres" / "data"
     data.parent.mkdir(parents=True)
     for name in ("password", "owner-password"):
@@ -229,7 +232,7 @@ def test_promoted_standby_counts_each_update_once(primary: Server, primary_home:
 
 
 def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home: Path, tmp_path: Path) -> None:
-    """The promoted standby has the commits until some moment, and the marks of the same moment."""
+    """The promoted standby has the commits until some moment and the marks of that moment. Later updates count once."""
     stop = threading.Event()
 
     def write(dsn: str, word: str) -> None:

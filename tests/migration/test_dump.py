@@ -1,4 +1,4 @@
-"""A database restored from a dump, in the same or another cluster: each update counts once.
+"""Each update counts once in a database that is restored from a dump, in the same or another cluster.
 
 The stored ids of transactions mean nothing in the restored database. The function post_restore gives pending updates
 new ids. Enqueues are refused until post_restore has run.
@@ -95,7 +95,7 @@ def test_restored_queue_counts_each_update_once(
     Feed("f").commit(conn, "consumer", after)
     add(conn, [(f"w{i}", 1) for i in range(50)])
     drain(dsn, "wc", timeout=60)
-    # these updates are pending when the database is dumped
+    # of these updates, only those of bucket 0 are combined before the dump
     add(conn, {"w0": 1, "new": 2})
     enqueue(conn, [{"word": f"w{i % 70}", "n": 1} for i in range(700)])
     conn.execute("select pgcombine.combine('wc', 0)")  # the mark of one bucket is newer than those of the others
@@ -292,7 +292,7 @@ def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None
 
 
 def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection) -> None:
-    """A restore writes both rows in one transaction. Its id may equal the id that one row stores, but not both."""
+    """A restore writes both rows in one transaction. Its id may equal the id in one row, but not in both."""
     assert one(
         conn,
         "select bool_and(pgcombine_internal.own_cluster()) and count(distinct id::text) = 2"
@@ -315,7 +315,7 @@ def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection
 
 
 def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
-    """A session checks the identity once for each file number of the table, so rows must not change within a file."""
+    """A session checks the identity once for each relfilenode of the table. Changes that keep it are refused."""
     for change in (
         "update pgcombine.cluster_identity set id = '3'",
         "delete from pgcombine.cluster_identity where place = 2",
@@ -362,7 +362,7 @@ def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: 
 
 @embedded_only
 def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A session that sets the remembered identity itself can store updates with foreign ids before post_restore runs.
+    """A session that sets the variable ``pgcombine.cluster_identity`` can store foreign ids before post_restore runs.
 
     post_restore removes these ids. The session's own updates may be lost, but no other updates.
     """
@@ -478,7 +478,7 @@ def test_quarantined_keys_are_found_after_their_hash_changes(
         assert one(there, "select count(*) from pgcombine.wc_quarantine") == 0
 
 
-# Key types whose hashes differ after a restore: the statement that creates the type, its name, and a key's text.
+# Key types whose hashes differ after a restore: the statement that creates the type, its name, and a key's format.
 REACH = "create type public.reach as range (subtype = public.color)"
 PIXEL = "create type public.pixel as (at int, colors public.color[])"
 RELATION = "create domain public.relation as regclass"
@@ -508,7 +508,7 @@ LAYOUTS = {"buckets": {"buckets": 8}, "slices": {"buckets": 1, "pass_limit": 10}
 def test_keys_that_change_buckets_count_once(
     conn: psycopg.Connection, dsn: str, server: Server, kind: str, layout: str
 ) -> None:
-    """After a restore, keys have other hashes and so other buckets, whose marks don't apply to them."""
+    """Restored keys have other hashes, and so other buckets or hash ranges, whose marks don't apply to them."""
     labels = [f"c{i}" for i in range(60)]
     create, name, form = OTHER_HASHES[kind]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
@@ -524,7 +524,7 @@ def test_keys_that_change_buckets_count_once(
         conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 0 < pending < 60
-    # for enum keys, pg_dump loads via the partition root without the option
+    # if the key is an enum, pg_dump writes such a dump even without the option
     dump = dumped(dsn, server, *([] if kind == "enum" else ["--load-via-partition-root"]))
     with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("select pgcombine.post_restore()")
@@ -539,7 +539,7 @@ def test_keys_that_change_buckets_count_once(
 
 
 def readings(conn: psycopg.Connection) -> dict[str, object]:
-    """The results of all ways to read the queue wc: its views, SQL functions and Python calls."""
+    """The results of all ways to read the queue wc: its values, views, SQL functions and Python calls."""
     names = (
         "select c.relname::text from pg_class c where c.relkind in ('v', 'p')"
         " and c.relnamespace = 'pgcombine'::regnamespace and c.relname ~ '^wc_(?!updates)' order by 1"
@@ -575,7 +575,7 @@ def readings(conn: psycopg.Connection) -> dict[str, object]:
 def test_reads_before_post_restore_are_right(
     conn: psycopg.Connection, dsn: str, server: Server, layout: dict[str, int]
 ) -> None:
-    """Reads before post_restore are right, although the keys have other hashes and so other buckets."""
+    """Reads before post_restore are right, although keys have other hashes, and so other buckets or hash ranges."""
     labels = [f"c{i}" for i in range(60)]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
     make_queue(conn, key=["c public.color"], **layout)

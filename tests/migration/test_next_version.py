@@ -78,7 +78,7 @@ def holds(conn: psycopg.Connection, others: int = 0) -> None:
 
 
 def schema_of(dsn: str) -> list[str]:
-    """The lines of pg_dump's output, sorted, because columns may have another order after an upgrade."""
+    """The sorted lines of pg_dump's output without final commas, since an upgrade may change the order of columns."""
     return sorted(line.rstrip(",") for line in dump(dsn, "--schema-only"))
 
 
@@ -132,7 +132,7 @@ def test_upgrade_beside_enqueues_and_passes_equals_a_new_schema(
 
 @pytest.mark.parametrize("upgrade", UPGRADES)
 def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Callable[[str], object]) -> None:
-    """Downgrade, then run the older version's upgrade. Then upgrade and downgrade again, with pending updates."""
+    """A downgrade and the older version's upgrade restore the schema. Pending updates survive two such rounds."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         with_queues(conn)
         before = schema_of(dsn)

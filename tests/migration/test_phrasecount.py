@@ -49,7 +49,7 @@ def test_changed_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> 
 
 def test_concurrent_first_runs_create_one_schema(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as first, closing(connect(dsn)) as second:
-        one(first, "select 1")  # opens a transaction
+        one(first, "select 1")  # opens a transaction, so ensure_schema doesn't commit
         ensure_schema(first)
         with in_background(lambda: ensure_schema(second)):
             waits(conn, second.info.backend_pid)

@@ -1,4 +1,4 @@
-"""Rollups after a downgrade to base, and after a dump and restore."""
+"""A downgrade to base removes a rollup. A restored dump keeps a rollup right."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ WC = CombineQueue("wc")
 
 
 def dump(dsn: str, *options: str) -> list[str]:
-    """The lines of pg_dump's output without its random marks, sorted, because rows and columns have no order."""
+    """The sorted lines of pg_dump's output, since rows may have another order.
+
+    COMMENT statements and the lines with random keys are left out.
+    """
     command = [programs.find().path("pg_dump"), "--no-comments", *options, "--dbname", dsn]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade --sql`` prints a file for psql, which upgrades like the program, or fails without effect."""
+"""``pgcombine db upgrade --sql`` prints a file, with which psql upgrades like the program, or changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLE = "pgcombine_administrator"
 
 
 def psql(dsn: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Apply the file with the psql options that its first lines name."""
+    """Apply a file with the psql options that its first lines name, and with ``options``."""
     command = [programs.find().path("psql"), "-X", "-v", "ON_ERROR_STOP=1", "--dbname", dsn, *options, "-f", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
 
@@ -50,7 +50,7 @@ def fails(dsn: str, text: str, *words: str) -> None:
 
 
 def same(first: str, second: str) -> None:
-    """Check that pg_dump shows equal schemas and data in both databases, and that their comments are equal."""
+    """Check that both databases have equal schemas and comments, and equal data but for the cluster identity."""
     for options in (["--schema-only"], ["--data-only", "--exclude-table=pgcombine.cluster_identity"]):
         assert dump(first, *options) == dump(second, *options)
     comments = (

@@ -1,4 +1,4 @@
-"""A daemon ends with one line and status 3 if another program upgrades the schema. No update is lost."""
+"""A daemon ends with status 3 if another program upgrades the schema. Its last line says why. No update is lost."""
 
 from __future__ import annotations
 
