@@ -1,7 +1,8 @@
 """compose.yaml is valid, and its services work: health check, migration, worker.
 
-The tests build and run the stack unchanged, with the commands of the page about services. Only the names of images come
-from the environment (``tests/support/make_images.sh`` makes images where no registry answers), and ports are free ones.
+The tests build and run the stack unchanged, with the commands of the page about services. The environment sets the
+project's name, the secrets, free ports, and the names of images (``tests/support/make_images.sh`` makes images where no
+registry answers).
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def test_no_secret_has_a_default(name: str) -> None:
 
 
 def test_monitoring_reads_existing_files(tmp_path: Path) -> None:
-    """Each file that the profile mounts exists, Prometheus accepts its files, and Grafana finds the dashboard."""
+    """The files that the profile mounts exist. Prometheus accepts its files. Grafana's settings name the dashboard."""
     without = json.loads(run("docker compose config --format json"))["services"]
     config = json.loads(run("docker compose --profile monitoring config --format json"))
     added = {name: service for name, service in config["services"].items() if name not in without}
@@ -289,7 +290,7 @@ def test_each_scaled_worker_logs(compose: Compose, settings: dict[str, str], tmp
 
 @pytest.mark.slow
 def test_monitoring_finds_the_worker(compose: Compose, settings: dict[str, str]) -> None:
-    """Prometheus finds the worker, and Grafana answers. The test needs their images, local or from a registry."""
+    """Prometheus scrapes the worker, and Grafana has the dashboard. The test needs both images, local or pulled."""
     pull = ["docker", "compose", "--profile", "monitoring", "pull", "--policy=missing", "prometheus", "grafana"]
     try:
         subprocess.run(

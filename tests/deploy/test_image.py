@@ -1,6 +1,6 @@
 """The Docker commands on the page about services build the image, upgrade a database and start a worker.
 
-The test runs these commands unchanged but for three names: the image, its base image, and the port on this machine.
+The test runs these commands unchanged but for the image's name, its base image, and the port on this machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def image() -> Iterator[str]:
 
 
 def renamed(lines: str, image: str) -> str:
-    """The commands with the names that this test uses."""
+    """The commands with this test's image, base image and port."""
     base = images()["PGCOMBINE_TEST_PYTHON_IMAGE"]
     for name, own, times in (
         ("^docker build ", f"docker build --build-arg PYTHON_IMAGE={base} ", 1),

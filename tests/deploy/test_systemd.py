@@ -1,4 +1,4 @@
-"""A daemon tells systemd that it is ready, alive and stopping; and the unit file is valid."""
+"""A daemon tells systemd that it is ready, alive and stopping. The unit file is valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ UNIT = ROOT / "pgcombine" / "deploy" / "pgcombine-worker.service"
 def systemd(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool = False, watchdog: float | None = 0.2
 ) -> Iterator[socket.socket]:
-    """Receive notifications as systemd does: set NOTIFY_SOCKET, and a watchdog in seconds; yield the socket."""
+    """Receive notifications as systemd does.
+
+    Sets NOTIFY_SOCKET, and WATCHDOG_USEC to ``watchdog`` seconds. Yields the socket.
+    """
     with (
         tempfile.TemporaryDirectory() as directory,
         closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as receiver,

@@ -3,7 +3,7 @@
 There are two environments, both without the checkout. ``core`` has the wheel with its dependencies and the extra
 ``binary`` from the package index; commands that need another extra fail there with a line that names the extra.
 ``full`` has the wheel, and imports the packages of the tests' environment.
-Everything runs in a directory that looks like a checkout but whose sources can't be imported.
+Commands run in a directory that looks like a checkout but whose sources can't be imported.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def test_every_verb_prints_its_help(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
     assert ["db", "upgrade"] in verbs
     assert ["phrasecount"] in verbs
-    # All in one process, since a process for each verb would take too long.
+    # One process prints the help of all verbs, since a process for each would take too long.
     code = f"""if True:
         from typer.testing import CliRunner
         from pgcombine.cli.app import app
@@ -416,7 +416,7 @@ def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_server: Path, tmp_path: Path) -> None:
-    """Spark finds the source without registration. Tasks import modules beside the program from any directory."""
+    """Spark finds the data source without registration. Tasks import modules from the program's directory."""
     (tmp_path / "beside.py").write_text("def twice(n): return 2 * n")
     (tmp_path / "program.py").write_text("""if True:
         import sys
