@@ -311,7 +311,7 @@ def test_enqueue_accepts_the_session_behind_an_asynchronous_one(dsn: str, conn: 
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
 def test_drivers_keep_values_of_all_types(dsn: str, conn: psycopg.Connection, driver: str) -> None:
-    """psycopg sends updates by COPY, other drivers as JSON. Values of all types must arrive unchanged by both."""
+    """enqueue sends updates by COPY with psycopg, as JSON with other drivers. Both ways keep values of these types."""
     queue = CombineQueue(
         "kinds",
         key=["u uuid", "d date", "b bytea", "ok boolean"],

@@ -1,4 +1,4 @@
-"""``get`` of many keys, and of keys that differ little from existing ones."""
+"""``get`` finds the wanted keys and no similar ones. Errors suggest a similar queue name."""
 
 from __future__ import annotations
 

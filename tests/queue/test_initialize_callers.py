@@ -99,7 +99,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 def test_wrong_rows_load_nothing_and_keep_the_transaction(
     dsn: str, conn: psycopg.Connection, wc: str, opened: Any, case: str
 ) -> None:
-    """If initialize refuses a row after it wrote others, it loads no row. The caller can commit other statements."""
+    """If initialize fails at a row, it loads no other row either. The caller can commit its other statements."""
     made, error, message = WRONG[case]
 
     async def main() -> None:

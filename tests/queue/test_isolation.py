@@ -28,7 +28,7 @@ WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="
 
 @pytest.fixture(params=["serializable", pytest.param("repeatable read", marks=pytest.mark.slow)])
 def conn(dsn: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
-    """Set the database's default isolation level, and connect as a user. Later sessions have that default, too."""
+    """Set the database's default isolation level, and connect as a user does. Later sessions have that default, too."""
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute(
             sql.SQL("alter database {} set default_transaction_isolation = {}").format(

@@ -1,4 +1,4 @@
-"""Options of create_queue: buckets that share partitions, tablespaces, a maximum backlog."""
+"""Options of create_queue: buckets that share partitions, tablespaces, a maximum backlog, expiry. Options of tiers."""
 
 from __future__ import annotations
 
