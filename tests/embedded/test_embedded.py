@@ -1,4 +1,4 @@
-"""The embedded server: all programs share one server, also after kills, taken ports and stale files."""
+"""All programs share one embedded server, also after kills, taken ports and stale files."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_stale_pid_file_does_not_prevent_a_start(embedded: EmbeddedServer, pid: 
     with subprocess.Popen(["true"]) as gone:
         pass
     lines[0] = {"mine": f"{os.getpid()}\n", "gone": f"{gone.pid}\n"}.get(pid, f"{pid}\n")
-    # as in a restarted container: the pid in the file belongs to a process that isn't a server
+    # as in a restarted container, the pid in the file isn't a server's
     pid_file.write_text("".join(lines))
     assert not embedded.status().running
     assert embedded.start() == dsn
@@ -269,7 +269,8 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     account, runs = accounts.choose(data, programs.find())
     command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
     command += ["-c", "unix_socket_directories="]
-    if account.uid is not None:  # of another account's process, only the command line may tell the data directory
+    # if the server runs as another account, perhaps only its command line shows its data directory
+    if account.uid is not None:
         command += ["-c", f"cluster_name={processes.mark(data)}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **account.options(data)) as own:
         try:
@@ -465,7 +466,10 @@ def elsewhere(*_: object) -> tuple[accounts.Account, programs.Programs]:
 def test_root_gives_data_of_its_own_to_another_account(
     make: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Earlier versions, and this version without another account, run the server as root in a user namespace."""
+    """Earlier versions, and this version without another account, run the server as root in a user namespace.
+
+    If another account can run the server later, the next start makes that account the data's owner.
+    """
     monkeypatch.setattr(accounts, "_other", elsewhere)
     embedded = make()
     dsn = embedded.start()
@@ -686,7 +690,7 @@ def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> N
 
 @pytest.mark.slow
 def test_upgrade_gives_the_superusers_database_to_the_owner(embedded: EmbeddedServer) -> None:
-    """In a database of an older version everything belongs to the superuser, and callers have its URI."""
+    """In an older version's database the superuser owns everything. The next start makes an ordinary role the owner."""
     embedded.start()
     superuser = embedded.superuser_dsn()
     with psycopg.connect(superuser, autocommit=True) as conn:

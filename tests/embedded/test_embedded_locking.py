@@ -1,4 +1,4 @@
-"""The locks of the embedded server: a lock ends with the process that holds it."""
+"""A lock of the embedded server ends with the last process that holds it."""
 
 from __future__ import annotations
 
