@@ -1,4 +1,4 @@
-"""The verbs of ``pgcombine rollup``, and what other commands say about rollups."""
+"""The verbs of ``pgcombine rollup``, and what ``pgcombine status`` says about rollups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class ``Rollup``: each call does what it says, and its errors name what to do."""
+"""The class ``Rollup`` creates, backfills, verifies and drops rollups. Its errors have pgcombine's classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPEND = Rollup(
 
 @pytest.fixture
 def conn(conn: psycopg.Connection) -> psycopg.Connection:
-    """A database with a source that has rows."""
+    """A connection to a database whose table ``requests`` has rows."""
     conn.execute("create table public.requests (customer text, tokens int)")
     conn.execute("create index on public.requests (customer)")
     conn.execute("insert into public.requests values ('acme', 5), ('acme', 7), ('acme', 0), ('duck', 1)")
