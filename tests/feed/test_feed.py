@@ -1,4 +1,4 @@
-"""``Feed``: batches from an offset, on synchronous and asynchronous connections, and consumers that follow."""
+"""``Feed`` reads changes from an offset, and follows new ones, on synchronous and asynchronous connections."""
 
 from __future__ import annotations
 

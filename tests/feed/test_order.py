@@ -1,8 +1,8 @@
 """A consumer that stops at random and goes on from its stored offset sees each key's changes once and in order.
 
-Passes of several buckets commit out of order, at both isolation levels, some roll back, and rebuckets come between.
-Each of two mutants loses a change in a fixed interleaving: one sequence for all buckets; a sequence that is drawn
-before the claim.
+Passes over several buckets commit out of order, at read committed and repeatable read. Some roll back, and rebuckets
+come between. Each of two mutants loses a change in a fixed interleaving. One mutant has one sequence for all buckets,
+the other draws a sequence before the claim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST = 2**31 - 1
 
 
 class Consumer:
-    """Follows the values of keys by the changes. Between two portions it forgets all but its stored offset."""
+    """Applies changes to its copy of the values. Each read begins at the stored offset."""
 
     def __init__(self) -> None:
         self.after: dict[str, int] = {}
@@ -94,9 +94,9 @@ def test_consumer_sees_each_change_once_and_in_order(fed: psycopg.Connection, ds
 
 
 def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
-    """Make a mutant of the feed, in which the SQL expressions ``bucket`` and ``sequence`` place each change.
+    """Make a mutant of the feed, in which the SQL expressions ``bucket`` and ``sequence`` number each change.
 
-    The last sequence of a bucket is the highest one that is visible.
+    The last sequence of a bucket is the highest one that is visible. Reads don't notice gaps in the sequences.
     """
     conn.execute("select pgcombine.drop_observer('wc', 'feed f sequence'), pgcombine.drop_observer('wc', 'feed f')")
     statement = (
@@ -138,7 +138,7 @@ def two_buckets(conn: psycopg.Connection, dsn: str) -> Consumer:
 
 
 def late_claim(conn: psycopg.Connection, dsn: str) -> Consumer:
-    """A session draws a sequence. It claims a bucket once another pass over the bucket has committed and been read."""
+    """A session draws a sequence, but claims a bucket only after the consumer has read another pass over the bucket."""
     consumer = Consumer()
     with psycopg.connect(dsn) as late:
         late.execute("select set_config('feed.drawn', nextval('drawn')::text, true)")
