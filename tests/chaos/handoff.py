@@ -65,14 +65,14 @@ LEVELS = ["ONE", "QUORUM", "ALL"]
 TRIES = 12
 TIMEOUT = 1.5  # the timeout of a call, in seconds
 CREATED = 0.5  # the probability that an empty server gets the queue before its rebuild
-# After its planned end a run goes on until each figure in HAPPEN has been counted, but at most for so many seconds.
+# After its planned end a run goes on until each figure in HAPPEN has been counted, but for at most this many seconds.
 MORE_SECONDS = 600.0
 HAPPEN = [
     *("acknowledged at ONE", "acknowledged at QUORUM", "acknowledged at ALL", "retries", "indeterminate"),
     *("gets complete", "gets incomplete", "losses", "recoveries"),
 ]
-RECOVERY_SECONDS = 240.0  # a recovery from a loss fails after so many seconds
-DISTURBED_SECONDS = 45.0  # after so many seconds of a recovery, no new fault begins until the recovery ends
+RECOVERY_SECONDS = 240.0  # a recovery from a loss fails after this many seconds
+DISTURBED_SECONDS = 45.0  # after this many seconds of a recovery, no new fault begins until the recovery ends
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
            round(extract(epoch from clock_timestamp() - xact_start)),
@@ -111,7 +111,11 @@ class Outcome:
 
 @dataclass(eq=False)
 class Write:
-    """One write. ``acked`` names the servers that acknowledged it, each with the number of its losses until then."""
+    """One write.
+
+    ``acked`` has the servers that acknowledged the write or are known to have it, each with the number of its losses
+    until then.
+    """
 
     token: UUID
     rows: list[tuple[str, int]]
@@ -194,7 +198,7 @@ class Chaos:
         self.seconds = seconds
         self._began = time.monotonic()
         self._end = self._began + seconds
-        # the thread that disturbs a server, or recovers from its loss, holds the server's lock
+        # a thread holds a server's lock while it disturbs the server, or loses it and repairs the other servers
         self._busy = {name: threading.Lock() for name in clusters}
         self._calm = threading.Event()  # set while no fault may begin
         self._stop = threading.Event()  # ends the replayers and the combining sessions
@@ -461,7 +465,10 @@ class Chaos:
         return done
 
     def _repaired(self, servers: list[Cluster], chance: random.Random, deadline: float, anew: set[str]) -> None:
-        """Repair until no server lacks a write, except the servers in ``anew``, which are empty until a rebuild."""
+        """Repair until all servers are reached, and no server lacks a write or needs repair.
+
+        The servers in ``anew`` may lack writes and need repair, since they are empty until a rebuild.
+        """
         while True:
             done = self.repair(chance.choice(servers), deadline)
             self.tell(f"repaired: {summary(done)}")
@@ -516,7 +523,7 @@ class Chaos:
         self._eventually("no hints are left", lambda: hints(self.clusters), timeout=120)
         self._repaired(list(self.clusters.values()), chance, time.monotonic() + RECOVERY_SECONDS, set())
         self._eventually("no hints are left", lambda: hints(self.clusters), timeout=60)
-        self._eventually("no texts are kept", self._kept, timeout=60)
+        self._eventually("no payloads are retained", self._kept, timeout=60)
         with self.clusters["a"].connect() as conn:
             placed = "select holders from pgcombine_internal.handoff_holders('wc', %s, %s, %s)"
             holders = {
@@ -546,7 +553,7 @@ class Chaos:
                 self.count("writes that must be there")
                 self._expect(token in there, f"a write is lost: {write}")
             elif not write.taken:
-                self._expect(token not in there, f"a write is there that nobody took: {write}")
+                self._expect(token not in there, f"a write is there, but each attempt raised UnavailableError: {write}")
             else:
                 self.count(f"writes in doubt that are {'there' if token in there else 'nowhere'}")
 

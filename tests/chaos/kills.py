@@ -8,7 +8,8 @@ be true:
 - the values are the sums over all *committed* updates: each producer also writes a token into
   another table in the same transaction, so a commit without an answer can be looked up;
 - every acknowledged commit is there;
-- each key's changes, appended to a table by an SQL observer, are an unbroken chain from nothing to the value.
+- each key's changes, appended to a table by an SQL observer, are an unbroken chain from nothing to the value;
+- no worker has ended by itself, except at its start while the server was down.
 
 The program prints one JSON line. Its status is 1 if one of the statements is false.
 """

@@ -13,9 +13,10 @@ must have the schema) and runs at once, each in its own sessions,
   Both reads must be equal, and the values with the pending updates must be the current values.
 
 Now and then all writers and readers pause, since otherwise their overlapping transactions would never let a segment be
-reclaimed. Segments have few ids, so the log reuses segments all the time. At the end the values must be the sums over
-all committed updates, and the changes of each key must be a chain that leads to its value. The program prints one JSON
-line. Its status is 1 if one of these checks fails.
+reclaimed. Segments have few ids, so the log reuses segments all the time. At the end the current values must be the
+sums over all committed updates, and so must the values after further passes. The changes of each key must be a chain
+that leads to its value, and ``verify`` must report no problem. The program prints one JSON line. Its status is 1 if one
+of these checks fails.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
 WORDS = [f"w{i}" for i in range(40)]
-# After its planned end a run goes on until each figure in ``happen`` has been counted, but at most for so many seconds.
+# After its planned end a run goes on until each figure in ``happen`` has been counted, but for at most this many
+# seconds.
 MORE_SECONDS = 300.0
 HAPPEN = ["committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated", "workers killed"]
 LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
@@ -74,7 +76,7 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends: after a fault, or at its time.
+        """Whether the run ends: after a failed check or an error, or at its time.
 
         The time is extended by up to MORE_SECONDS while a figure in ``happen`` is still 0.
         """
@@ -144,7 +146,7 @@ class Chaos:
                     elif end < 0.13 and not prepared:
                         gid = f"{name}-{self.outcome.figures['prepared']}"
                         conn.execute(f"prepare transaction '{gid}'")
-                        conn.rollback()  # the session has no transaction after `prepare transaction`
+                        conn.rollback()  # without effect: `prepare transaction` has ended the transaction
                         prepared.append((gid, updates))
                         self.count("prepared")
                     else:
@@ -157,7 +159,7 @@ class Chaos:
 
     def transaction(self, conn: psycopg.Connection, chance: random.Random) -> Counter[str]:
         updates: Counter[str] = Counter()
-        # Begin the transaction. Otherwise the first ``conn.transaction()`` would begin it, instead of a savepoint.
+        # Begin the transaction. Otherwise the first ``conn.transaction()`` would begin it and set no savepoint.
         conn.execute("select 1")
         # Draw the id early: when this transaction writes, other transactions have drawn higher ids.
         if chance.random() < 0.2:
@@ -251,7 +253,7 @@ class Chaos:
                     for word, n in first[1]:
                         together[word] += n
                     if {word: n for word, n in together.items() if n} != first[0]:
-                        self.outcome.wrong.append(f"current isn't values and pending: {first}")
+                        self.outcome.wrong.append(f"wc_current isn't wc_values with wc_pending: {first}")
                     self.count("reads")
                 except AGAIN:
                     self.count("readers' conflicts")
@@ -301,7 +303,7 @@ class Chaos:
             return
         expected = {word: n for word, n in self.committed.items() if n}
         if current(conn) != expected:
-            self.outcome.wrong.append(f"current differs: {current(conn)}, not {expected}")
+            self.outcome.wrong.append(f"wc_current is {current(conn)}, not {expected}")
         try:
             combine_all(conn)
         except AssertionError as error:

@@ -1,10 +1,10 @@
 """Kill a process of a phrasecount run with -9 at a random moment; the next run must end with the right counts.
 
 ``python -m tests.chaos.phrasecount_kills --rounds 20 [DIR]`` copies DIR, or makes a small corpus. Each round edits the
-copy, starts a run and a worker on an embedded server, and kills one process: the *run*, its *java*, the *worker* or
-the *server*. The moment is random within the time that a run takes. Then the round runs phrasecount again with
-``--verify`` and compares all values, and the search table, with a count in plain Python. The program prints one JSON
-line for each round and ends with status 1 at the first wrong one.
+copy or the made corpus, starts a run and a worker on an embedded server, and kills one process: the *run*, its *java*,
+the *worker* or the *server*. The moment is random within the time that a run takes. Then the round runs phrasecount
+again with ``--verify`` and compares all values, and the search table, with a count in plain Python. The program prints
+its seed and each round as lines of JSON, and ends with status 1 at the first round whose result is wrong.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def kill(victim: str, run: subprocess.Popen[str], worker: subprocess.Popen[str],
 
 
 def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
-    """Run phrasecount to its end with a recount and return its figures."""
+    """Run phrasecount with ``--verify`` to its end and return its figures."""
     done = run_cli("phrasecount", corpus, "--verify", "--json", env=env, timeout=600)
     if done.returncode:
         raise AssertionError(done.stderr)
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
-    # SIGTERM leaves the blocks below, which stop the server and remove the files
+    # On SIGTERM the exit runs the ends of the blocks below, which stop the server and remove the files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="phrasecount-kills-") as directory:
         corpus, home = Path(directory, "corpus"), Path(directory, "home")

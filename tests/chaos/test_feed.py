@@ -1,7 +1,7 @@
-"""Consumers, workers and the server are killed at random, and rebuckets come between: no change is lost or repeated.
+"""Consumers, workers and the server are killed and the queue is rebucketed at random: no change is lost or repeated.
 
-A consumer stores the changes of a batch and the batch's offset in one transaction, so each change that it stores is
-read once. ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the test longer.
+A consumer stores the changes of a batch and the batch's offset in one transaction. So if it is killed, the next
+consumer reads exactly the changes that aren't stored. ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the test longer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def consumer(dsn: str) -> Iterator[subprocess.Popen[bytes]]:
         [sys.executable, "-m", "tests.chaos.test_feed", dsn],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
-        stderr=subprocess.DEVNULL,  # a traceback when the server is killed
+        stderr=subprocess.DEVNULL,  # drops the traceback of a consumer whose server is killed
     )
     try:
         yield process
@@ -61,7 +61,7 @@ def consumer(dsn: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def grown(dsn: str, before: int) -> int:
-    """The number of stored changes once it has grown."""
+    """Enqueue random updates until more than ``before`` changes are stored. Returns the number of stored changes."""
     found = 0
 
     def look() -> bool:
@@ -93,7 +93,7 @@ def test_consumers_lose_and_repeat_nothing_after_kill_9(home: Path) -> None:
         count = rounds = 0
         while time.monotonic() < until:
             rounds += 1
-            with ExitStack() as running:  # its end kills the worker
+            with ExitStack() as running:  # its end kills the worker and the consumers
                 running.enter_context(start_cli("worker", "wc", "--concurrency", 4, "--dsn", dsn))
                 reader = running.enter_context(consumer(dsn))
                 for _ in range(3):

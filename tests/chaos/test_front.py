@@ -1,4 +1,4 @@
-"""Writers through a front, while servers of nodes and front crash and shards move; totals must be exact."""
+"""Sessions write through a front while the servers of front and nodes crash, and shards move. Totals must be exact."""
 
 from __future__ import annotations
 

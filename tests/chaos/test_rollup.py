@@ -34,13 +34,13 @@ def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
         assert process.stdout
         if process.poll() not in (None, 0):
             output = process.stdout.read()
-            assert "deadlock detected" in output, output  # with a writer that locked a part before the whole
+            assert "deadlock detected" in output, output  # a writer locked a table below the source first
         process.kill()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "partitioned"])  # so has "deep"
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "partitioned"])  # "deep" has partitions, too
 def test_view_equals_its_query_after_kill_9(conn: psycopg.Connection, dsn: str, shape: str) -> None:
     seconds = float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "20"))
     seed = random.randrange(10**6)
