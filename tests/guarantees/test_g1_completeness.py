@@ -54,7 +54,7 @@ def test_observer_sees_all_committed_updates_of_a_key(conn: psycopg.Connection) 
 
 
 def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
-    """Mutant: a pass takes the first updates in the log, even if these are only some of a key's updates."""
+    """Mutant: a pass takes only the first updates in the log, even if these are only some of a key's updates."""
     portion = "    select * from ({log}) as log limit COUNT\n)"
     mutate_functions(conn, "    {log}\n)", portion.replace("COUNT", str(count)))
 
@@ -77,7 +77,10 @@ def test_mutants_that_half_combine_keys_are_detected(
 
 
 def no_lone_increment(conn: psycopg.Connection, dsn: str) -> None:
-    """Two transactions add 1 and -1 to a key. A pass whose snapshot is later must report no change of the key."""
+    """Two transactions add 1 and -1 to a key. A pass with a later snapshot must report no change of the key.
+
+    A third transaction adds 5 after this snapshot. The next pass must report the change from no value to 5.
+    """
     conn.execute("truncate public.wc_audit")
     add(conn, {"a": 1})
     add(conn, {"a": -1})

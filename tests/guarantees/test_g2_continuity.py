@@ -1,7 +1,8 @@
 """G2: the old value in a change of a key is the new value in the previous change of that key.
 
-The tests cover keys that are deleted and return, concurrent sessions at both isolation levels, old snapshots, bounded
-passes, and passes that roll back. Mutants, which the tests must detect: passes that don't read, write or delete values.
+The tests cover keys that are deleted and return, concurrent sessions under read committed and repeatable read, old
+snapshots, bounded passes, and passes that roll back. Mutants, which the tests must detect: passes that don't read,
+update or delete values.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from support.wait import eventually
 
 
 def chains(conn: psycopg.Connection, dsn: str, seed: int) -> None:
-    """Run random statements in three sessions with overlapping transactions, and check the changes of each key."""
+    """Run passes in three sessions with overlapping transactions, between enqueues. Check the changes of each key."""
     chance = random.Random(seed)
     expected: Counter[str] = Counter()
     with psycopg.connect(dsn) as psql, psycopg.connect(dsn) as early, psycopg.connect(dsn) as third:

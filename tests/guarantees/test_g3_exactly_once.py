@@ -1,9 +1,10 @@
 """G3: each committed update is combined exactly once, even if a session is killed at any moment.
 
 Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; these tests choose the
-moments. Mutants, which the tests must detect: passes with no mark or a wrong mark, passes that forget open
-transactions, passes that don't lock the bucket, passes over a hash range that mark the updates of all keys as combined,
-and passes that don't insert new keys.
+moments. Mutants, which the tests must detect: passes with no mark or a wrong mark, passes that take updates beyond
+their mark, passes that forget open transactions, passes that don't lock the bucket, two passes that both commit from
+the same state, passes over a hash range that mark the updates of all keys as combined, and passes that don't insert new
+keys.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
     """A rival's pass commits after a transaction's first snapshot and before its pass.
 
-    The scenario runs at both isolation levels, each with a new, a changed and a deleted key.
+    The scenario runs under read committed with a new, a changed and a deleted key, and under repeatable read with two
+    changed keys and a deleted one.
     """
     for level in (2, 3):
         for word in ("new", "there", "going"):

@@ -91,7 +91,7 @@ def add_elsewhere(dsn: str, updates: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("put", WAYS)
 def test_rolled_back_enqueue_does_not_wake_a_worker(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    """The notification of an enqueue rolls back with the transaction, too."""
+    """A worker that waits for notifications combines the updates of a commit, but not those of an earlier rollback."""
     make_queue(conn, buckets=2)
     audit(conn)
     with workers(dsn, "wc", poll=60) as worker, psycopg.connect(dsn) as caller:

@@ -1,6 +1,6 @@
 """G6: an enqueue takes no lock for which another enqueue or a worker waits, so enqueues never deadlock.
 
-All sessions in these tests have a short lock timeout. Mutants, which the tests must detect: enqueues that wait for the
+Sessions that must not wait have a short lock timeout. Mutants, which the tests must detect: enqueues that wait for the
 idle lock or for a bucket, and enqueues that update counters in place.
 """
 
@@ -58,7 +58,7 @@ def test_enqueues_and_passes_do_not_wait(conn: psycopg.Connection, dsn: str) -> 
 
 
 def test_enqueues_do_not_wait_for_a_listening_worker(conn: psycopg.Connection, dsn: str) -> None:
-    """A worker holds the idle lock and listens. Enqueues notify the worker instead of waiting for the lock."""
+    """A session holds the idle lock, as a listening worker does. Enqueues don't wait for the lock."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn, autocommit=True) as listening_worker:
         assert (
@@ -129,7 +129,7 @@ def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connectio
 
 
 def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """An enqueue locks no row and no page, and its table locks conflict with no pass."""
+    """An enqueue takes weak table locks, none of them on values, shared advisory locks, and locks on its own ids."""
     make_queue(conn, buckets=2)
     with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1, "b": 1})

@@ -1,7 +1,7 @@
-"""G7: the changes of a key reach observers and exports in the order in which the passes commit.
+"""G7: the changes of a key reach observers in the order in which the passes commit.
 
-An observer notifies each change. PostgreSQL delivers notifications in the order of commits, so a listener sees this
-order. A mutant, which the tests must detect, doesn't lock the bucket.
+An observer sends a notification of each change. PostgreSQL delivers notifications in the order of commits, so a
+listener sees this order. In a mutant, which the tests must detect, passes don't lock the bucket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def listener(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def all_heard(heard: psycopg.Connection) -> list[Change]:
-    """The changes that were notified until now. Notifications of earlier commits come before ``end``."""
+    """The changes of all passes committed until now. Their notifications come before ``end``, which is sent here."""
     heard.execute("notify heard, 'end'")
     changes = []
     for notification in heard.notifies(timeout=30):

@@ -251,7 +251,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restart_an_observer(self) -> None:
-        """Drop the observer and add it again, unless a pass in progress has locked it."""
+        """Drop the observer and add it again, unless a pass in an open transaction keeps a bucket locked."""
         try:
             self.conn.execute("select pgcombine.drop_observer('wc', 'fragile')")
         except errors.LockNotAvailable:

@@ -13,7 +13,8 @@ from support.queues import add, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
 
-# The function raises if the copy differs from the change's old value. Workers then retry the pass until the timeout.
+# The function raises if the copy differs from the change's old value. The pass then fails and is retried. If it keeps
+# failing, keys are quarantined, and the values lack their updates.
 COPY = """
 create function public.copy(word text, old bigint, new bigint) returns void language plpgsql as $$
 begin
