@@ -98,7 +98,7 @@ def passes_beside_the_second_rebucket(conn: psycopg.Connection, dsn: str) -> Non
                 waits(conn, second.info.backend_pid)
                 reader.execute("set transaction isolation level repeatable read")
                 first.commit()
-                # the second rebucket waits for the reader's lock, or for the rows of the buckets
+                # the reader's locks on the tables make the second rebucket wait until the reader's commit
                 one(reader, "select count(*) from pgcombine.wc_values")
                 waits(conn, second.info.backend_pid)
                 add(conn, [(word, 1) for word in WORDS])

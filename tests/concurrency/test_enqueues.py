@@ -1,4 +1,7 @@
-"""Concurrent enqueues neither wait nor deadlock, and the totals are exact."""
+"""Concurrent enqueues neither wait nor deadlock, and the totals are exact.
+
+create_queue waits for another session that creates the queue, and drop_queue waits for open enqueues.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The log while passes run: transactions of any length, and segments that are used in turn.
 
-Each segment takes the updates of a round, a range of transaction ids. A round has only 16 ids in these tests, so that
-few transactions use all segments.
+Each segment takes the updates of a round, a range of transaction ids. A round has only 16 ids in most of these tests,
+so that a few dozen transactions use all segments.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_passes_combine_rounds_of_any_length(conn: psycopg.Connection, passer: p
 def test_long_transaction_is_combined_once(
     conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, rounds: int
 ) -> None:
-    """All updates of a long transaction are in the segment of its id, beside updates of later rounds."""
+    """Passes combine later updates while a transaction is open. A pass after its commit takes all of its updates."""
     make_log(conn)
     with passer, psycopg.connect(dsn) as writer:
         add(writer, {"a": 1, "only": 1})

@@ -31,7 +31,7 @@ def test_worker_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
         rival.execute("select pgcombine.combine('wc', 0)")
-        worker.execute("set lock_timeout = '10s'")  # a pass that waited for the bucket would raise
+        worker.execute("set lock_timeout = '10s'")  # limits the wait of a pass that doesn't skip the bucket
         assert run_pass(worker, "wc", 0) is None
         rival.commit()
         add(conn, {"a": 1})
@@ -74,7 +74,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
     rival: str | Callable[[psycopg.Connection], None],
     left: dict[str, int],
 ) -> None:
-    """A pass whose snapshot is older than a rival's commit locks the bucket, but fails. The next pass succeeds."""
+    """A pass whose snapshot is older than a rival's commit fails, though the bucket is free. The next pass succeeds."""
     make_queue(conn, buckets=1)
     add(conn, old)
     combine_all(conn)
@@ -93,7 +93,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass waits for a row that a rival commits after the pass's snapshot, so PostgreSQL raises 40001."""
+    """A pass waits for a row that a rival has changed. The rival's commit makes it fail with 40001. It is run again."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)

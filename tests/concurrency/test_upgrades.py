@@ -1,4 +1,4 @@
-"""Upgrades beside other upgrades, writers and workers."""
+"""Upgrades beside other upgrades, a downgrade, writers and sessions that read as workers do."""
 
 from __future__ import annotations
 
@@ -86,10 +86,13 @@ def test_upgrade_and_writer_do_not_deadlock(
 
 
 def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None:
-    """A session reads the tables queue, expiry and the log one after the other, as workers do, without a deadlock."""
+    """An upgrade waits for a session that reads the tables queue, expiry and the log in this order, as workers do.
+
+    There is no deadlock, although the session reads the later tables while the upgrade waits.
+    """
     make_queue(conn, expire_when="n <= 0")
     waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
-    # only the worker's session looks for deadlocks, so a deadlock would make this session fail
+    # only the reading session looks for deadlocks, so a deadlock would make this session fail
     prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=100ms")
     patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
     with psycopg.connect(prompt) as mine, next_version():
