@@ -28,7 +28,7 @@
  *   - CHECKED_EARLY: a rebuild checks this while the server still accepts writes;
  *   - UNREACHED: a rebuild doesn't wait for the answer of each registered server;
  *   - RM_UNMARKED, REPLACED_UNMARKED: no mark is made when a server is unregistered or replaced;
- *   - MARK_CLEARED_FIRST: a repair removes marks before it compares servers;
+ *   - MARK_CLEARED_FIRST: a repair removes marks without comparing servers;
  *   - MARK_CLEARED: a repair also removes marks that were made after it began;
  *   - NO_HOME_ID: a get ignores texts whose home is lost;
  *   - READ_ELSEWHERE (with GET): a get reads another server than it asked.
@@ -159,7 +159,7 @@ inline drop(s, w) { kept[s] = kept[s] & ~BIT(w); origin[KEPT(s, w)] = 0; said[KE
        if :: !HAS(hint[AT(h, 0)], w) && d != 0 -> i++ :: else fi; \
        if :: !HAS(hint[AT(h, 1)], w) && d != 1 -> i++ :: else fi; \
        if :: !HAS(hint[AT(h, 2)], w) && d != 2 -> i++ :: else fi; \
-       if :: i < N - 1 -> keep(w, d, id[h]) :: else fi; /* for the last hint no text is kept: all other servers have the write */ \
+       if :: i < N - 1 -> keep(w, d, id[h]) :: else fi; /* no text for the last hint: all others have the write */ \
        apply(w, d); TELL_HOME(w, h, d); CLEAR }
 
 #define RETIRE(w, h, d) \
@@ -313,7 +313,7 @@ inline copy() {
        if :: HAS(kept[a], w) -> keep(w, b, origin[KEPT(a, w)]) :: else -> keep(w, b, id[a]) fi; \
        apply(w, b) }
 
-/* compares servers a and b: a write that one of them lacks must be a hint for it */
+/* compares servers a and b: for each write that one of them lacks there must be a hint */
 #define MISSING(a, b, o) (tok[a] & ~tok[b] & ~hint[AT(a, b)] & ~hint[AT(o, b)])
 #ifdef MARK_CLEARED_FIRST
 #define COMPARE(n, a, b, o) \

@@ -20,8 +20,8 @@
  *   - UNRESTRICTED: under read committed, the statement also takes updates that the mark doesn't see;
  *   - LATE_MARK: under read committed, the mark is taken after the statement;
  *   - NO_KEY: the journal has no unique key, so two concurrent passes both commit;
- *   - EAGER: a segment is reclaimed although a snapshot is older;
- *   - HASTY: a segment is reclaimed when the mark's newest id, instead of its xmin, is beyond the segment;
+ *   - EAGER: a segment is reclaimed although a snapshot is older than the pass over it;
+ *   - HASTY: a segment is reclaimed when the mark's xmax, instead of its xmin, is beyond the segment's ids;
  *   - NEWEST_PASS: reclaiming waits until all snapshots see the newest pass, instead of the first pass over the
  *     segment.
  */
