@@ -26,13 +26,14 @@ def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
         conn.rollback()
 
 
-def test_worker_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
         rival.execute("select pgcombine.combine('wc', 0)")
         worker.execute("set lock_timeout = '10s'")  # limits the wait of a pass that doesn't skip the bucket
         assert run_pass(worker, "wc", 0) is None
+        assert "pass.locked" not in caplog.text  # the pass hasn't waited in vain for a lock
         rival.commit()
         add(conn, {"a": 1})
         assert run_pass(worker, "wc", 0) == Pass("wc", 0, updates=1, keys=1, changes=1, more=False)

@@ -47,11 +47,10 @@ def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
     """A rival's pass commits after a transaction's first snapshot and before its pass.
 
-    The scenario runs under read committed with a new, a changed and a deleted key, and under repeatable read with two
-    changed keys and a deleted one.
+    Under read committed and under repeatable read, the key is new, changed or deleted.
     """
     for level in (2, 3):
-        for word in ("new", "there", "going"):
+        for word in (f"new {level}", "there", "going"):
             add(conn, {"there": 1, "going": 1})
             combine_all(conn)
             before = values(conn)

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually, run_cli
+from support.queues import one
 
 from pgcombine.errors import (
     BacklogFullError,
@@ -219,8 +220,8 @@ def test_combined_updates_do_not_count_as_backlog(conn: psycopg.Connection, per_
         except BacklogFullError:
             refused += 1
             for bucket in range(4):
-                while (done := conn.execute("select more from pgcombine.combine('wc', %s)", (bucket,)).fetchone())[0]:
-                    assert done
+                while one(conn, "select more from pgcombine.combine('wc', %s)", bucket):
+                    pass
             assert wc.backlog(conn) == 0
         conn.execute("select pg_stat_force_next_flush()")
     assert 0 < refused < 10

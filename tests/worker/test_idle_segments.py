@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -43,13 +44,18 @@ def becomes_small(conn: psycopg.Connection, what: str, queue: str = "wc") -> Non
     print(f"after {what}: {time.monotonic() - began:.2f} s until each segment is smaller than 128 kB")
 
 
-def started(server: EmbeddedServer, sees: bool) -> str:
-    """Start the server, and let the schema's owner see other sessions' snapshots if ``sees``."""
+@contextmanager
+def started(server: EmbeddedServer, sees: bool) -> Iterator[psycopg.Connection]:
+    """Start the server, and let the schema's owner see the snapshots of a superuser's session if ``sees``."""
     dsn = server.start()
-    with psycopg.connect(server.superuser_dsn(), autocommit=True) as admin:
+    with (
+        psycopg.connect(server.superuser_dsn(), autocommit=True) as admin,
+        psycopg.connect(dsn, autocommit=True) as conn,
+    ):
         right = "grant pg_read_all_stats to" if sees else "revoke pg_read_all_stats from"
         admin.execute(f"{right} pgcombine_owner")
-    return dsn
+        assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
+        yield conn
 
 
 @pytest.fixture(params=[True, False], ids=["truncating", "deleting"])
@@ -68,11 +74,7 @@ def server(filled: Filled, tmp_path: Path) -> Iterator[EmbeddedServer]:
 @pytest.mark.parametrize("updates", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, updates: int) -> None:
     """The log shrinks after a load, and also after a crash, which resets the statistics about deleted updates."""
-    with (
-        psycopg.connect(started(server, sees), autocommit=True) as conn,
-        psycopg.connect(server.superuser_dsn()),  # the owner sees this superuser's snapshots only if ``sees``
-    ):
-        assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
+    with started(server, sees) as conn:
         make_queue(conn)
         with workers(server.dsn(), "wc", poll=0.05):
             for _ in range(updates // STATEMENT):
@@ -85,7 +87,7 @@ def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, 
             "delete from pgcombine.wc_updates where ctid in (select ctid from pgcombine.wc_updates limit 25000)"
         )
     server.stop("immediate")
-    with psycopg.connect(started(server, sees), autocommit=True) as conn, psycopg.connect(server.superuser_dsn()):
+    with started(server, sees) as conn:
         assert largest(conn) > SEGMENT
         with workers(server.dsn(), "wc", poll=0.05):
             becomes_small(conn, "a crash")
@@ -94,7 +96,7 @@ def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, 
 
 def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees: bool) -> None:
     """The 3,000 updates of a round of ids make its segment larger than 128 kB until some are removed."""
-    with psycopg.connect(started(server, sees), autocommit=True) as conn:
+    with started(server, sees) as conn:
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 1)")
         bits = one(conn, "select segment_bits from pgcombine.queue")
         with workers(server.dsn(), "wc", poll=0.05):
@@ -111,7 +113,7 @@ def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees:
 
 def test_segments_shrink_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
     """drain itself reclaims the log: no worker runs."""
-    with psycopg.connect(started(server, sees), autocommit=True) as conn:
+    with started(server, sees) as conn:
         make_queue(conn, buckets=2)
         conn.execute(SOME, (50_000,))
         drain(server.dsn(), "wc", timeout=60)
@@ -120,7 +122,7 @@ def test_segments_shrink_after_a_drain(server: EmbeddedServer, sees: bool) -> No
 
 def test_segments_shrink_after_a_drain_beside_a_snapshot(server: EmbeddedServer, sees: bool) -> None:
     """drain waits a short time for other sessions' snapshots, such as those of autovacuum."""
-    with psycopg.connect(started(server, sees), autocommit=True) as conn, psycopg.connect(server.dsn()) as held:
+    with started(server, sees) as conn, psycopg.connect(server.dsn()) as held:
         make_queue(conn, buckets=2)
         conn.execute(SOME, (50_000,))
         held.execute("set transaction isolation level repeatable read")
@@ -137,12 +139,8 @@ def test_segments_shrink_after_the_first_run_of_phrasecount(home: Path, sees: bo
     """phrasecount itself reclaims the log: no worker runs. Autovacuum is off because it holds snapshots."""
     server = EmbeddedServer(home, settings={"autovacuum": "off"})
     assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
-    with (
-        psycopg.connect(started(server, sees), autocommit=True) as conn,
-        psycopg.connect(server.superuser_dsn()),  # the owner sees this superuser's snapshots only if ``sees``
-    ):
+    with started(server, sees) as conn:
         counted = run_cli("phrasecount", ROOT / "sql", "--json", env={"PGCOMBINE_HOME": home}, timeout=600)
         assert counted.returncode == 0, counted.stderr
-        assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
         assert one(conn, "select count(*) from pgcombine.phrases_values") > 10_000
         becomes_small(conn, "phrasecount's first run", "phrases")
