@@ -11,7 +11,7 @@ from support.servers import Server
 
 @pytest.fixture
 def target(server: Server) -> Iterator[str]:
-    """The URI of an empty database beside that of ``dsn``."""
+    """The URI of an empty database on the server of ``dsn``."""
     with server.database() as dsn:
         yield dsn
 

@@ -1,4 +1,7 @@
-"""The exporters for files, HTTP and functions, and the errors by which each recognizes a refused entry."""
+"""The exporters ``files`` and ``webhook``, functions and exporter classes deliver entries.
+
+Some errors mean that the destination refuses an entry. Others mean that the destination is down.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def test_webhook_receives_entries(conn: psycopg.Connection, dsn: str, receiver: 
         with pytest.raises(DestinationDownError, match=f"HTTP {status}"):
             ExportWorker(dsn, "search").drain()
         conn.execute("select pgcombine.resume_export('search')")
-    # a repeated batch has the same key
+    # the three attempts sent the same batch
     assert len({headers["idempotency-key"] for headers, _ in receiver.asked}) == 1
     accepted: list[str] = []
 
@@ -111,7 +114,7 @@ def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
 
 
 class Shelf:
-    """An exporter in a user's package."""
+    """A user's exporter, which refuses keys that begin with ``poison``."""
 
     made: ClassVar[list[tuple[str | None, str]]] = []
     entries: ClassVar[list[Entry]] = []
@@ -131,7 +134,7 @@ class Shelf:
 
 @pytest.fixture
 def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A package whose entry point names the exporter."""
+    """Install a package with an entry point for the class Shelf. Returns the entry point's name."""
     package = tmp_path / "shelf-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
@@ -156,7 +159,7 @@ def test_each_loop_makes_an_exporter(conn: psycopg.Connection, dsn: str, install
         with ExportWorker(dsn, "search", exporter=exporter, concurrency=2, poll=0.01):
             eventually(lambda: [entry.key for entry in Shelf.entries] == ["fluo"])
             eventually(lambda expected=number + 1: one(conn, refused) == expected)
-        assert Shelf.made == [("shelf 7", "search")] * 3  # two for the two loops, and one at the start as a check
+        assert Shelf.made == [("shelf 7", "search")] * 3  # one at the start as a check, and one for each loop
         assert Shelf.closed >= 3
     with pytest.raises(
         ConfigError, match=r'no installed package has an exporter "kafka" \(entry points of .*: shelf\)'

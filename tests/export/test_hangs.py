@@ -1,4 +1,4 @@
-"""Destinations that accept a connection and never answer: the delivery ends with an error, and other exports go on."""
+"""Destinations that hold connections open and don't answer: deliveries end with an error, and other exports go on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = embedded_only
 
 @pytest.fixture
 def proxied(target: str) -> Iterator[tuple[Proxy, str]]:
-    """A proxy before the destination's server, and the destination's URI through it."""
+    """A proxy in front of the destination's server, and the destination's URI through the proxy."""
     parts = urlsplit(target)
     assert parts.port is not None
     proxy = Proxy(parts.port)
@@ -39,7 +39,10 @@ def state(conn: psycopg.Connection, export: str) -> str:
 def test_worker_gives_up_a_hanging_postgresql(
     conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool
 ) -> None:
-    """The destination hangs at once, or after some deliveries. It gets the waiting entries when it answers again."""
+    """The destination doesn't answer from the start, or after the first delivery. Another export goes on.
+
+    When the destination answers again and its export is resumed, the destination gets the waiting entries.
+    """
     proxy, through = proxied
     make_queue(conn)
     make_export(conn, target)
@@ -75,7 +78,7 @@ def test_worker_gives_up_a_hanging_postgresql(
 def test_worker_gives_up_a_hanging_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
     make_export(conn, target)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel accepts connections, nobody reads
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel accepts connections, but no program reads them
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         make_export(conn, export="stuck", exporter="webhook", target=url)
         conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 2, backoff => '1 ms')")

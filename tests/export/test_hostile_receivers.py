@@ -1,4 +1,7 @@
-"""Hostile HTTP receivers: slow on purpose, with endless answers, or with a host name that is never resolved."""
+"""Deliveries to hostile HTTP receivers, which are slow on purpose, answer without an end, or have no resolvable name.
+
+A delivery ends by its deadline and reads only a part of a long answer. The log shows no URL of a delivery.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def httpx_is_there() -> None:
 
 @contextmanager
 def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that reads a request and calls ``answer``; yields its URL and the list of requests."""
+    """Run a server that reads from each connection once and then calls ``answer``. Yields its URL and the requests."""
     asked: list[bytes] = []
     end = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -66,7 +69,7 @@ def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterat
 
 
 def drip(text: bytes) -> Callable[[socket.socket, threading.Event], None]:
-    """Send the text, then a byte each 50 ms without an end: no single read takes long."""
+    """Make an ``answer`` that sends the text, then a byte each 50 ms without an end. No single read takes long."""
 
     def answer(connection: socket.socket, end: threading.Event) -> None:
         connection.sendall(text)
@@ -117,13 +120,13 @@ def test_endless_handshake_keeps_the_deadline() -> None:
 
 
 def test_close_ends_a_connection_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing must not leave a task of the HTTP client that never began: Python would warn of it."""
+    """Closing lets a task of the HTTP client begin and end. Else Python would warn of a coroutine never awaited."""
     exporter = WebhookExporter("http://127.0.0.1:9/", "search", timeout=4)
     start_soon = TaskGroup.start_soon
 
     def closing(group: TaskGroup, *task: Any) -> None:
         monkeypatch.undo()
-        ends.append(asyncio.ensure_future(exporter._end()))  # runs before the task of the connection
+        ends.append(asyncio.ensure_future(exporter._end()))  # begins before the connection's task
         start_soon(group, *task)
 
     ends: list[asyncio.Task[None]] = []
@@ -187,7 +190,7 @@ def test_compressed_answers_are_not_unpacked() -> None:
 
 
 def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """URLs and headers of requests and answers may hold tokens."""
+    """The log has no URL and no header of a delivery, since these may hold tokens. Other requests are still logged."""
 
     def answer(connection: socket.socket, _: threading.Event) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nLocation: /?key=t0psecret\r\nContent-Length: 0\r\n\r\n")
@@ -198,7 +201,7 @@ def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
             deliver("http://t0psecret:t0psecret@127.0.0.1:1/t0psecret?t0psecret=t0psecret", timeout=60)
         assert "t0psecret" not in caplog.text
         httpx2 = pytest.importorskip("httpx2")
-        httpx2.get(url.replace("t0psecret", "another"))  # the log of other users of httpx2 stays unchanged
+        httpx2.get(url.replace("t0psecret", "another"))  # other requests by httpx2 are logged as before
         assert "another" in caplog.text
         assert "httpcore2" in caplog.text
 

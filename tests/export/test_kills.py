@@ -1,4 +1,4 @@
-"""Export workers and servers are killed between a delivery and its record: no entry is lost."""
+"""Export workers are killed between a delivery and its record, and servers crash: no entry is lost."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from pgcombine.embedded import EmbeddedServer
 
 @embedded_only
 def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A worker is killed between the destination's commit and its own: the next worker repeats the delivery."""
+    """A worker is killed after the destination's commit and before it has recorded the delivery.
+
+    The next worker repeats the delivery.
+    """
     make_queue(conn)
     make_export(conn, target, buckets=1)
     add(conn, {"a": 1, "b": 2, "gone": 3})
     combine_all(conn)
     env = {"PGPASSWORD": conninfo.conninfo_to_dict(target).get("password")}
     with watched(target), psycopg.connect(dsn) as blocker:
-        # a delivery is recorded by an update of export_bucket, and the trigger makes the update wait
+        # the worker records a delivery by an update of export_bucket, and the trigger makes this update wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"
@@ -64,7 +67,10 @@ def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target
 
 @pytest.mark.slow
 def test_crashes_lose_no_entry(tmp_path: Path) -> None:
-    """One server holds queue, export and destination and crashes repeatedly; passes commit asynchronously."""
+    """One server holds the queue and the destination. It crashes three times, and passes commit asynchronously.
+
+    The destination ends up with the queue's values, and no sequence is used twice.
+    """
     server = EmbeddedServer(tmp_path / "home", settings={"fsync": "on"})
     try:
         dsn = server.start()

@@ -1,4 +1,7 @@
-"""The recipes for readers of the server's log, on the page about exports: what a slot's reader gets of them."""
+"""The recipes for readers of the server's write-ahead log, on the page about exports.
+
+The reader of a replication slot gets each committed change, and nothing of a pass that was rolled back.
+"""
 
 from __future__ import annotations
 

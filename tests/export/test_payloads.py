@@ -1,4 +1,4 @@
-"""Payloads of writes to several servers become lines for COPY."""
+"""The payload of a write to several servers becomes lines for COPY, unless one of its elements is quoted."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
 
-SERVERS = 6  # server connections of each PgBouncer; two loops use four
+SERVERS = 6  # server connections of each PgBouncer; the worker's two loops use four of the queue's
 
 
 @embedded_only
@@ -30,7 +30,7 @@ def test_export_works_through_poolers(conn: psycopg.Connection, dsn: str, target
                 eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
             finally:
                 stop.set()
-        # a batch fails, so the worker searches for the failing entry
+        # the destination refuses one entry of the next batch, so the worker searches for this entry
         with psycopg.connect(target, autocommit=True) as direct:
             direct.execute("alter table search add constraint refused check (word <> 'poison')")
         add(conn, {"poison": 1, "x": 1})

@@ -79,7 +79,7 @@ def test_values_survive_other_settings(dsn: str, target: str, server: Server) ->
 def test_two_workers_deliver_beside_passes_and_producers(
     conn: psycopg.Connection, dsn: str, target: str, compact: bool
 ) -> None:
-    """Two export loops share a bucket beside four concurrent passes. Keys are few, so both loops deliver each key."""
+    """Two export loops share a bucket beside four producers and four loops of passes, all over the same eight keys."""
     make_queue(conn)
     make_export(conn, target, buckets=1, compact=compact, batch=7)
     stop = threading.Event()
@@ -106,7 +106,7 @@ def test_two_workers_deliver_beside_passes_and_producers(
 def test_entries_wait_for_a_destination_that_is_down(
     conn: psycopg.Connection, dsn: str, target: str, server: Server
 ) -> None:
-    """10,000 changes wait while the destination refuses connections; then all changes arrive."""
+    """10,000 entries wait while the destination refuses connections. Then the table gets the queue's values."""
     make_queue(conn)
     make_export(conn, target, batch=500)
     conn.execute(
@@ -162,7 +162,7 @@ def refused(conn: psycopg.Connection) -> list[tuple[str, int]]:
 
 
 def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """The refused entry leaves the quarantine, since a later entry of its key was delivered. Other entries stay."""
+    """A refused entry leaves the quarantine when a later entry of its key is delivered or refused. Others stay."""
     make_queue(conn, key=["word text", "day date"])
     make_export(conn, target)
     worker = worker_to(dsn, target)
@@ -179,7 +179,7 @@ def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connectio
         there.execute("alter table search add check (n < 1000)")
     assert deliver(a=1000, b=2000, c=1) == [("a", 1000), ("b", 2000)]
     assert deliver(c=1) == [("a", 1000), ("b", 2000)]
-    assert deliver(a=-1, b=1) == [("b", 2001)]  # the later entry of b is refused, too
+    assert deliver(a=-1, b=1) == [("b", 2001)]  # the later entry of b is refused, too, and replaces the first
     assert one(conn, "select quarantined from pgcombine.export_status") == 1
     assert deliver(b=-2000) == []
     with psycopg.connect(target) as there:
@@ -209,7 +209,7 @@ def test_failed_delivery_supersedes_nothing(conn: psycopg.Connection, dsn: str) 
 
 
 def test_refused_entries_stay_without_compaction(conn: psycopg.Connection, dsn: str) -> None:
-    """Each entry counts by itself. A delivered later entry of the key doesn't replace a refused one."""
+    """Without compaction, a refused entry stays in quarantine when a later entry of its key is delivered."""
     make_queue(conn)
     make_export(conn, compact=False)
     got: list[tuple[int, int | None]] = []
@@ -256,7 +256,10 @@ def test_many_failing_entries_dont_hold_up_others(conn: psycopg.Connection, dsn:
 
 
 def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A worker that dies during the search has already quarantined the failing entries that it found."""
+    """A worker dies during the search. The failing entries of its finished batches are quarantined already.
+
+    Only the other entries wait for the next worker.
+    """
     make_queue(conn)
     make_export(conn, buckets=1, batch=10_000)
     add(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
@@ -312,7 +315,7 @@ def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, serv
 
 
 def test_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A late worker delivers entries after another worker delivered newer ones, also of a deleted key."""
+    """Entries that a late worker delivers after newer ones of their keys change nothing, also for a deleted key."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "gone": 1})

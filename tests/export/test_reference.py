@@ -1,4 +1,4 @@
-"""Export tests of the reference implementation: backlinks, documents with a sequence guard, a tiny batch limit."""
+"""A store that checks sequences gets backlinks, documents and tiny batches, as in tests of Apache Fluo Recipes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = embedded_only
 
 
 class Guarded:
-    """An external store that keeps each key's value with the highest sequence and records sequences that go back."""
+    """A store that keeps each key's value with the highest sequence. ``back`` has the entries without a higher one."""
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[int, int | None]] = {}
@@ -68,7 +68,7 @@ def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def test_sequence_guard_sees_no_old_value(conn: psycopg.Connection, dsn: str) -> None:
-    """Four loads of 1000 documents over the same keys, combined and delivered at the same time."""
+    """Four loads of 1000 updates to 300 keys run beside passes and deliveries. No key's sequence goes back."""
     make_queue(conn)
     make_export(conn, batch=50)
     store = Guarded()
@@ -98,7 +98,7 @@ def test_sequence_guard_sees_no_old_value(conn: psycopg.Connection, dsn: str) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("compact", [True, False])
 def test_tiny_batches_deliver_everything(conn: psycopg.Connection, dsn: str, compact: bool) -> None:
-    """1000 entries, twice, in batches of ten."""
+    """Twice, 1000 entries are delivered in batches of at most ten."""
     make_queue(conn)
     make_export(conn, batch=10, compact=compact)
     store = Guarded()

@@ -39,7 +39,7 @@ def cli(dsn: str, target: str) -> Cli:
 
 
 def found(conn: psycopg.Connection, target: str, **options: float) -> dict[str, str]:
-    """The findings of verify: word → problem. A key that changes during the comparison has the problem "moving"."""
+    """The findings of verify: word → problem. A key that may still become equal has the problem "moving"."""
     seen = list(differences(conn, "search", target=target, **options))
     words = {json.loads(key)["word"]: problem for key, problem in seen}
     assert len(words) == len(seen)
@@ -164,7 +164,10 @@ def test_verify_reports_refused_but_not_waiting_entries(conn: psycopg.Connection
 def test_key_that_changes_between_two_reads_is_moving(
     conn: psycopg.Connection, dsn: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each read of the key's value, the key changes, and the change is delivered before the table is read."""
+    """Before each read of the table, the key changes, and the change is delivered. Meanwhile the key is moving.
+
+    If this ends after four changes, verify finds no difference.
+    """
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"hot": 1, "a": 1})
@@ -188,7 +191,10 @@ def test_key_that_changes_between_two_reads_is_moving(
 
 
 def test_verify_compares_many_types(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Keys have several columns and quotes. Values delivered by COPY or as JSON are equal for verify."""
+    """Verify finds no difference in delivered keys and values of many types, and finds rows that change later.
+
+    Keys have several columns, and the name of one contains quotes.
+    """
     make_queue(
         conn,
         key=['"a ""b" text', "at timestamptz", "f float8", "r int4range"],
@@ -232,7 +238,10 @@ def test_verify_compares_many_types(conn: psycopg.Connection, dsn: str, target: 
 def test_resync_works_beside_writers_and_workers(
     conn: psycopg.Connection, dsn: str, target: str, buckets_per_partition: int
 ) -> None:
-    """Verify finds nothing until the test restores an old table; after resync the table is equal."""
+    """Verify names only moving keys until the test replaces the table by a copy with three wrong keys.
+
+    After a resync beside the writers and another one after their end, the table is equal.
+    """
     make_queue(conn, buckets_per_partition=buckets_per_partition)
     make_export(conn, target, batch=50)
     words = [f"w{number}" for number in range(3000)]
@@ -281,7 +290,7 @@ def test_resync_works_beside_writers_and_workers(
 @pytest.mark.slow
 @embedded_only
 def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Of 5000 keys 2500 differ at the destination, which has 2500 surplus keys. Each of these 5000 is sent once."""
+    """2500 of 5000 keys differ, and the destination has 2500 surplus keys. Resync sends each of these 5000 once."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {f"w{number}": 1 for number in range(5000)})
@@ -329,7 +338,7 @@ def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str)
 
 
 def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
-    """Each key is sent once, with all buckets or bucket by bucket. Wrong calls write nothing."""
+    """Resync sends each key once, for all buckets in one call or bucket by bucket. Wrong calls write nothing."""
     make_queue(conn, buckets=8, buckets_per_partition=4)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -381,7 +390,7 @@ def test_verify_refuses_exporters_that_cannot_be_read(
 
 
 def test_resync_sends_every_key(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
-    """``resync --all`` doesn't read the destination."""
+    """``resync --all`` sends every key without reading the destination."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "b": 2})
@@ -477,7 +486,7 @@ def test_own_repairs_a_destination_that_is_ahead(
     with pytest.raises(ExportError, match=r'is ahead of this server, for example at {"word": .*export own search'):
         resync(conn, "search", target=target)
     ownership.own(conn, "search")
-    # verify reports no difference while the full state isn't delivered and other keys aren't deleted yet
+    # verify reports only moving keys until the full state is delivered and the surplus keys are deleted
     assert set(found(conn, target, timeout=0.0).values()) <= {"moving"}
     deliver(conn, dsn, target)
     assert found(conn, target) == {}
@@ -556,7 +565,10 @@ TYPES = {
 def test_verify_compares_a_column_of_another_type(
     conn: psycopg.Connection, dsn: str, target: str, kind: str, column: str
 ) -> None:
-    """A value differs exactly if a cast to the column's type and back changes it."""
+    """A value differs exactly if a cast to the column's type and back changes it.
+
+    If the column's type refuses such a value, verify raises an error.
+    """
     make_queue(conn, value=[f"n {kind} last(at)", "at bigint max"], delete_when=None)
     make_export(conn, target)
     samples = {f"w{number}": sample for number, sample in enumerate(SAMPLES[kind])}
@@ -607,7 +619,7 @@ def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuc
 
 
 def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """After a rebucket the SQL function, too, raises an error instead of missing keys."""
+    """If the queue is rebucketed while the SQL function waits for it, the function raises an error."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -627,7 +639,7 @@ def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str
 
 
 def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Verify needs the rights to read the queue and to export; resync also needs the right to operate."""
+    """Besides the rights to monitor and export, verify needs the right to read, and resync also that to operate."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1})

@@ -101,7 +101,7 @@ def test_resumed_destination_and_retried_entries_wake_the_worker(
 def test_worker_retries_an_unreachable_destination_after_its_back_off(
     conn: psycopg.Connection, dsn: str, receiver: Receiver
 ) -> None:
-    """The worker retries after the back-off, neither earlier nor as late as the next poll."""
+    """The worker retries when the back-off ends, and doesn't wait for the next poll."""
     make_queue(conn)
     make_export(conn)
     conn.execute(

@@ -89,7 +89,7 @@ def test_signature_covers_the_id_the_time_and_the_body(receiver: Receiver) -> No
 
 @pytest.mark.parametrize(("seconds", "fault"), [(-600, "too old"), (600, "too new")])
 def test_signature_of_a_wrong_clock_is_refused(receiver: Receiver, seconds: int, fault: str) -> None:
-    """The receiver decides: the time is signed, so a recorded request can't be sent again later."""
+    """The receiver refuses a signed time that is ten minutes off, so a recorded request can't be sent again later."""
     send(receiver, FIRST)
     ((headers, body),) = receiver.asked
     at = float(headers["webhook-timestamp"]) + seconds
@@ -105,7 +105,10 @@ def test_huge_bodies_are_signed(receiver: Receiver) -> None:
 
 @pytest.mark.parametrize("name", ["a\r\nX-Injected: 1", "a\nX-Injected: 1"])
 def test_name_adds_no_header(receiver: Receiver, name: str) -> None:
-    """create_export refuses such a name; a program may still pass it."""
+    """If a program passes a name with a line break to the exporter, no request is sent.
+
+    ``create_export`` refuses such a name.
+    """
     with pytest.raises(DestinationDownError, match="LocalProtocolError"):
         send(receiver, FIRST, export=name)
     assert receiver.asked == []
@@ -169,7 +172,7 @@ def test_rotated_file_is_read_at_the_next_delivery(
 
 @embedded_only
 def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    """A refused signature isn't a fault of the data: the entries wait. The body of a retry has the same bytes."""
+    """If a receiver refuses the signature, no entry is quarantined. The retry has the same id and the same body."""
     make_queue(conn)
     make_webhook(conn, receiver, format="cloudevents")
     add(conn, {"a": 1, "b": 2})
@@ -281,7 +284,11 @@ def test_refused_events_keep_their_identity(conn: psycopg.Connection, dsn: str, 
 
 @embedded_only
 def test_events_keep_all_keys_and_digits(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    """Columns named like those of an entry, keys that can't be a subject, and numbers too long for Python's parser."""
+    """Events keep keys and numbers unchanged.
+
+    Some key columns have names like columns of an entry, some keys can't be an event's subject, and some numbers have
+    more digits than Python's parser accepts.
+    """
     make = "select pgcombine.create_queue(%s, key => %s, value => array['v numeric sum'])"
     conn.execute(make, ("odd", ["old_k text", "new_k text"]))
     conn.execute(make, ("wc", ["word text"]))
