@@ -1,4 +1,4 @@
-"""Promises of the how-to pages under load: a counter moves to a queue without an error, debits never overdraw."""
+"""As the how-to pages promise, a counter moves to a queue under load without a loss, and debits never overdraw."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Load:
         self._dsn = dsn
         self._statements = {False: old, True: new}
         self.ended = threading.Event()
-        self.appends = [threading.Event() for _ in range(WRITERS)]  # set when a writer has the new release
+        self.appends = [threading.Event() for _ in range(WRITERS)]  # set to give a writer the new release
         self.read = ""
         self.counted = [Counter[int]() for _ in range(WRITERS)]
         self.done = Counter[object]()
@@ -51,7 +51,7 @@ class Load:
                 self.done[writer, new] += 1
 
     def look(self) -> None:
-        """Check that the views of a post never decrease, with either release of the reader."""
+        """Check that the views of post 1 never decrease, whichever statement reads them."""
         seen = 0
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             while not self.ended.is_set():
@@ -69,7 +69,10 @@ class Load:
 
 
 def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
-    """Writers change to the new release one after the other. The column is emptied while other writers still use it."""
+    """Writers change to the new release one after the other. The column is emptied while other writers still use it.
+
+    No view is lost or counted twice.
+    """
     (table, _, old), (make_queue,), (read_both,), (append,), (empty,), (read_queue, drop_column) = statements(COUNTERS)
     conn.execute(table.encode())
     conn.execute("insert into post select i, 1000 * i from generate_series(1, %s) i", (POSTS,))
@@ -101,7 +104,7 @@ def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
 
 @pytest.fixture
 def blog(conn: psycopg.Connection) -> psycopg.Connection:
-    """A database before the move of a counter: the column and the queue exist."""
+    """A database in which the column has the views, and the queue exists and is empty."""
     before, (make_queue,), *_ = statements(COUNTERS)
     for statement in (*before, make_queue):
         conn.execute(statement.encode())
@@ -120,7 +123,10 @@ def test_django_counts_in_the_queue(blog: psycopg.Connection) -> None:
 
 
 def test_rails_counts_in_the_queue(blog: psycopg.Connection) -> None:
-    """Run the SQL in the heredocs of the Ruby fence, with a post as the parameter."""
+    """The first heredoc of the Ruby fence is the page's statement that makes the queue.
+
+    The test runs the SQL in the other heredocs, with a post as the parameter.
+    """
     (fence,) = fences(COUNTERS, "ruby")
     make_queue, total, append = re.findall(r"<<~SQL.*\n((?:.*\n)*?) *SQL\n", fence)
     assert " ".join(make_queue.split()) == statements(COUNTERS)[1][0]

@@ -1,4 +1,4 @@
-"""The pages about operations: the shell fences of each page run unchanged as one script, on real servers."""
+"""The shell fences of three pages about operations run unchanged, each page as one script, on real servers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_page_upgrades_and_downgrades_the_schema(conn: psycopg.Connection, dsn: 
 
 @pytest.mark.slow
 def test_page_restores_a_backup(empty_dsn: str, server: Server, tmp_path: Path) -> None:
-    """An administrator runs the commands; the schema's owner is a role without other rights."""
+    """An administrator runs the page's commands. The schema's owner is another role, which may only create schemas."""
     with psycopg.connect(empty_dsn, autocommit=True) as admin, Roles(admin, empty_dsn) as roles:
         owner = roles.login(f"create on database {admin.info.dbname}")
         backup(owner, as_role(empty_dsn, owner.info.user), empty_dsn, server, tmp_path)

@@ -1,4 +1,7 @@
-"""The README is short, CI can run its commands, and the pages describe all functions, options and settings."""
+"""The README is short, and its commands need only Python and pip. Its figures are those of the page about benchmarks.
+
+The pages describe all functions, options of a queue, combiners and settings.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ def test_table_has_every_combiner(conn: psycopg.Connection) -> None:
     told = {name for row in table(REFERENCE, "## Combiners") for name in re.findall(r"`([a-z_]+)(?:\(at\))?`", row[0])}
     there = {name for (name,) in conn.execute("select combiner from pgcombine.combiner").fetchall()}
     assert there - told == set()
-    # combiners.sql describes how each combiner treats nulls
+    # the header of combiners.sql names each combiner, and says how combiners treat nulls
     nulls = dict(sqlfiles.repeatables())["core/combiners.sql"]
     assert all(name in nulls.partition("Templates")[0] for name in there)
     assert "-- Nulls. " in nulls

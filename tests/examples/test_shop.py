@@ -100,7 +100,7 @@ def test_autogenerate_finds_nothing_to_do(shop: Config, conn: psycopg.Connection
 @pytest.mark.parametrize("include_schemas", [False, True])
 @pytest.mark.parametrize("helper", ["include_name", "include_object"])
 def test_either_helper_keeps_the_tables(shop: Config, dsn: str, include_schemas: bool, helper: str) -> None:
-    from models import Base  # the shop's
+    from models import Base  # the shop's module
 
     command.upgrade(shop, "head")
     metadata = sa.MetaData()
@@ -167,7 +167,7 @@ def downgrade():
 def test_migrations_keep_definitions_unchanged(
     dsn: str, conn: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
 ) -> None:
-    """No colon, per cent sign, quote or backslash in a definition is taken for a parameter."""
+    """Colons, per cent signs, quotes and backslashes in a definition reach the database unchanged."""
     shutil.copytree(SHOP, tmp_path / "shop")
     monkeypatch.setitem(globals(), "SHOP", tmp_path / "shop")
     definition = '"n :m %s" bigint sum'
@@ -235,7 +235,7 @@ def test_migration_requires_the_schema(empty_dsn: str, monkeypatch: pytest.Monke
 
 def test_worker_drains_what_sessions_enqueued(shop: Config, dsn: str, conn: psycopg.Connection) -> None:
     command.upgrade(shop, "head")
-    from orders import place  # the shop's
+    from orders import place  # the shop's module
 
     engine = sa.create_engine(url(dsn))
     with orm.Session(engine) as session:

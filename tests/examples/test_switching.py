@@ -1,4 +1,4 @@
-"""The page *Switch from what you have* under load: no count is lost, none counts twice, and no statement fails.
+"""Under load, the steps of the page *Switch from what you have* lose no count, count nothing twice, and don't fail.
 
 Writers run the page's statements for one of several posts or pages at a time, while the test runs the page's steps.
 """
@@ -193,7 +193,7 @@ def test_django_reads_the_rollup(comments: psycopg.Connection) -> None:
 
 
 def test_rails_migration_makes_the_rollup(conn: psycopg.Connection) -> None:
-    """Run the SQL in the heredocs of the Ruby fence."""
+    """Run the SQL of the Ruby fence: its heredocs, and the statement that drops the rollup."""
     run(conn, TRIGGER)
     (fence,) = fences(PAGE, "ruby")
     create, backfill = re.findall(r"<<~SQL\n((?:.*\n)*?) *SQL\n", fence)

@@ -25,7 +25,7 @@ pgcombine.SchemaError
 
 
 def checked(directory: Path, client: str) -> list[str]:
-    """What mypy says of a user's program that has the package's sources on its path."""
+    """The errors that mypy reports for a user's program that has the package's sources on its path."""
     (directory / "client.py").write_text(client, encoding="utf-8")
     mypy = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", "client.py"]
     environment = os.environ | {"MYPYPATH": str(ROOT), "MYPY_CACHE_DIR": str(directory / "cache")}

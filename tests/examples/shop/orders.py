@@ -1,4 +1,4 @@
-"""Orders, and how many units were sold of each product.
+"""Places orders, and counts the units sold of each product.
 
 With a table of counts, all orders of a popular product would lock the same row. Here an order only appends an update.
 """

@@ -1,4 +1,4 @@
-"""The shop's own tests."""
+"""Tests of the shop, and of the fixtures of ``pgcombine.testing``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pgcombine.testing import drain
 
 @pytest.fixture
 def url(pgcombine_dsn: str) -> str:
-    """A throw-away database with the shop's tables."""
+    """The URL of a new database with the shop's tables."""
     url = pgcombine_dsn.replace("postgresql://", "postgresql+psycopg://", 1)
     config = Config(Path(__file__).with_name("alembic.ini"))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))

@@ -1,4 +1,4 @@
-"""The shop on the web, in plain ASGI: POST / with JSON places an order, GET /product returns the units sold."""
+"""The shop in plain ASGI. POST / with JSON places an order. GET /<product> returns its units sold and its orders."""
 
 from __future__ import annotations
 

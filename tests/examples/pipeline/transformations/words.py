@@ -1,7 +1,8 @@
 """The queue ``wc`` counts each word of text files exactly once, however often the pipeline runs or is killed.
 
-``PGCOMBINE_DSN`` names the database, ``WORDS`` the directory of the files. With ``pip install 'pyspark[pipelines]'``,
-run ``spark-pipelines run`` in the directory of ``spark-pipeline.yml``. Workers (``pgcombine worker``) may run anywhere.
+``PGCOMBINE_DSN`` names the database, and ``WORDS`` names the directory of the files. After
+``pip install 'pyspark[pipelines]'``, run ``spark-pipelines run`` in the directory of ``spark-pipeline.yml``. Workers
+(``pgcombine worker``) may run anywhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Alembic's environment. ``SHOP_URL`` says where the database is."""
+"""Alembic's environment. The database's URL is the option ``sqlalchemy.url``, else the variable ``SHOP_URL``."""
 
 from __future__ import annotations
 
