@@ -54,7 +54,7 @@ def test_page_upgrades_and_downgrades_the_schema(conn: psycopg.Connection, dsn: 
     """Upgrade with the program, downgrade, and upgrade again with psql."""
     make_queue(conn)
     add(conn, {"a": 1})
-    # with a single revision, only another digest makes an upgrade necessary
+    # the schema has a single revision, so only another digest makes an upgrade necessary
     conn.execute("update pgcombine.repeatable set digest = 'older'")
     run("upgrade.md", tmp_path, dsn)
     assert schema.check(dsn) == schema.head()
