@@ -1,4 +1,4 @@
-"""Databases with an example of everything that a page shows."""
+"""Databases that the pages show, roles, and settings that let a test see each change of a page at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions of readers: pause, resume, retry, drop; only with ``actions`` on, and only by a form of the pages."""
+"""Forms of the pages pause and resume queues and exports, and retry and drop keys, but only if actions are allowed."""
 
 from __future__ import annotations
 

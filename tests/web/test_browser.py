@@ -26,7 +26,7 @@ WIDTHS = (1280, 360)
 COLOURS = ("light", "dark")
 TOKEN = "a token of some length"
 
-# Finds texts with too little contrast to their background, as [text, ratio]: a ratio below 4.5 (WCAG 2, AA).
+# This script finds texts whose contrast ratio to their background is below 4.5 (WCAG 2, AA), as [text, ratio].
 PALE = """(() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -51,7 +51,7 @@ PALE = """(() => {
   return found;
 })()"""
 
-# Finds what a screen reader lacks: names of controls and pictures, one heading of the first level, unique ids.
+# This script finds what a screen reader lacks, such as the name of a control, a table row's heading, or a unique id.
 UNNAMED = """(() => {
   const found = [];
   const named = (one) => (one.getAttribute("aria-label") || one.textContent || "").trim() ||
@@ -88,7 +88,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 @pytest.fixture
 def tab(opened: Tab) -> Tab:
-    """A page of the browser without cookies, in the usual size."""
+    """The browser's tab, without cookies and 1280 pixels wide."""
     opened.call("Network.clearBrowserCookies")
     opened.size(1280)
     return opened
@@ -96,7 +96,7 @@ def tab(opened: Tab) -> Tab:
 
 @pytest.fixture
 def quick(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let open pages refresh at once."""
+    """Let open pages refresh every 0.2 seconds."""
     monkeypatch.setattr(pages, "REFRESH", 0.2)
 
 
@@ -139,7 +139,7 @@ def test_pages_of_few_queues_look_right(
 
 @embedded_only
 def test_phone_shows_passes_before_values(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
-    """The page of a queue with ten passes and 20 values."""
+    """On a narrow screen, the page of a queue shows ten passes and then 20 values, and isn't too long."""
     make_queue(conn)
     for _ in range(5):
         add(conn, {f"word{i}": i for i in range(200)})
@@ -165,7 +165,7 @@ def test_pages_with_hostile_keys_look_right(hostile: None, dsn: str, tab: Tab, p
 @pytest.mark.slow
 @embedded_only
 def test_pages_of_many_queues_look_right(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
-    """200 queues with three hours of passes; some are in trouble."""
+    """200 queues have three hours of passes. One queue fails, and one is paused."""
     for number in range(200):
         make_queue(conn, f"orders_of_region_{number:03}", buckets=64 if number == 7 else 1)
     conn.execute(
@@ -262,7 +262,7 @@ def test_keyboard_reaches_every_action(
                 )
                 return
             tab.press("Tab")
-        raise AssertionError(f"no way to {selector}")
+        raise AssertionError(f"60 presses of Tab don't reach {selector}")
 
     with served(dsn, actions=True) as client:
         tab.open(address(client) + "/queues/wc")

@@ -50,7 +50,7 @@ def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
 
 @contextmanager
 def events(client: httpx2.Client, last: str | None = None, **parameters: str) -> Iterator[Iterator[Event]]:
-    """Open a stream, and yield its events. An event is a dict of its fields; a comment has an empty name."""
+    """Open a stream, and yield its events. An event is a dict of its fields; a comment is a field without a name."""
     headers = {} if last is None else {"Last-Event-ID": last}
     with client.stream("GET", "/feeds/f", params=parameters, headers=headers) as answer:
         assert answer.status_code == 200, answer.read()
@@ -132,7 +132,7 @@ def test_offset_that_is_too_old_is_refused(feed: psycopg.Connection, dsn: str) -
 def test_offset_that_becomes_too_old_ends_the_stream(
     feed: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The changes are truncated after the stream has begun, before it has read them."""
+    """Changes are made and truncated after the stream's offset is known, and before the stream reads them."""
     begun = feeds._events
 
     def late(site: Any, wanted: Any, after: feeds.Offset) -> Any:

@@ -1,4 +1,4 @@
-"""Odd bytes, digits and numbers in each parameter of each route are refused or ignored and cause no status 500."""
+"""Odd bytes and numbers in paths, parameters, forms and headers cause no answer with a status of 500 or more."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def banners(text: str) -> list[tuple[str, str]]:
 
 @embedded_only
 def test_banners_show_the_doctors_commands(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
-    """Banners name the same commands as the doctor. The first banner says that no worker is connected."""
+    """The doctor also advises each command that a banner names. A banner about the missing worker comes first."""
     add(conn, {"late": 1})
     conn.execute(
         "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error) values ('wc', 2, 3, '22012', 'zero')"
@@ -183,7 +183,7 @@ def test_doctor_runs_in_the_background(
 def test_page_is_never_green_beside_an_alarm(
     conn: psycopg.Connection, dsn: str, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last result of the doctor must not contradict the alarms. If the alarms change, the doctor runs again."""
+    """A page with an alarm doesn't say that nothing is wrong. If the alarms change, the doctor runs again."""
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
     calls: list[str] = []
 

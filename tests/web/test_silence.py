@@ -1,4 +1,7 @@
-"""The database accepts packets and sends none: readers soon get an error page, and the process can be stopped."""
+"""The database accepts packets and sends none.
+
+Readers soon get an error page, the process can be stopped, and the doctor ends.
+"""
 
 from __future__ import annotations
 
