@@ -348,7 +348,7 @@ def test_a_bad_line_enqueues_nothing(cli: Cli, conn: psycopg.Connection, tmp_pat
 
 
 def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
-    """Run the installed console script: it reads updates from standard input and returns the exit status."""
+    """The command line, in a process of its own, reads updates from standard input and returns the exit status."""
     make_queue(conn)
     env = {"PGCOMBINE_DSN": dsn}
     done = run_cli("enqueue", "wc", "-", "--json", env=env, input='{"word": "a", "n": 1}\n{"word": "b", "n": 2}\n')
@@ -506,7 +506,7 @@ def test_top_notes_pending_updates(cli: Cli, conn: psycopg.Connection) -> None:
 
 
 def test_reader_without_other_rights_gets_values(cli: Cli, conn: psycopg.Connection, dsn: str) -> None:
-    """A role that must not read pending updates still gets the values."""
+    """A role that may only read ``wc_values`` and ``wc_current`` gets the values, without an error."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)

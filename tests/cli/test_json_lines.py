@@ -1,4 +1,4 @@
-"""``--log-format json``: each event of pgcombine becomes an object with its fields."""
+"""With ``--log-format json``, each event of pgcombine becomes a JSON object with the event's fields, in one line."""
 
 from __future__ import annotations
 

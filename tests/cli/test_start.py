@@ -103,7 +103,7 @@ def test_ctrl_c_at_exit_prints_no_traceback() -> None:
 
 
 def test_ignored_ctrl_c_stays_ignored() -> None:
-    """A shell script starts background programs with SIGINT ignored."""
+    """Ctrl-C doesn't end a program that started with SIGINT ignored, as a shell script's background programs do."""
     code = INTERRUPTED.format(module="typer", arguments=["--version"])
     answer = python(code.replace("sys.argv =", "signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv ="))
     assert answer.returncode == 0
