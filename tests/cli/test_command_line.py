@@ -61,7 +61,8 @@ class Cli:
             assert len(done.err.splitlines()) == 1, done.err
             assert done.err.startswith("pgcombine: ")
             lines.add(done.err)
-        return lines.pop()
+        (line,) = lines
+        return line
 
 
 @pytest.fixture

@@ -151,6 +151,7 @@ def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Calla
             assert schema_of(dsn) == above
             schema.downgrade(dsn, FIRST, force=True)
         schema.upgrade(dsn)
+        assert schema_of(dsn) == before
         assert one(conn, "select count(*) from pg_proc where proname like 'gone %'") == 0
         holds(conn)
         assert quarantine.retry(conn, "wc", {"word": "bad"}) == 2

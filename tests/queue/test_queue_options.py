@@ -231,6 +231,7 @@ def test_command_sets_all_options(conn: psycopg.Connection, dsn: str) -> None:
     options = ("--buckets", 8, "--buckets-per-partition", 4, "--max-backlog", 1000, "--tablespace", "pg_default")
     options += ("--pass-limit", 777, "--quarantine-after", 9, "--no-notify")
     options += ("--expire-when", "w <= 'a'", "--expire-silently", "--expire-every", 60)
+    options += ("--delete-when", "n = 0", "--token-retention", 3600)
     made = run_cli("queue", "create", "wc", "--key", "w text", "--value", "n int sum", *options, "--dsn", dsn)
     assert made.returncode == 0, made.stderr
     shown = json.loads(run_cli("queue", "show", "wc", "--json", "--dsn", dsn).stdout)
@@ -243,6 +244,7 @@ def test_command_sets_all_options(conn: psycopg.Connection, dsn: str) -> None:
     assert [shown[name] for name in ("pass_limit", "quarantine_after", "notify")] == [777, 9, False]
     assert shown["expire_when"] == "(w <= 'a'::text)"
     assert [shown[name] for name in ("expire_silently", "expire_every")] == [True, "00:01:00"]
+    assert [shown[name] for name in ("delete_when", "token_retention")] == ["(n = 0)", "01:00:00"]
     assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"
 
 

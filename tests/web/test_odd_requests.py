@@ -64,9 +64,8 @@ def test_odd_paths_cause_no_defect(client: httpx2.Client, path: str, method: str
     seen = set()
     for odd in map(quote_from_bytes, ODD):
         for where in paths(path, odd):
-            asked = [(where, b"")]
             if method == "GET":
-                asked = [(f"{where}?{name}={odd}", b"") for name in NAMES] + [(f"{where}?{odd}={odd}", b"")]
+                asked = [(f"{where}{query}", b"") for query in ["", *[f"?{name}={odd}" for name in (*NAMES, odd)]]]
             else:
                 forms = [f"form_key={key}&{name}={odd}" for name in FIELDS]
                 asked = [(where, form.encode()) for form in [*forms, odd, f"form_key={odd}"]]
