@@ -279,7 +279,7 @@ def report_table(
 
 
 def report_state(kind: str, name: str, state: str, as_json: bool) -> None:
-    """Print the new state of an object. ``kind`` is its kind: ``queue``, ``rollup``, ``export`` or ``server``."""
+    """Print the new state of an object. ``kind`` is ``queue``, ``rollup``, ``feed``, ``export`` or ``server``."""
     report({kind: name, "state": state}, f"{state}: {name}", as_json)
 
 

@@ -11,8 +11,9 @@ batch of a former owner is refused (FencedError), no matter how late it arrives.
 A table is *ahead* if it has sequence numbers beyond all that this server has drawn. It ignores new entries of the keys
 with these numbers. Either this server was restored from an older backup or created again, or another server also
 delivers to the table.
-When the table ignores entries of a batch, the exporter checks whether the table is ahead, once a minute at most, and
-raises DestinationDownError if it is.
+When the table ignores entries of a batch, the exporter checks whether the table is ahead for the batch's keys, and
+raises DestinationDownError if it is. After a check that found nothing it doesn't check again for a minute. A role
+without the right to read the export's sequence can't check.
 
 Errors of the data (SQLSTATE classes 22 and 23, a trigger's exception, a row too large for the index) raise
 DeliveryRejectedError. All others raise DestinationDownError: no such table, no permission, a server in recovery, no
@@ -39,7 +40,7 @@ from pgcombine.runtime.wakeup import pooled
 EPOCH_BITS = 40  # the lowest bits of a sequence number; its higher bits are the epoch (own_export)
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
-_LOOK_SECONDS = 60.0  # the shortest time between two checks whether the table is ahead
+_LOOK_SECONDS = 60.0  # the shortest time from a check that found nothing to the next one
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # the settings that pgcombine_internal.portable_text makes in the queue's database; here they are for the other database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}

@@ -1,4 +1,7 @@
-"""The comparison with peers: exact totals of each contender, rules of a fair set-up, ratios, table, plot."""
+"""The comparison with peers: exact totals, rules of a fair set-up, ratios, table, plot.
+
+The totals are those of the contenders that need no extension. ``test_peers_outside`` has the others.
+"""
 
 from __future__ import annotations
 

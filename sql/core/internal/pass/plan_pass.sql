@@ -87,8 +87,9 @@ begin
             execute format('select count(*) from (select from %s limit %s) as pending', _source,
                 least(_most + 1, _counted))
             into _plan.pending;
-            -- Counting all updates costs a tenth of a pass, so it is done only if an estimate is far above the limit. A
-            -- pass over slightly more updates does no harm.
+            -- Counting all updates costs a tenth of a pass. So it is done only if the count above exceeds the limit, if
+            -- an estimate exceeds it by a quarter, or if the updates take more than 64 MB. A pass over slightly more
+            -- updates does no harm.
             if plan_pass.range_mask is not null then
                 null;
             elsif _plan.pending > _most

@@ -55,7 +55,7 @@ begin
 
     insert into pgcombine.restoring default values;
     loop
-        if _locked or clock_timestamp() >= _next then -- copy as much as possible before the lock
+        if _locked or clock_timestamp() >= _next then -- most is copied before the lock, the rest under it
             _mark := case when not _locked then pgcombine_internal.current_mark() end;
             _moved := 0;
             for _log in
