@@ -23,10 +23,11 @@ _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violat
 
 
 def roles(queue: str) -> Steps[Rows]:
-    """Return name, role (``key`` or ``value``) and type of each column of a queue or front, keys first.
+    """Return name, role (``key`` or ``value``) and type of each of the queue's columns, keys first.
 
     The type of a column over a domain is the domain's base type. The types have no length and no precision, so a cast
-    to them doesn't truncate, round or refuse a value.
+    to them doesn't truncate, round or refuse a value. A queue that is spread over other databases is here only a table
+    of values, which is partitioned by the key.
     """
     found = yield Statement(
         "select c.name, c.role, format_type(pgcombine_internal.base_type(c.type::regtype), -1) "
@@ -36,9 +37,10 @@ def roles(queue: str) -> Steps[Rows]:
     )
     if not found:
         found = yield Statement(
-            "select c ->> 'name', c ->> 'role', format_type(pgcombine_internal.base_type((c ->> 'type')::regtype), -1) "
-            "from pgcombine.front f cross join jsonb_array_elements(f.columns) with ordinality e (c, n) "
-            "where f.queue = %s order by n",
+            "select a.attname, case when a.attnum = any (p.partattrs) then 'key' else 'value' end, "
+            "format_type(pgcombine_internal.base_type(a.atttypid), -1) "
+            "from pg_partitioned_table p join pg_attribute a on a.attrelid = p.partrelid and a.attnum > 0 "
+            "where p.partrelid = to_regclass('pgcombine.' || quote_ident(%s || '_values')) order by a.attnum",
             (queue,),
         )
     if not found:
@@ -102,7 +104,7 @@ def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
 def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[int]:
     """Append updates, unless the queue has the token. Returns the number of updates.
 
-    Each shard of a front has tokens of its own, so a front takes updates with a token in one call.
+    A queue that is spread over other databases has tokens in each, so it takes updates with a token in one call.
     """
     columns = [name for name, *_ in (yield from roles(queue))]
     if token is not None:
