@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-from sqlalchemy import create_engine
+from sqlalchemy import NullPool, create_engine
 from support.fronts import add_mapping, add_node, connected, make_front, make_shards
 from support.queues import add, combine_all, make_queue, one, values
 from support.servers import with_contrib
@@ -60,7 +60,8 @@ def test_python_uses_a_front_as_a_queue(front: psycopg.Connection, dsn: str, nod
     assert queue.enqueue(front, [("w0", 3), {"word": "w1"}]) == 2
     for appended in 40, 0:
         assert queue.enqueue(front, [(word, 10) for word in words], token="a") == appended
-    with create_engine(dsn.replace("postgresql:", "postgresql+psycopg:", 1)).begin() as connection:
+    url = dsn.replace("postgresql:", "postgresql+psycopg:", 1)
+    with create_engine(url, poolclass=NullPool).begin() as connection:
         assert queue.enqueue(connection, [("w2", 1)], token="a") == 0
         assert queue.enqueue(connection, [("w2", 1)], token="b") == 1
     with pytest.raises(InvalidUpdateError, match="wordd"):
