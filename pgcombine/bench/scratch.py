@@ -112,7 +112,9 @@ class Scratch:
         while self.one("select exists (select from pgcombine_internal.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
                 pending = self.one("select pgcombine.backlog(%s)", QUEUE)
-                raise PgCombineError(f"the benchmark's worker stopped working, {pending:,} updates are pending")
+                raise PgCombineError(
+                    f"the benchmark's worker ended, or took longer than {_TIMEOUT:g} s: {pending:,} updates are pending"
+                )
             time.sleep(0.005)
 
     def check(self, expected: int) -> None:

@@ -43,7 +43,7 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
 
 
 def upgrade(revisions: str, *, start: str | None) -> str:
-    """Return the statements that follow after an upgrade has its locks. Parameters are as for :func:`upgrade_file`."""
+    """Return what an upgrade executes once it has its locks. Parameters are as for :func:`upgrade_file`."""
     parts = [
         statement(sqlfiles.query("drop_dependants")),
         statement(sqlfiles.query("upgrade_revisions").replace("{statements}", revisions)) if start else revisions,

@@ -1,4 +1,4 @@
-"""Checks of the server: its version, its settings, its resources, and what other sessions do to it.
+"""Checks of the server: its version, its settings, and its resources, such as connections, locks and disk space.
 
 No check needs a right. A check leaves out what the role isn't allowed to see, or reports that as a finding.
 """

@@ -124,8 +124,8 @@ def registered(name: str, dsn: str) -> str:
     parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
     if more := sorted(parts.keys() - _ADDRESS):
         raise ReplicaError(
-            f'the address of server "{name}" sets {", ".join(more)}: register it again '
-            f"(pgcombine replicas add {name} DSN), with host, port, dbname and user"
+            f'the address of server "{name}" must not set {", ".join(more)}: register it again '
+            f"(pgcombine replicas add {name} DSN), with host, port, dbname and user only"
         )
     hosts = str(parts.get("host") or os.environ.get("PGHOST") or "/").split(",")
     if "PGREQUIREAUTH" not in os.environ:

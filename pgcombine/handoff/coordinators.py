@@ -109,7 +109,7 @@ class Coordinators:
         if reasons and all(isinstance(error, QueueNotFoundError) for error in reasons.values()):
             raise next(iter(reasons.values()))
         raise UnavailableError(
-            f'no server took the write to queue "{self._queue}", nothing was written: {why}', queue=self._queue
+            f'no server took the write to queue "{self._queue}", so nothing was written: {why}', queue=self._queue
         )
 
     def _accept(

@@ -59,7 +59,11 @@ class DatabaseFigures(Collector):
         self._trouble: str | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures. Yields none if another process gives them, or if the database can't be read now."""
+        """Yield the figures.
+
+        Yields none if another process gives them, if the role lacks the right ``monitor``, or if the database can't be
+        read now.
+        """
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return
         try:

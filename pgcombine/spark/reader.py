@@ -113,8 +113,8 @@ class RowsReader:
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of one part, in portions.
 
-        Raises QueueError for a value that the column's Spark type can't hold. Also raises QueueError if the queue was
-        rebucketed or dropped after :meth:`partitions` was called, which Spark does once for each frame.
+        Raises QueueError for a value that the column's Spark type can't hold. A read of values also raises it if the
+        queue was dropped, or a rebucket replaced the part's table, after Spark asked for the frame's partitions.
         """
         with brief():
             yield from self._batches(partition)

@@ -60,7 +60,7 @@ def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
 
 
 def ranges_of_rows(conn: psycopg.Connection) -> None:
-    """Mutant: the hash range includes a value column, so a key's updates are in different hash ranges."""
+    """Mutant: the hash also covers a value column, so a key's updates may be in different hash ranges."""
     mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
     conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 

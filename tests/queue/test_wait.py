@@ -194,7 +194,7 @@ def test_error_in_a_transaction_gives_the_reason(wc: psycopg.Connection, dsn: st
 
 
 class Interrupted(psycopg.Connection):
-    """A connection on which Ctrl-C arrives after a query is sent and before psycopg waits for the answer."""
+    """A connection on which Ctrl-C arrives after a query is sent and before psycopg reads the answer."""
 
     def wait(self, gen, *args, **kwargs):  # type: ignore[no-untyped-def,override]
         def interrupted():  # type: ignore[no-untyped-def]

@@ -251,8 +251,8 @@ def test_function_without_a_check_is_detected(
     assert all(problem.startswith(start) for problem, start in zip(problems, found, strict=True)), problems
 
 
-# In these commands, PostgreSQL runs functions of an index or of a materialized view as the owner of the table, in the
-# session of the role that gives the command. Autovacuum gives the first command.
+# When a role runs one of these commands, PostgreSQL calls the functions of an index or of a materialized view as the
+# owner of the table or view, in the role's session. Autovacuum also runs the first one on its own.
 COMMANDS = (
     "analyze hostile.t",
     "reindex table hostile.t",

@@ -39,7 +39,7 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The names by which the headings of a page are linked, as GitHub makes them."""
+    """The names by which GitHub links the headings of a page, unless a heading contains a link or is repeated."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

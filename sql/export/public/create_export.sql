@@ -18,7 +18,7 @@
 -- The call waits for running passes.
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a
--- target with a secret, or queue columns with the names of an entry's columns; with existing, another isolation level
+-- target with a secret, or a key column named seq; with existing, another isolation level
 -- than read committed.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
@@ -95,7 +95,7 @@ begin
     exception when duplicate_column then
         raise exception 'queue "%" can''t be exported: %', _queue.queue, sqlerrm
             using errcode = 'PC003',
-                hint = 'its columns must not be named seq, old_… or new_…, which are columns of the entries';
+                hint = 'no key column may be named seq, since the entries have a column of this name';
     end;
     for _bucket in 0 .. create_export.buckets - 1 loop
         execute format(

@@ -108,7 +108,7 @@ begin
         'the queue was rebucketed after the snapshot', 'begin a new transaction');
 end
 $function$;
-comment on function pgcombine.{snapshot} is 'Returns all values, and the offset of the feed that fits.';
+comment on function pgcombine.{snapshot} is 'Returns the present offset of the feed, and all values as of that offset.';
 create or replace trigger pgcombine_wake after insert on {table}
     for each statement execute function pgcombine_internal.wake($create$ || quote_literal('feed ' || _feed.feed) || ')',
         _parts);

@@ -3,7 +3,7 @@
 -- its source has a new owner. False if the source or its expressions are lost.
 create or replace function pgcombine_internal.rollup_outdated(rollup pgcombine.rollup)
 returns boolean
-language plpgsql stable -- the planner would call rollup_trigger, which fails if a type was renamed
+language plpgsql stable -- not sql: its planner would call rollup_trigger, which fails if a type was renamed
 as $$
 begin
     if rollup.definition is null or not exists (select from pg_class c where c.oid = rollup.source) then

@@ -1,9 +1,11 @@
 -- pgcombine_internal.node_definitions(queue, node) → (shard, columns, rules, partitions, digest, locale,
 --   fenced)
 -- Returns what a node tells of the queues that could be shards of a front (see the view shard_definition).
---   node  name of the foreign server
--- The foreign table that the function reads exists only during the call, so that a node needs nothing but its server.
--- Errors: those of postgres_fdw, if the node can't be reached or isn't a pgcombine database of this version.
+--   queue  name of the front
+--   node   name of the foreign server
+-- The foreign table that the function reads exists only during the call. The caller compares digest, since a node of
+-- another version may have this view, too.
+-- Errors: those of postgres_fdw, if the node can't be reached or has no such view.
 create or replace function pgcombine_internal.node_definitions(queue text, node text)
 returns table (shard integer, columns jsonb, rules jsonb, partitions integer, digest text, locale text,
     fenced boolean)

@@ -37,7 +37,8 @@ begin
             lag_seconds double precision, updates_per_second_1m double precision, failing_buckets bigint,
             quarantined_keys bigint, last_pass_at timestamptz) server %I
             options (schema_name ''pgcombine'', table_name ''queue_stat'', updatable ''false'')', _table, _node);
-        execute format('grant select on pgcombine_internal.%I to public', _table); -- the node decides
+        -- the node decides which rows a role sees
+        execute format('grant select on pgcombine_internal.%I to public', _table);
     end if;
 end
 $$;

@@ -71,7 +71,7 @@ def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> 
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     tx.execute("select pgcombine_internal.handoff_clean_up()")
     near = one(tx, PARTITIONS)
-    assert len(near) == 3  # one for today, and two for the next days
+    assert len(near) == 3  # one for today, and one for each of the next two days
     used = token_of(tx, "-10 days")
     tx.execute("select pgcombine_internal.handoff_partition(%s)", (used,))
     tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))

@@ -1,5 +1,6 @@
 -- pgcombine_internal.unbounded(column) → boolean
--- Returns whether the type of a column allows values of more than 100 kilobytes.
+-- Returns false if the type of a column bounds its values to 100 kilobytes: a type of fixed length, numeric, or one
+-- with a length of at most four digits. True: its values may be larger.
 create or replace function pgcombine_internal.unbounded("column" pgcombine.queue_column)
 returns boolean
 language plpgsql stable
