@@ -1,8 +1,9 @@
--- Makes an ordinary role the owner of the database, and of all objects in it that belong to the superuser who runs
--- this. Creates the role if it is missing. Code that runs with its owner's rights (observers, triggers) then runs
--- without a superuser's rights.
--- The setting pgcombine.owner names the role. Extensions, and objects that only a superuser may own, keep their owner.
--- The statement can be repeated.
+-- Makes an ordinary role the owner of the database, and of the objects in it that belong to the superuser who runs
+-- this. Creates the role if it is missing. Functions that run with their owner's rights then run without a superuser's
+-- rights.
+-- The setting pgcombine.owner names the role. Extensions with their objects, and the kinds of objects that the query
+-- below doesn't list (such as foreign servers, publications and event triggers), keep their owner. The statement can be
+-- repeated.
 do $$
 declare
     _owner constant name := current_setting('pgcombine.owner');

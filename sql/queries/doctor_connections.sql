@@ -1,5 +1,6 @@
--- Of the connection limits of the server, the database and this role, the one that is nearest: how many connections
--- count, the limit, and its name. And the number of workers' sessions.
+-- Of the connection limits of the server, the database and this role, the one that is nearest to being reached: how
+-- many connections count, the limit, and its name. The last column is the number of workers' sessions in the whole
+-- server.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

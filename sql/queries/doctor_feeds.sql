@@ -1,5 +1,5 @@
--- The consumers of feeds whose offset is too old (see feed_bounds), and those that have stopped although their feed has
--- more than max_bytes.
+-- The consumers of feeds whose offset is too old (see feed_bounds). Also those that are behind and have registered no
+-- offset for a quarter of the retention, while their feed has more than max_bytes.
 --   forget  the call that forgets the consumer
 select s.feed, s.queue, c.consumer, s.bytes, o.behind, o.too_old,
        format('select pgcombine.commit_feed(%L, %L, null)', s.feed, c.consumer) as forget

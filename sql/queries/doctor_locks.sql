@@ -1,5 +1,6 @@
--- The number of locks for which the server has room, the number of held ones, the number that dropping the queue with
--- the most partitions takes, and the number of tables, views and sequences that a dump of the database locks.
+-- The number of locks for which the server has room, the number of those that are held there, the number that dropping
+-- the queue with the most segments takes, and the number of tables, views and sequences that a dump of the database
+-- locks. Locks taken by the fast path need no such room.
 select pgcombine_internal.lock_capacity() as capacity,
        (select count(*) from pg_locks l where l.granted and not l.fastpath) as held,
        q.queue as drop_queue, case

@@ -1,6 +1,6 @@
 -- The figures of the queues, the limit of each queue's backlog, and for how many seconds the oldest pass has been
--- running. A pass is a session that has claimed a bucket and writes values. The column pass_seconds is null if no pass
--- runs, if the pass waits for a lock, or if the role can't see its session.
+-- running. A session counts as a pass if it has claimed a bucket and writes values. The column pass_seconds is null if
+-- no pass runs. Passes that wait for a lock, or whose session the role can't see, don't count.
 select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_second_1m, s.last_pass_at,
     s.failing_buckets,
        s.quarantined_keys, s.quarantined_updates, q.max_backlog,

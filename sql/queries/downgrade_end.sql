@@ -10,7 +10,7 @@ declare
     _drop text;
     _dropped boolean;
 begin
-    perform set_config('pgcombine.making_triggers', 'on', true); -- the event triggers of rollups need these functions
+    perform set_config('pgcombine.making_triggers', 'on', true); -- else rollups' event triggers call dropped functions
     loop
         _dropped := false;
         for _drop in

@@ -1,8 +1,9 @@
 -- pg_temp.drop_dependants(detail) → boolean
 -- Drops objects of other roles that an error of a revision names, and warns of each. PostgreSQL refuses to change a
 -- table if a view, rule, policy, trigger or function depends on the changed part. No role must be able to stop an
--- upgrade in this way. Returns whether it dropped any object. The function drops no column, and nothing of the current
--- role or a superuser: if these stop a revision, the upgrade ends with the error.
+-- upgrade in this way. Returns whether it dropped any object. The function picks no column, and nothing of the current
+-- role or a superuser: if these stop a revision, the upgrade ends with the error. But each drop cascades to whatever
+-- depends on the object.
 --   detail  the error's detail, a line for each object
 create or replace function pg_temp.drop_dependants(detail text)
 returns boolean

@@ -1,2 +1,2 @@
--- The registered consumers of a feed: name, offset, and when it was registered. Parameter: the name of the feed.
+-- The registered consumers of a feed: name, offset, and when the offset was registered. Parameter: the feed's name.
 select consumer, after::text, committed_at from pgcombine.feed_consumer where feed = %s order by consumer

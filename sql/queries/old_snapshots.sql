@@ -3,8 +3,9 @@
 -- these updates and versions, so all passes get slower the longer the snapshot or transaction lasts, anywhere in the
 -- database.
 -- Parameter, given four times: minimum age in seconds. Unused replication slots are listed at any age.
--- The column since is the time at which the transaction began. For standbys and slots it is the time of the transaction
--- id (see time_of); it is null for an unused slot. The column detail identifies the holder and may say how to end it.
+-- The column since is the time at which the transaction began or, if it is prepared, was prepared. For standbys and
+-- slots it is the time of the transaction id (see time_of); it is null for an unused slot. The column detail identifies
+-- the holder and may say how to end it.
 -- It doesn't contain the query's text, since workers log detail, and the query may hold values that the log's readers
 -- must not see. A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,

@@ -28,8 +28,8 @@ as $$
 $$;
 
 -- pg_temp.set_aside(names, but, views)
--- Gives the functions of these names other names. A function that runs with its owner's rights gets its caller's
--- rights.
+-- Gives the functions of these names other names. A function that ran with its owner's rights then runs with its
+-- caller's.
 --   but    functions that keep their names
 --   views  whether to rename the views of these names, too
 create or replace function pg_temp.set_aside(names name[], but oid[], views boolean)

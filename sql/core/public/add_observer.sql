@@ -1,16 +1,16 @@
 -- pgcombine.add_observer(queue, observer, statement)
 -- pgcombine.add_observer(queue, observer, language => 'python')
 -- Adds an observer to a queue: every pass that commits later runs it over the changes of the pass. The call waits for
--- running passes, and no pass begins until the call commits.
+-- running passes, and no pass begins until the caller's transaction ends.
 --   statement  an insert, update, delete, merge (PostgreSQL 17 and later), or a select that calls a function. It reads
 --              the relation changes, the relation arrived, or both. The relation changes has the key columns,
 --              old_<value> and new_<value> (null: the key had or has no value). The relation arrived has the key and
 --              value columns: one row for each key, with the pass's updates of the key combined with each other but not
 --              with the old value. The statement sees the tables as they were before the pass. Its names are looked up
---              on the search path of the role that runs the pass, so qualify them. {pgcombine_bucket} stands for the
+--              on the search path of the session that runs the pass, so qualify them. {pgcombine_bucket} stands for the
 --              number of the pass's bucket
 --   language   sql, or python: a function of the observer's name, which pgcombine worker --app runs
--- The relation changes is for consumers, the relation arrived feeds other queues. Differences of new and old values
+-- The relation changes is for consumers; the relation arrived feeds other queues. Differences of new and old values
 -- can't feed a queue: they lack late updates of expired keys, each expired key would take its value out of the other
 -- queue, and some combiners (min, max, hll) have no differences. A key that a pass removes because it has expired isn't
 -- in arrived, but its late updates are. Updates of a quarantined key are in arrived once the key is retried.

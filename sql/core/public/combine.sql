@@ -1,9 +1,9 @@
 -- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
--- Runs one pass over one bucket: claims the bucket, combines its pending updates with the values, writes the new
--- values, and a journal row if there were updates, all in the caller's transaction. Returns no row if another session
--- has claimed the bucket, if the queue is paused, or if no bucket was given and none has pending updates. To combine
--- everything, call pgcombine.drain. Updates that the caller's own transaction has enqueued stay pending, since they
--- aren't committed.
+-- Runs one pass over one bucket: claims the bucket, combines its pending updates with the values, and writes the new
+-- values and a journal row (see end_pass), all in the caller's transaction. Returns no row if another session has
+-- claimed the bucket, if the queue is paused, or if no bucket was given and no unclaimed one has pending updates. To
+-- combine everything, call pgcombine.drain. Updates that the caller's own transaction has enqueued stay pending, since
+-- they aren't committed.
 --   bucket   null: the next one with pending updates
 --   updates  number of updates that the pass took
 --   keys     number of their keys
@@ -12,8 +12,8 @@
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket; PC008 the queue has observers in Python; PC012 the
 -- database is a copy in which post_restore has not run yet; 40001 another pass, or a change of the queue, has
--- committed since the snapshot; 42501 the caller lacks the right to run passes over the queue; 54000 see refuse_bytes;
--- those of observers and combiners.
+-- committed since the snapshot, or the snapshot is more than an hour old; 42501 the caller lacks the right to run
+-- passes over the queue; 54000 see refuse_bytes; those of observers and combiners.
 create or replace function pgcombine.combine(queue text, inout bucket integer default null, out updates bigint,
     out keys bigint, out changes bigint, out more boolean)
 returns setof record

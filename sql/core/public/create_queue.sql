@@ -27,9 +27,10 @@
 --   expire_every  how often workers scan a bucket for expired keys
 --   token_retention  the minimum time for which a token of enqueue_once is kept
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
--- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right.
+-- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right, tick; expiry, if an
+-- option of expiry is given; those of components.
 -- Errors: PC002 the queue exists (with if_not_exists: its definition differs), or another object has a name that the
--- queue needs; PC003 an invalid definition; PC011 too many locks.
+-- queue needs; PC003 an invalid definition; PC011 too many locks; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
@@ -71,7 +72,7 @@ begin
         raise exception using errcode = 'PC003', message = _problem, hint = _hint;
     end if;
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
-    -- of two sessions that create the same queue, the second waits here until the first has committed
+    -- of two sessions that create the same queue, the second waits here until the first one's transaction ends
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
         quarantine_after, token_retention)
     values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,

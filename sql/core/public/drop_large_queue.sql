@@ -1,14 +1,14 @@
 -- call pgcombine.drop_large_queue(queue [, force])
--- Drops a queue as drop_queue does, but in several transactions. Each transaction takes few locks, however many buckets
--- there are.
+-- Drops a queue as drop_queue does, but in several transactions. Each transaction drops at most 32 partitions, so it
+-- takes fewer locks than drop_queue.
 -- The first transaction removes the queue, and renames its tables to <queue>_updates_dropped and
--- <queue>_values_dropped. Further transactions drop the partitions of these tables. If the call is interrupted, call it
--- again.
+-- <queue>_values_dropped. Further transactions drop the partitions of these tables, and the last one the tables. If the
+-- call is interrupted, call it again.
 -- Call the procedure outside of a transaction, since it commits.
 -- Tables written: those of close_queue.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or quarantined, or a
 -- component keeps the queue, without force; PC006 the tables weren't free within lock_timeout; 2BP01 another object
--- depends on its tables or views.
+-- depends on its tables or views; 42501 the caller doesn't own the queue.
 create or replace procedure pgcombine.drop_large_queue(queue text, force boolean default false)
 language plpgsql
 as $$

@@ -6,7 +6,8 @@
 -- Tables written: those of close_queue.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are
 -- pending or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within
--- lock_timeout; PC011 too many locks; 2BP01 another object depends on its tables or views.
+-- lock_timeout; PC011 too many locks; 2BP01 another object depends on its tables or views; 42501 the caller doesn't own
+-- the queue.
 create or replace function pgcombine.drop_queue(queue text, force boolean default false)
 returns void
 language plpgsql

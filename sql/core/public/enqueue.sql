@@ -2,9 +2,11 @@
 -- Appends updates in the caller's transaction, as an insert into <queue>_updates does. Returns their number.
 --   updates  a JSON array of objects, or one object: keys and values by column name. A value column that is missing
 --            takes its default
--- Tables written: <queue>_updates.
--- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key; PC010 the queue is full
--- (see refuse_backlog); PC012 the database is a copy in which post_restore has not run yet.
+-- If there is no queue of this name, the updates go to what a component has under it (see enqueue_elsewhere).
+-- Tables written: <queue>_updates, or those of a component.
+-- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key, or a key that is null;
+-- PC010 the queue is full (see refuse_backlog); PC012 the database is a copy in which post_restore has not run yet;
+-- 40001 the queue was created during the call; 42501 the caller lacks the right to enqueue; those of components.
 create or replace function pgcombine.enqueue(queue text, updates jsonb)
 returns bigint
 language plpgsql
@@ -60,8 +62,8 @@ begin
     if _queue.notify and has_table_privilege(_table, 'select')
        and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)
     then
-        -- A worker listens (see wake), so the insert also notifies the partitions of its rows, which the trigger can't
-        -- know. The returning clause needs the privilege select.
+        -- A worker listens (see wake), so the statement also notifies the channels of the rows' partitions, which the
+        -- trigger can't know. The returning clause needs the privilege select.
         perform set_config('pgcombine.quiet', 'on', true);
         execute format($$with inserted as (%s returning tableoid)
             select pg_notify(

@@ -8,7 +8,7 @@
 -- Of two calls with the same token at the same time, the second waits until the first one's transaction ends. The
 -- second call appends its updates if that transaction rolls back. Two transactions that take the same tokens in
 -- different orders can deadlock (40P01), so take them in order, or commit after each.
--- Tables written: <queue>_updates, pgcombine.token.
+-- Tables written: <queue>_updates, pgcombine.token; or those of a component (see enqueue).
 -- Errors: PC001 unknown queue; PC004 the token is null, empty or too long, and those of enqueue; 42501 the caller lacks
 -- the right to enqueue; 40001 above read committed: the token was committed after the caller's snapshot was taken, so
 -- run the transaction again.

@@ -5,7 +5,7 @@
 --           right that is on no object, such as monitor, takes no name
 -- The role gets the privileges that right_privileges lists for each queue, and those that depend on no queue. For '*'
 -- it also gets select on the right's column of a view (see every_queue).
--- Tables written: pgcombine.granted_right, for revoke_right.
+-- Tables written: pgcombine.granted_right, for revoke_right and the view rights.
 -- Errors: PC001 unknown queue (or the component's error for an unknown object); PC003 unknown right, or a
 -- name is missing or not allowed; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_right("right" text, role name, variadic queues text[] default '{}')

@@ -1,15 +1,17 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
--- Changes the number of a queue's buckets while writers, readers and workers continue. The call is one transaction. It
--- claims all buckets, so no pass runs until the call ends. <queue>_updates and <queue>_values keep their grants, views
--- and triggers. At the end both are locked while PostgreSQL scans the new values once to check them.
+-- Changes the number of a queue's buckets while writers and readers continue. The call claims all buckets, so no pass
+-- runs until the caller's transaction ends. <queue>_updates and <queue>_values keep their grants, views and triggers.
+-- At the end the call locks both until the transaction ends. Meanwhile it copies the latest updates, and PostgreSQL
+-- scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
---   timeout  how long the call tries to lock the tables
+--   timeout  how long after its beginning the call gives up locking the tables. The time includes copying the values
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older than the call, and which hasn't read the
 -- queue yet, sees an empty queue.
--- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure, expiry, restoring; those of
+-- Tables written: <queue>_updates, <queue>_values; pgcombine.queue, bucket, pass, failure, expiry, restoring; those of
 -- components.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
--- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet.
+-- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet;
+-- 42501 the caller doesn't own the queue.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
 returns void

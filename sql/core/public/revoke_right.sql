@@ -1,5 +1,5 @@
 -- pgcombine.revoke_right(right, role [, queue …])
--- Revokes a right on queues, or on a component's objects, from a role.
+-- Revokes a right on queues, on a component's objects, or on no object (monitor) from a role.
 --   queues  as for grant_right
 -- The function revokes the right's privileges, except those that belong to another right which grant_right has granted
 -- to the role. Privileges that were granted manually look the same, so they are revoked with the right.

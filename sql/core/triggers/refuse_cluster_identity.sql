@@ -2,8 +2,8 @@
 --     pgcombine.cluster_identity
 -- Refuses UPDATE and DELETE of the cluster identity, unless the database is a copy: then another database assigned the
 -- stored transaction ids (see own_cluster). A session that has checked the identity stores the number of the table's
--- file, and checks again only when the number changes (see wake). UPDATE and DELETE wouldn't change it, TRUNCATE does.
--- The primary key refuses further rows.
+-- file, and checks again only when the number changes (see wake). TRUNCATE changes it; UPDATE and DELETE don't. The
+-- primary key and a check constraint refuse further rows.
 -- Errors: PC012 the database isn't a copy.
 create or replace function pgcombine_internal.refuse_cluster_identity()
 returns trigger

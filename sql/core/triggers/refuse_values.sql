@@ -1,6 +1,6 @@
 -- pgcombine_internal.refuse_values() trigger, before insert, update, delete or truncate, statement level, on
 --   <queue>_values; argument: the queue
--- Refuses to write values except in a transaction that loads them, since observers wouldn't see the change. Passes
+-- Refuses writes of values, except in a transaction that loads them, since observers wouldn't see the change. Passes
 -- write the partitions, so the trigger doesn't slow them. The trigger guards only against mistakes: a role that may
 -- write the table can also set the variable that begin_initialize sets.
 -- Errors: PC014 the transaction doesn't load values.

@@ -5,7 +5,7 @@
 --   bucket             number of the bucket
 --   pending            about how many updates no pass has combined yet
 --   lag_seconds        age of the oldest pending update; 0 if none is pending or the queue is paused
---   last_pass          number of the last pass; null if there was none
+--   last_pass          number of the last pass in the journal; null if there is none
 --   last_pass_at       when the last pass ended
 --   last_pass_seconds  how long the last pass took
 --   last_pass_updates  number of updates that the last pass took

@@ -1,6 +1,6 @@
 -- pgcombine.oldest_snapshot
 -- The holder of the oldest snapshot in the database, or of the oldest transaction that has written; no row if there is
--- none.
+-- none. The reader's own session and vacuums don't count.
 -- A snapshot keeps combined updates from being truncated. Snapshots and transactions that have written keep old
 -- versions of values from being vacuumed.
 -- A standby with hot_standby_feedback always holds a snapshot, usually a young one. Neither a standby nor a slot says

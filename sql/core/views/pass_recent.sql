@@ -9,7 +9,7 @@
 --   seconds  how long the pass took
 --   updates  number of updates that it took
 --   keys     number of their keys
---   changes  number of values that it changed
+--   changes  number of keys whose values it changed
 --   hash_ranges   number of hash ranges into which the keys were divided; the pass took the keys of one. 1: all keys
 create or replace view pgcombine.pass_recent with (security_barrier) as
 select q.queue, p.bucket, p.pass, p.began, p.ended, date_part('epoch', p.ended - p.began) as seconds,

@@ -9,12 +9,12 @@
 --   lag_seconds            age of the oldest pending update; 0 if none is pending or the queue is paused
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
 --   keys_per_second_1m     keys that passes combined in the last minute, as an average per second
---   changes_per_second_1m  values that passes changed in the last minute, as an average per second
+--   changes_per_second_1m  keys whose values passes changed in the last minute, as an average per second
 --   passes_1m              number of passes that took updates in the last minute
 --   pass_seconds_p50       median duration of these passes; null if there was none
 --   pass_seconds_p99       99th percentile of these durations
 --   last_pass_at           when the last pass in the journal that took updates ended; null if there is none
---   failing_buckets        number of buckets whose last pass failed
+--   failing_buckets        number of buckets where a pass has failed and none has taken all updates since
 --   quarantined_keys       number of quarantined keys
 --   quarantined_updates           number of their updates, which aren't pending
 --   pending_at             when pending was estimated; null if it never was, since another session keeps the tables

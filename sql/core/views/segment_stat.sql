@@ -4,7 +4,8 @@
 --   queue          name of the queue
 --   segments       number of segments: four for each partition
 --   filled         number of segments with rows, deleted rows included
---   waiting        number of segments whose updates are all combined, and which wait to be truncated
+--   waiting        number of segments that wait to be truncated, since no update on their last pages is pending (see
+--                  sizes)
 --   bytes          size of all segments
 --   waiting_bytes  size of those that wait
 --   measured_at    when these figures were measured

@@ -10,7 +10,7 @@
 --   lag_seconds       age of the oldest of them, to about a second, also in a paused queue; see bucket_status
 --   quarantined_keys  number of quarantined keys
 --   quarantined_updates      number of their updates, which aren't pending
---   failing_buckets   number of buckets whose last pass failed
+--   failing_buckets   number of buckets where a pass has failed and none has taken all updates since
 create or replace view pgcombine.status with (security_barrier) as
 select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.quarantined_updates,
        (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets
