@@ -1,9 +1,9 @@
 -- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
 -- Runs one pass over one bucket: claims the bucket, combines its pending updates with the values, and writes the new
--- values and a journal row (see end_pass), all in the caller's transaction. Returns no row if another session has
--- claimed the bucket, if the queue is paused, or if no bucket was given and no unclaimed one has pending updates. To
--- combine everything, call pgcombine.drain. Updates that the caller's own transaction has enqueued stay pending, since
--- they aren't committed.
+-- values and, if needed, a journal row (see end_pass), all in the caller's transaction. Returns no row if another
+-- session has claimed the bucket, if the queue is paused, or if no bucket was given and no unclaimed one has pending
+-- updates. To combine everything, call pgcombine.drain. Updates that the caller's own transaction has enqueued stay
+-- pending, since they aren't committed.
 --   bucket   null: the next one with pending updates
 --   updates  number of updates that the pass took
 --   keys     number of their keys
