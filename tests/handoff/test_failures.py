@@ -1,4 +1,4 @@
-"""Failures that handoff survives: in the end every server counts each acknowledged write once and has no hints."""
+"""Failures that handoff survives, so that servers count each acknowledged write once, and failures that it reports."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_write_survives_a_server_killed_before_its_answer(queue: ReplicatedQueue
 
 
 def test_hints_survive_a_killed_caller(clusters: Clusters) -> None:
-    """The caller is killed with -9. Nothing was delivered yet, but hints exist for all servers."""
+    """The caller is killed with -9. Nothing was delivered yet, but hints exist for both other servers."""
     code = f"""
         import os, signal
         from pgcombine import ReplicatedQueue

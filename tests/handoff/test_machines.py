@@ -82,7 +82,7 @@ def test_standby_replaces_the_coordinator(clusters: Clusters, tmp_path: Path) ->
 
 
 def test_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Tokens some hours ahead or behind are accepted. Tokens two days ahead, or eight days old, are refused."""
+    """Tokens 23 hours ahead or 100 hours behind are accepted. Tokens two days ahead, or eight days old, are refused."""
     for hours in (-100, -5, 5, 23):
         token = token_of(timedelta(hours=hours))
         for _ in range(2):

@@ -33,7 +33,7 @@ WELCOME = message(b"R", struct.pack("!I", 0)) + message(b"Z", b"I")
 
 @contextmanager
 def impostor(asks: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """A fake server without TLS that asks for a password by ``asks``; yields its port and the messages it gets."""
+    """A fake server without TLS that answers a startup with ``asks``. Yields its port and the messages it gets."""
     told: list[bytes] = []
     end = threading.Event()
 

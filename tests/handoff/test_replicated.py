@@ -1,4 +1,4 @@
-"""Writes and reads at each level, with all servers or with one that can't be reached for a while."""
+"""Writes and reads at each level, with all servers or while some can't be reached."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``python -m tests.programs.backfill --rows 10000000``: backfill a rollup of a full table under writers and kills.
 
-Eight client processes insert, update and delete rows of the table all the time. The program creates a rollup of the
+Eight client processes insert, update and delete rows of the table throughout. The program creates a rollup of the
 table, and starts and kills ``pgcombine rollup backfill`` several times, at random moments. The last backfill runs to
 its end, beside a worker. A session asks every 5 ms which writers wait for a lock of a backfill. When the writers have
 ended, the rollup must equal its query, before and after all updates are combined.
@@ -123,7 +123,7 @@ def backfill(dsn: str, rows: int, kills: int) -> Outcome:
         created = time.monotonic()
         killed = 0
         command = [str(Path(sys.executable).with_name("pgcombine")), "rollup", "backfill", "spend", "--dsn", dsn]
-        # the time limit of a run grows with its number, so that later runs get further
+        # the time limit of a run grows with its number on average, so that later runs get further
         for number in range(kills):
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
                 try:

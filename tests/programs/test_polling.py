@@ -1,4 +1,7 @@
-"""``polling`` reads all views but ``rights`` and the ones that, as the page on monitoring says, read each row."""
+"""``polling`` reads all views but those without figures of this server, and those that read each row.
+
+The page on monitoring names the latter.
+"""
 
 from __future__ import annotations
 

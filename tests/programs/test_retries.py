@@ -1,4 +1,4 @@
-"""Retries with tokens in random order, from eight clients that are killed: each event counts once."""
+"""Retries with tokens in random order, from eight clients, some of which are killed: each event counts once."""
 
 from __future__ import annotations
 

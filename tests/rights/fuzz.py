@@ -4,9 +4,9 @@
 ``other``. Each has an export, a feed, a rollup of a table, loads in progress, and hints for other servers. A worker
 process combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several
 connections, it calls all functions and procedures that it may execute, with valid and invalid arguments, in autocommit
-and in transactions that end in any way or stay open. It inserts invalid rows into ``own``, locks tables, and puts
-pgcombine's trigger functions on its own tables. Meanwhile the owner writes to ``other``. At the end, the program checks
-that
+and in transactions that end in any way or stay open. It inserts invalid rows, takes locks of tables and advisory locks,
+sends notifications, and puts pgcombine's trigger functions on its own tables. Meanwhile the owner writes to ``other``.
+At the end, the program checks that
 
 - only the updates and passes of ``other`` have changed ``other`` and the catalog;
 - the values of ``other`` are the sums of its updates, and were combined without long waits;

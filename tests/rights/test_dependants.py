@@ -1,4 +1,4 @@
-"""Objects of other roles that depend on pgcombine's objects don't stop an upgrade, which keeps them if possible."""
+"""Objects of ordinary roles that depend on pgcombine's objects don't stop an upgrade, which keeps them if possible."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def upgraded(dsn: str) -> list[str]:
 
 
 def older_functions(conn: psycopg.Connection) -> Iterator[tuple[str, str, bool]]:
-    """Add an overload of each function, as if an older version had other parameters.
+    """Add overloads of each function, as if an older version had other parameters.
 
     Yields the function's qualified name, its plain name, and whether a trigger function of that name was added, too.
     """

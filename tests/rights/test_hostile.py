@@ -1,4 +1,4 @@
-"""Attacks by a role that has one right: each tries something that the right doesn't allow."""
+"""Attacks by roles with one right or none: each tries something that the role's rights don't allow."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Record the changes that a queue reports to observers, and check that they form unbroken chains.
 
-In an unbroken chain, each change of a word has as its old value the new value of the word's last change.
+In an unbroken chain, each change of a word has as its old value the new value of the word's previous change.
 ``audit`` adds an SQL observer to a queue. In the transaction of each pass, the observer appends all changes to a table.
 The queue is a word count (``word``, ``n``), as ``make_queue`` makes it.
 """

@@ -55,7 +55,7 @@ def make_shards(dsn: str, shards: Iterable[int], queue: str = "wc", **options: o
 def make_front(
     front: psycopg.Connection, nodes: Sequence[str], queue: str = "wc", *, shards: int = 4, **options: object
 ) -> None:
-    """Make a front whose shards the databases ``nodes`` get in turn. The foreign servers are named n0, n1 and so on."""
+    """Make a front. The databases ``nodes`` get its shards in turn. The foreign servers are named n0, n1 and so on."""
     for number, dsn in enumerate(nodes):
         make_shards(dsn, range(number, shards, len(nodes)), queue, **options)
         add_node(front, f"n{number}", dsn)

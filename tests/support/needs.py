@@ -48,7 +48,7 @@ def require_jdbc() -> None:
 
 
 def require_program(name: str) -> str:
-    """Require a program, also in the sbin directories, and return its path."""
+    """Require a program, which may be in an sbin directory, and return its path."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     require(f"the program {name}", there=found)
     assert found is not None

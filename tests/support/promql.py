@@ -13,7 +13,7 @@ from support.needs import require_program
 
 
 def metrics_of(expression: str) -> set[str]:
-    """The metrics of pgcombine and of processes that an expression names. Each series of a histogram counts."""
+    """The metrics of pgcombine and of processes that an expression names, with suffixes such as ``_bucket``."""
     return set(re.findall(r"\b(?:pgcombine|process)_\w+", expression))
 
 

@@ -1,4 +1,4 @@
-"""The reference pages, from headers, help texts and docstrings: ``python tests/support/reference.py`` writes them."""
+"""The reference pages: ``python tests/support/reference.py`` makes them from headers, help, docstrings and alerts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import httpx2
 from pgcombine.web.serve import listening, serve
 from support.sessions import in_background
 
-# Keys that a page must show as text: markup, template syntax, right-to-left marks, control characters, a long text.
+# Keys that a page must show as text, such as markup, template syntax, right-to-left marks and control characters.
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>'",

@@ -8,7 +8,7 @@ The process ends when its standard input ends.
   pgbench would write, one transaction of each client in turn. The answer has the number of transactions of each client,
   and the seconds.
 - ``"settle"`` merges all parts of the table into one part; the answer comes afterwards.
-- ``"totals"`` is answered by the exact totals.
+- ``"totals"`` is answered with the exact totals.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def stored(
 
 
 def lines(run: Stored, figure: str, metric: Metric) -> Iterator[Line]:
-    """Yield the line of each contender for a metric, in the order of the run."""
+    """Yield the line of each contender that has values of a metric, in the order of the run."""
     base = _values(run, figure, metric, run["baseline"])
     for contender in run["contenders"]:
         values = _values(run, figure, metric, contender)

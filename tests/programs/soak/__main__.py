@@ -1,8 +1,8 @@
 """``python -m tests.programs.soak --minutes 30``: a run, its report as JSON, and its charts as PNG.
 
 ``--out`` is the directory for ``soak.json``, ``soak.png`` and the daemons' logs. The program prints the report without
-the samples. Its status is 1 if the list ``wrong`` in the report isn't empty. The run starts two servers, whose files
-are in /dev/shm if that has room.
+its series of samples and delays. Its status is 1 if the list ``wrong`` in the report isn't empty. The run starts two
+servers, whose files are in /dev/shm if that has room.
 """
 
 from __future__ import annotations

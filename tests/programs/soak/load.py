@@ -1,8 +1,8 @@
 """The writers, and the totals that follow from their writes.
 
 A transaction on the queue ``plain`` derives its words from a seed, and also inserts the seed into a table. So the table
-has the seeds of all committed transactions, even of those whose commit got no answer. A writer repeats a write to
-``wc`` with the same token until the write is acknowledged.
+has the seeds of all committed transactions, even of those whose commit got no answer. A writer repeats a failed
+write to ``wc`` until the write is acknowledged, and with the same token if the first outcome is unknown.
 """
 
 from __future__ import annotations

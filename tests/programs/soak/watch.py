@@ -1,7 +1,8 @@
 """Measurements during a soak run, each in a separate loop.
 
-``sample`` records memory, backlogs, lags and table sizes every five seconds. ``poll`` reads the views, and ``browse``
-one web page, every second. ``probe`` measures how long a committed update takes to be visible in its value.
+``sample`` records memory, table sizes, and figures such as backlogs and lags, every five seconds. ``poll`` reads the
+views, and ``browse`` one web page, every second. ``probe`` measures how long a committed update takes to be visible
+in its value.
 """
 
 from __future__ import annotations
