@@ -1,4 +1,7 @@
-"""Databases for tests of SQL. The tests of a module share a database: emptying it is faster than copying a new one."""
+"""Databases for tests of SQL. The tests of a module that use ``auto`` or ``tx`` share a database.
+
+Emptying a database is faster than copying a new one.
+"""
 
 from __future__ import annotations
 

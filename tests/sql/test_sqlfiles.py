@@ -1,4 +1,4 @@
-"""The SQL files and their order. A file of a function or view has one object, which has its name, and a header."""
+"""The SQL files and their order. A file of a routine or view makes one object of the file's name, and has a header."""
 
 from __future__ import annotations
 

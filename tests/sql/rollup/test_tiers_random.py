@@ -167,7 +167,7 @@ def test_tiers_equal_a_recount_after_kill_9(conn: psycopg.Connection, dsn: str) 
                     process = stack.enter_context(start_cli(*start))
                     before = passes() or 0
                     eventually(lambda before=before: (passes() or 0) > before + 5, what="at work")
-                    # wait a random number of statements: the kill comes in a pass or between two passes
+                    # run a random number of statements, so that the kill comes in a pass or between two passes
                     for _ in range(dice.randrange(1, 60)):
                         conn.execute("select 1")
                     process.kill()

@@ -1,4 +1,4 @@
-"""Fronts: a queue whose shards are queues of other databases."""
+"""Fronts: a front is used as a queue, and its shards are queues of other databases."""
 
 from __future__ import annotations
 

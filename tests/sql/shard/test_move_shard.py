@@ -326,7 +326,7 @@ def test_writers_count_exactly_beside_moves(front: psycopg.Connection, dsn: str,
     done = threading.Event()
 
     def write(writer: int) -> Counter[str]:
-        """Write until the moves are done. Each update has a token, so it is written again after any error."""
+        """Write until the moves are done. Each write has a token, so a write that met a conflict can be repeated."""
         written: Counter[str] = Counter()
         number = 0
         with connected(dsn) as conn:

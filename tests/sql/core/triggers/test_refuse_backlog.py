@@ -21,7 +21,7 @@ def words(number: int) -> list[tuple[str, int]]:
 
 
 def fills_up(conn: psycopg.Connection) -> int:
-    """Enqueue 100 updates at a time until the queue is full, and return the number of statements."""
+    """Enqueue 100 updates at a time until the queue is full, and return how often it accepted them."""
     for number in range(50):
         conn.execute("select pg_stat_force_next_flush()")
         try:

@@ -1,4 +1,4 @@
-"""Comments: ``\\d+`` explains every table, view and column that pgcombine makes."""
+"""Comments: ``\\d+`` explains every table, view and column that pgcombine makes, ``\\df+`` every routine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pgcombine.oldest_snapshot`` names the session, prepared transaction or standby with the oldest snapshot."""
+"""``pgcombine.oldest_snapshot`` names the session, prepared transaction, standby or slot with the oldest snapshot."""
 
 from __future__ import annotations
 
