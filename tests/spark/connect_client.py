@@ -15,7 +15,7 @@ from pgcombine.spark.errors import explained
 
 
 def refused(call: Any) -> str:
-    """Expect a call to fail, and return its one-line error."""
+    """Make a call that should fail, and return its error."""
     try:
         with explained():
             call()

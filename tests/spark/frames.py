@@ -103,7 +103,7 @@ class Pause:
         return event
 
     def arrived(self) -> dict[tuple[int, int], int]:
-        """The executor's process id by part and attempt, for each task that waits here."""
+        """The executor's process id by part and attempt, for each task that has come here."""
         found = [file for file in self.directory.iterdir() if "-" in file.name and not file.suffix]
         return {(int(part), int(n)): int(file.read_text()) for file in found for part, n in [file.name.split("-")]}
 

@@ -1,4 +1,4 @@
-"""Both sinks write the values and names of a frame's columns unchanged into the queue."""
+"""Columns of frames: which values and names both sinks write unchanged, and which frames they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each strange, huge, unreadable or binary file causes one clear line, and all other files are counted."""
+"""Files that can't be counted cause one clear line for each reason, and all other files are counted."""
 
 from __future__ import annotations
 
