@@ -1,4 +1,4 @@
-"""Only a role with the right to work on a queue may remove its expired keys."""
+"""Only the owner and roles with the right to work on a queue may remove its expired keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upgrades in a database where another role has created the schema or objects in it."""
+"""Upgrades in a database where another role has created the schema or objects in it, or blocks the upgrade."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def replay_all(clusters: Clusters) -> dict[str, int]:
 
 
 def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
-    """For each destination of a coordinator: delivered writes, duplicates among these, and quarantined updates."""
+    """For each destination of a coordinator: delivered writes, writes that it had already, and quarantined updates."""
     with coordinator.connect() as conn:
         rows = conn.execute(
             "select destination, delivered, deduplicated, quarantined from pgcombine.handoff"

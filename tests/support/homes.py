@@ -23,7 +23,7 @@ SMALL = {"shared_buffers": "16MB", "fsync": "off"}
 TEMPLATE = "template_handoff"  # a database with the schema, owned by the superuser
 
 MEMORY = Path("/dev/shm")
-ROOM = 4 * 1024**3  # bytes; several test processes with four servers each may need this much
+ROOM = 4 * 1024**3  # bytes; several test processes with up to five servers each may need this much
 
 Filled = Callable[[Path], Path]
 

@@ -155,7 +155,10 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
 
 
 def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
-    """Observers may read a table named like a CTE without its prefix. While a relation has a CTE's full name, no observer is added."""
+    """Observers may read a table named like a CTE without its prefix.
+
+    While a relation has a CTE's full name, no observer can be added.
+    """
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
