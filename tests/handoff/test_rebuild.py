@@ -1,4 +1,5 @@
 """A rebuilt server equals its sources and counts each acknowledged write once, even if writers go on meanwhile.
+
 Only a forced rebuild may lose writes. Further tests retry, drop or copy the updates that a server refused.
 """
 

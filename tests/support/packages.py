@@ -72,7 +72,7 @@ def imports(text: str) -> tuple[Import, ...]:
 
 
 def reached(found: Import) -> str | None:
-    """The package that an import reaches: FACADE for ``pgcombine`` itself, None for anything else."""
+    """The package that an import reaches: FACADE for ``pgcombine`` itself, None for other modules."""
     parts = found.module.split(".")
     if parts[0] != "pgcombine":
         return None

@@ -6,8 +6,8 @@
 - **Functions**: those of the schemas ``pgcombine`` and ``pgcombine_internal`` after ``db upgrade``, with procedures,
   aggregates and trigger functions.
 - **SQL lines of core**: the lines of the files in ``sql/core``, with comments.
-- **On the way of an update**: the functions in ``ROOTS`` (such as the triggers of an insert, ``enqueue``, a pass,
-  reclaiming) and all functions that they call by name, directly or indirectly. The modules of the worker's loop
+- **On the way of an update**: the functions in ``ROOTS`` (such as the triggers of an insert, ``enqueue``, a pass
+  and reclaiming) and all functions that they call by name, directly or indirectly. The modules of the worker's loop
   count, too: ``wakeup`` and the worker's folder without ``BESIDE``; in versions without such a folder, the modules in
   ``FLAT``. Names in hints of errors aren't calls.
 - **Placeholders**: the different ``{names}`` in those functions on the way that are in the folder ``pass``. Each
