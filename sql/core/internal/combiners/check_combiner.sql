@@ -1,8 +1,10 @@
 -- pgcombine_internal.check_combiner(combiner, name, type)
--- Refuses a combiner that doesn't take the type of its column, or whose result depends on the order or grouping of
--- sample values. A combiner that passes may still be wrong for other values.
+-- Refuses a combiner that doesn't take the type of its column, or that combines sample values wrongly: the result
+-- depends on their order or grouping, a user-defined combiner changes a single value, or two values or a value and no
+-- values give a wrong result. A combiner that passes may still be wrong for other values.
 -- Warns if the last digits of a sum depend on the order of updates (floating-point numbers). Warns if a function or an
--- aggregate can't be tried, since no samples of the type are known or the calls with all samples fail.
+-- aggregate can't be tried, since fewer than two samples of the type are known, or since all calls with different
+-- samples fail.
 --   name  the column's name, for the messages
 -- Errors: PC003 the combiner doesn't take the type, or combines samples wrongly; the message then shows the samples.
 create or replace function pgcombine_internal.check_combiner(combiner text, name text, type text)

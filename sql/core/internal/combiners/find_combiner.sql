@@ -1,6 +1,7 @@
 -- pgcombine_internal.find_combiner(written, name, type) → text
 -- Returns the combiner that a column definition names: a built-in one, a function of two arguments or an aggregate of
--- one. Functions and aggregates must take the column's type and return it.
+-- one. Functions and aggregates must take the column's type, perhaps after a cast that needs no conversion, and return
+-- the type of the column or of their arguments.
 -- The name is looked up once, on the caller's search path. From then on the qualified name is used.
 --   written     the name as it is in the definition, quoted or qualified where needed
 --   name, type  those of the column

@@ -1,8 +1,8 @@
 -- pgcombine_internal.jsonb_merge(documents jsonb[]), aggregate pgcombine_internal.jsonb_merge(jsonb)
 -- Merges JSON objects: the result has the members of all of them, at every depth.
 -- If several documents have a member and at most one of its values is an object, the greatest value in jsonb's order
--- stays (object > array > boolean > number > string > null). So the order of updates doesn't matter. SQL nulls are
--- ignored; without any document the result is null.
+-- stays (object > array > boolean > number > string > null > empty array). So the order of updates doesn't matter. SQL
+-- nulls are ignored; without any document the result is null.
 -- All documents of a key in a pass are merged at once, in memory. The time is about linear in their size: merging pair
 -- by pair would copy a document once for each document after it.
 create or replace function pgcombine_internal.jsonb_merge(documents jsonb[])

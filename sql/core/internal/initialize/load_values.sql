@@ -4,7 +4,7 @@
 --   rows  a JSON array of objects: keys and values by column name. A missing value column is null
 -- Tables written: <queue>_values.
 -- Errors: PC001 unknown queue; PC004 a key is null, is given twice or has a value already, or a value doesn't fit its
--- column.
+-- column; PC014 begin_initialize wasn't called in this transaction.
 create or replace function pgcombine_internal.load_values(queue text, rows jsonb)
 returns bigint
 language plpgsql

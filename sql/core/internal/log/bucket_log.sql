@@ -3,7 +3,7 @@
 --   new        a mark: only updates that a pass with this mark takes. Null: all visible updates
 --   pass, range_mask, marks  see bucket_marks
 --   tables     the segments that aren't empty and take ids that a mark doesn't see: ids after the mark, and ids that
---              the mark saw in progress
+--              the mark saw in progress. In a copied database: all segments that aren't empty
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
 -- Passes and polls call this function often, so it runs few queries.
 create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,

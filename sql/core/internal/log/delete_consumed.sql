@@ -1,7 +1,8 @@
 -- pgcombine_internal.delete_consumed(queue, relation, partition) → bigint
 -- Deletes the combined updates among the first hundred thousand updates of a segment; returns their number. The
--- function replaces truncation where the caller can't see which snapshots are held: older snapshots still see deleted
--- rows, but not truncated ones. Autovacuum frees the space.
+-- function replaces truncation where neither the caller nor the schema's owner can see which snapshots are held: older
+-- snapshots still see deleted rows, but not truncated ones. Autovacuum frees the space. The function returns 0 if
+-- another session has locked the segment.
 -- Tables written: the segment.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
@@ -17,8 +18,8 @@ declare
     _last tid;
     _deleted bigint := 0;
 begin
-    -- If only dead rows are left, the call returns at once. Otherwise each call would read all of them until they are
-    -- vacuumed.
+    -- If only dead rows are left, the call returns at once. Without this check each call would read all of them until
+    -- they are vacuumed.
     if _known and pg_stat_get_live_tuples(_segment) = 0 and pg_stat_get_dead_tuples(_segment) > 0 then
         return 0;
     end if;

@@ -1,6 +1,5 @@
 -- pgcombine_internal.queue_marks(queue) → (bucket, range_mask, marks)
--- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal; no row if the queue is
--- unknown.
+-- Returns the marks of all buckets, as bucket_marks does for one, in one query; no row if the queue is unknown.
 -- In a copied database keys without a stable hash may be in other buckets (see stable_hash). Until post_restore has
 -- run, all their updates are pending, so the returned marks see none.
 -- Runs with its owner's rights, for every role, since readers of <queue>_pending and <queue>_current need the marks.

@@ -1,7 +1,6 @@
 -- pgcombine_internal.updates_about(queue, tables) → bigint
 -- Estimates the number of updates in some segments, including combined ones. The function counts the updates on four
 -- pages of each segment, and takes every page of the segment for as full as the fullest of the four.
--- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.updates_about(queue text, tables text[])
 returns bigint
 language plpgsql stable

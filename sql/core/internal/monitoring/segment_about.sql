@@ -5,7 +5,6 @@
 --   condition  see bucket_log
 --   oldest     null: none is pending. In a large segment an estimate: the oldest id in the sample, less the distance
 --              between two sampled rows
--- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
     out pending bigint, out oldest bigint)
 language plpgsql stable

@@ -2,8 +2,8 @@
 -- Returns the sizes of a queue's tables, for the function sample: an array of objects with table, rows (as of the last
 -- vacuum or analyze), bytes (with TOAST) and index_bytes. The object of the log has segments, filled, waiting and
 -- waiting_bytes in place of rows.
--- A segment waits to be reclaimed if no update on its last pages is pending, and if its round is over or the segment is
--- large (see consumed_segments).
+-- A segment waits to be reclaimed if no update on its last pages is pending, and if its round is over or the segment
+-- has more than 8 MB.
 create or replace function pgcombine_internal.sizes(queue text)
 returns jsonb
 language sql

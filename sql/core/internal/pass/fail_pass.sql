@@ -10,7 +10,7 @@
 --   attempts  number of passes that failed in a row
 --   bisect    whether to search for the failing keys: after quarantine_after attempts, if a key can cause the error
 --   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. False if all
---             pending updates belong to one hash range, and after eight failures in a row with as few updates as
+--             pending updates belong to one hash range, and after nine failures in a row with as few updates as
 --             possible
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.

@@ -1,7 +1,7 @@
 -- pgcombine_internal.forget_failure(queue, bucket [, finished])
--- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. If the
--- failed pass also removed expired keys, and the successful pass didn't, the expired keys' pages caused the failure.
--- The scan then continues after these pages.
+-- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. Passes
+-- after a failure remove no expired keys. So if the first failed pass removed some, the function takes their pages for
+-- the cause of the failure. The scan then continues after these pages.
 -- Only the schema's owner may delete the row, since a role with the right to delete could lock the table against all
 -- others. A role that may run passes over the queue flags the row, which policies permit, and delete_flagged deletes
 -- it.

@@ -17,12 +17,13 @@
 --                clause before an insert, update, delete or merge is recognized by that word. If a select after a with
 --                clause has such a word only as a name or in a string, add_observer refuses the statement
 -- One statement has one snapshot. The statement folds the updates by key, joins the old values, writes the new ones,
--- passes the changes and the folded updates (arrived) to the observers, and counts updates, keys and changes.
+-- passes the changes and the folded updates (arrived) to the observers, and counts combined updates, their keys,
+-- changes, quarantined updates and removed expired keys.
 -- PostgreSQL leaves arrived out of the plan if no observer reads it. A key whose new values have expired is deleted, as
 -- if delete_when held. The expired keys between $2 and $3 are deleted, too, unless they have pending or quarantined
 -- updates. Their condition is a coalesce, which the planner takes for half of the rows, so that it joins many by hash.
--- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition. Its
--- members:
+-- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition. The
+-- members of pgcombine.queue.computed:
 --   columns  names of value columns
 --   needs    the condition, over v, the key's old values, and u, its folded updates. Null: all keys meet it
 --   query    a query of the key columns and these columns that reads the keys from pgcombine_touched. It has the

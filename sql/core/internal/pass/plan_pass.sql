@@ -1,5 +1,6 @@
 -- pgcombine_internal.plan_pass(queue, bucket [, observers, from_page, range_mask, hash_range]) → plan
--- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
+-- Plans the next pass over a bucket that the caller has claimed: which updates the pass takes, and in which pages it
+-- removes expired keys.
 --   queue      the queue's row
 --   observers  Python observers that the caller can run
 --   from_page  null: the pass removes no expired keys. -1: it removes those of the pages that are due. Otherwise it
@@ -12,8 +13,9 @@
 --   marks, marks_mask  see bucket_marks
 --   reads          for each segment, whether it may hold pending updates
 --   range_mask, hash_range  only keys with hash & range_mask = hash_range. If more than pass_limit updates are pending,
---                  or these take more than 64 megabytes, passes take hash ranges in turn. So no pass takes much more
---                  than the limit. After cancelled passes the limit is lower (see fail_pass)
+--                  or these take more than 64 megabytes, passes take hash ranges in turn. So a pass takes little more
+--                  than the limit, unless a 32nd of the backlog is more (see next_hash_range). After cancelled passes
+--                  the limit is lower (see fail_pass)
 --   pending        number of updates that the pass takes; if the caller names a hash range, that of all keys. 5000
 --                  stands for any number from 5000 to little more than pass_limit. If nothing can exceed the limit,
 --                  updates aren't counted: 1000 then means many, null few

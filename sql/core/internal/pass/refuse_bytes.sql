@@ -1,10 +1,10 @@
 -- pgcombine_internal.refuse_bytes(queue, plan [, source])
--- Raises an error if the updates of a pass take more than 256 megabytes, which the pass would collect in memory several
--- times. Where plan_pass can divide the keys, it limits passes to 64 megabytes. So these are updates of one key or of a
--- few keys.
+-- Raises an error if the values that a pass collects in memory take more than 256 megabytes (see takes_bytes). The pass
+-- would have these values in memory several times. Where plan_pass can divide the keys, it limits passes to 64
+-- megabytes. So the values belong to one key or to a few keys.
 --   queue   the queue's row
 --   source  see takes_bytes; null: the updates of the plan
--- Errors: 54000 the updates take more than that.
+-- Errors: 54000 the values take more than that.
 create or replace function pgcombine_internal.refuse_bytes(queue pgcombine.queue, plan pgcombine.plan,
     source text default null)
 returns void

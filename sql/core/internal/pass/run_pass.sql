@@ -2,8 +2,8 @@
 --     → (bucket, updates, keys, changes, more, expired, next_page, observe)
 -- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines the pending updates with the values, and
 -- writes the new values, and a journal row (see end_pass), all in the caller's transaction. Returns no row if the
--- bucket is claimed already, if the queue is paused, or if no bucket is given and none has pending updates.
---   bucket     null: the next one with pending updates
+-- bucket is claimed already, if the queue is paused, or if no bucket is given and no unclaimed one has pending updates.
+--   bucket     null: a random one of the unclaimed buckets with pending updates
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   arrived    whether an observer of the caller reads the folded updates
 --   expired    number of expired keys that the pass has removed

@@ -1,6 +1,6 @@
 -- pgcombine_internal.bucket_status(queue, bucket) → (backlog, lag_seconds)
--- Returns the number of a bucket's pending updates, and the age of the oldest one in seconds. The age is exact to about
--- a second (see time_of).
+-- Returns the number of a bucket's pending updates, and the age of the oldest one in seconds (see time_of). Without
+-- pending updates both are 0.
 -- Runs with its owner's rights, for roles with any right on the queue.
 -- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine_internal.bucket_status(queue text, bucket integer, out backlog bigint,

@@ -1,15 +1,15 @@
 -- pgcombine_internal.close_queue(queue, force, wholly)
--- Removes a queue from the catalog and drops its objects. The function only locks <queue>_updates and <queue>_values;
--- the caller drops these two tables.
+-- Removes a queue from the catalog and drops its objects, except <queue>_updates and <queue>_values. The function locks
+-- these two tables, and the caller drops them.
 --   force   see drop_queue
 --   wholly  whether to lock the tables' partitions, too
 -- Components register queries for two events (see the table hook). A query for the event close returns rows: a problem
 -- that keeps the queue (null: none), a hint, and the statement that removes what the component has. A query for the
 -- event closed runs once the queue is out of the catalog.
--- Tables written: pgcombine.queue and the tables that refer to it; combiner; those of components.
+-- Tables written: pgcombine.queue and the tables that refer to it; token, combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
 -- or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout;
--- 2BP01 another object depends on the queue's views.
+-- 2BP01 another object depends on one that the function drops.
 create or replace function pgcombine_internal.close_queue(queue text, force boolean, wholly boolean)
 returns void
 language plpgsql

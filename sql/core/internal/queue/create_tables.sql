@@ -3,7 +3,7 @@
 --   <queue>_updates  the log. A row is one update with the id of its transaction. The table has no index and no key. It
 --                    is partitioned by list: each 2 ^ segment_bits ids belong to the next segment of the ring
 --   <queue>_values   the key is the primary key. The table is partitioned by the hash of the key
--- Key columns whose types don't bound their size have at most 2600 bytes together, since an entry of the primary key's
+-- Key columns of types of variable length have at most 2600 bytes together, since an entry of the primary key's
 -- index has room for about 2700. So a longer key fails when it is enqueued, not in every later pass. If the only such
 -- column is of type text, a domain limits its size, otherwise a check constraint of the table: a statement prepares
 -- such a constraint again for each partition that it writes to.
@@ -17,7 +17,7 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_tables.queue);
     _values constant text := format('pgcombine.%I', _queue.queue || '_values');
     _key constant text := pgcombine_internal.column_list(_queue.queue, 'key');
-    _size text; -- expression for the bytes of the key columns whose types have no bound
+    _size text; -- expression for the bytes of the key columns of types of variable length
     _limited boolean; -- whether the domain key_text limits the size of the key
     _columns text;
 begin

@@ -1,5 +1,5 @@
 -- pgcombine_internal.locks_to_drop(queue) → bigint
--- Returns the number of objects that dropping a queue locks: its tables, those of components, and their dependent
+-- Estimates the number of objects that dropping a queue locks: its tables, those of components, and their dependent
 -- objects.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.locks_to_drop(queue text)

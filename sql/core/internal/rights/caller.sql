@@ -1,7 +1,7 @@
 -- pgcombine_internal.caller() → name
 -- Returns the role that called a function which runs with its owner's rights. Such a function calls caller() first,
--- even if it needs no name; only queue_marks and the functions of tables' triggers don't. The result is the role that
--- the session has set, or else the session's user.
+-- directly or through a function that checks the right, even if it needs no name; only queue_marks and the functions of
+-- tables' triggers don't. The result is the role that the session has set, or else the session's user.
 -- But PostgreSQL also runs another role's code in a session: functions in the indexes of a table that a superuser or
 -- autovacuum analyzes run as the table's owner. PostgreSQL calls this a security-restricted operation; REINDEX,
 -- CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW are others. caller() raises an error in them.

@@ -1,6 +1,6 @@
 -- pgcombine_internal.require_right(subject, right [, role])
 -- Raises unless a role has a right on a subject: a queue, or an object of a component (see has_right). A function that
--- runs with its owner's rights first calls require_right for the role that pgcombine_internal.caller() returns.
+-- runs with its owner's rights passes the role that pgcombine_internal.caller() returns.
 -- Errors: PC001 unknown queue, or the component's error for an unknown object; 42501 the role doesn't have the right.
 create or replace function pgcombine_internal.require_right(subject text, "right" text, role name default current_user)
 returns void

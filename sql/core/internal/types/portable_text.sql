@@ -1,8 +1,9 @@
 -- pgcombine_internal.portable_text()
 -- Makes the text of a value mean the same on every server until the transaction ends, regardless of the settings of
 -- servers, databases and roles.
--- Dates are in ISO style (an ambiguous date in the input has the month before the day), times without a zone are in
--- UTC, intervals and money have PostgreSQL's default form, floating-point numbers have all their digits.
+-- Dates are in ISO style (an ambiguous date in the input has the month before the day). Values of timestamptz are in
+-- UTC, also where the input names no zone. Intervals have PostgreSQL's default form, money has that of the locale C,
+-- and floating-point numbers have all their digits.
 create or replace function pgcombine_internal.portable_text()
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine_internal.samples(type) → text[]
 -- Returns up to six different values of a type as text, to try a combiner on: the first ones of a fixed list that the
--- type accepts, or labels of an enum.
+-- type accepts, labels of an enum, or arrays of samples of the element type.
 --   type  as in a column definition, with modifiers
 create or replace function pgcombine_internal.samples(type text)
 returns text[]

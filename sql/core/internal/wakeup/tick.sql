@@ -1,7 +1,7 @@
 -- pgcombine_internal.tick()
 -- Records the time with a transaction id, at most once a second, so that pending updates can be dated (see time_of). At
 -- the recorded time no transaction with this id or a higher one had ended. Workers call tick while updates are pending;
--- sample and create_queue call it, too. The call does nothing in a read-only transaction.
+-- sample, create_queue and components call it, too. The call does nothing in a read-only transaction.
 -- The function thins out older rows, so that the remaining ones date an update to a thousandth of its age. No call
 -- waits for another.
 -- Runs with its owner's rights, for roles with any right on some queue.
