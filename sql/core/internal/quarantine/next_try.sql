@@ -6,10 +6,10 @@
 --   stop             whether to end the search soon
 -- A try takes twice as many keys as the try before, or half as many if that failed. So k failing keys among n cost
 -- about k log n tries. A key that fails alone is a candidate. Its failure is proven to be its own if it raises an error
--- of data or size, such as an overflow, even without observers, and no combiner is user-defined. The function tests this
--- only while no value has changed. The search stops early after its time limit, or if stop is true, but only at the end
--- of a hash range, and once some keys have passed or one has failed. If no value has changed and no failure is proven, a
--- quarter of the time limit applies.
+-- of data or size, such as an overflow, even without observers, and no combiner is user-defined. The function tests
+-- this only while no value has changed. The search stops early after its time limit, or if stop is true, but only at
+-- the end of a hash range, and once some keys have passed or one has failed. If no value has changed and no failure is
+-- proven, a quarter of the time limit applies.
 create or replace function pgcombine_internal.next_try(changes bigint default 0, sqlstate text default null,
     error text default null, stop boolean default false, out first integer, out last integer)
 language plpgsql

@@ -2,7 +2,8 @@
 -- Makes a queue's generated objects again: the tables of its quarantine and the bounds of its values if they are
 -- missing, its pass, its views, the comments on its tables and views, its function <queue>_enqueue, its triggers, and
 -- what components generate (see the table hook). The function first stores the names of the columns' types again, and
--- checks the observers in SQL. An upgrade calls the function for each queue, so that existing queues get the new definitions.
+-- checks the observers in SQL. An upgrade calls the function for each queue, so that existing queues get the new
+-- definitions.
 -- Tables written: pgcombine.queue, queue_column; those of components.
 -- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue.
 create or replace function pgcombine_internal.regenerate(queue text)

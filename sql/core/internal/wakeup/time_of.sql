@@ -1,8 +1,8 @@
 -- pgcombine_internal.time_of(id) → timestamptz
 -- Returns the last recorded time before the end of a transaction (see tick). So what the transaction wrote became
--- visible after this time. Where a worker or a monitor runs, the time is exact to about a second, and for an
--- old id to about a thousandth of its age. For an id that is older than all recorded times, the result is the first of
--- these times, or the server's start if no time is recorded. For an id that no transaction has had yet, it is the
+-- visible after this time. Where a worker or a monitor runs, the time is exact to about a second, and for an old id to
+-- about a thousandth of its age. For an id that is older than all recorded times, the result is the first of these
+-- times, or the server's start if no time is recorded. For an id that no transaction has had yet, the result is the
 -- present time.
 create or replace function pgcombine_internal.time_of(id bigint)
 returns timestamptz
