@@ -1,13 +1,13 @@
 -- pgcombine_internal.consumed_segments(queue, seen, horizon) → (relation, partition, last)
 -- Lists the segments of a queue that hold only combined updates, or may do so.
 -- A segment takes the updates of a range of transaction ids, its round, and later those of another round. A mark counts
--- if every present and future snapshot sees the mark's pass. The function knows this if the snapshot in the
--- parameter seen sees the pass, and the pass's transaction id is below horizon.
+-- if every present and future snapshot sees the mark's pass. The function knows this if the snapshot in the parameter
+-- seen sees the pass, and the pass's transaction id is below horizon.
 --   seen     a snapshot
 --   horizon  the result of oldest_snapshot, called after seen was taken. Null: oldest_snapshot returned null
 --   last     the last id of the segment's round, if the round is over and marks that count see all its ids. Null: the
---            segment is large, but its round isn't over, or the marks don't see all its ids, or horizon is null. Then
---            only the segment's rows show whether it holds pending updates
+--            segment is large, and one of these holds: its round isn't over, those marks don't see all its ids, or
+--            horizon is null. Then only the segment's rows show whether it holds pending updates
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.consumed_segments(queue text, seen txid_snapshot, horizon bigint,

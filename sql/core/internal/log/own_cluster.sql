@@ -1,8 +1,8 @@
 -- pgcombine_internal.own_cluster() → boolean
--- Returns whether this database assigned the stored transaction ids. This is true if each row of
--- pgcombine.cluster_identity names the id of the transaction that wrote the row. In a restored dump the rows name other
--- transactions than the one that wrote them. A template copy, a promoted standby, point-in-time recovery and pg_upgrade
--- keep the rows, and the ids stay valid.
+-- Returns whether this database assigned the stored transaction ids. This is true if pgcombine.cluster_identity has
+-- rows, and each row names the id of the transaction that wrote it. In a restored dump the rows name other transactions
+-- than the one that wrote them. A template copy, a promoted standby, point-in-time recovery and pg_upgrade keep the
+-- rows, and the ids stay valid.
 create or replace function pgcombine_internal.own_cluster()
 returns boolean
 language sql stable

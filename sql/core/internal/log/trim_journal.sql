@@ -2,8 +2,8 @@
 -- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues over which the caller
 -- may run passes; returns their number. claim_bucket explains the hour. The function first sums up the passes of each
 -- minute that has ended, for the view minute_stat. It deletes these sums after a day.
--- The last pass over all keys of a bucket, and the passes since, are the bucket's state, so their rows stay. A call
--- deletes at most ten thousand rows of a bucket; workers call it repeatedly.
+-- The rows of the last such pass over all keys of a bucket, and of the passes since, stay: they have the bucket's
+-- state. A call deletes at most ten thousand rows of a bucket; workers call it repeatedly.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.pass, pass_minute.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.

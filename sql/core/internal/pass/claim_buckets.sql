@@ -7,8 +7,8 @@
 --          committed, since an older snapshot would miss what was committed before the claim. Null: any level is
 --          allowed, and the function raises 40001 if the buckets have changed since the snapshot
 --   renew  whether to write new versions of the rows. A pass with an older snapshot then can't claim them (40001), and
---          its worker runs it again. add_observer and drop_observer use this, so that no pass with the former observers
---          commits later
+--          its worker runs it again. add_observer and drop_observer set renew, so that no pass with the former
+--          observers commits later
 -- Tables written: bucket, if renew is set.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 40001 the buckets have changed since the
 -- snapshot; 42501 the caller lacks the right to claim buckets.

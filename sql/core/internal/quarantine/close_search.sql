@@ -9,7 +9,7 @@
 --   changes        number of values changed
 --   tries          number of ranges tried
 --   quarantined    number of keys quarantined
---   finished       whether all keys of the bucket were tried, and each passed or is quarantined
+--   finished       whether all keys of the bucket with pending updates were tried, and each passed or is quarantined
 -- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
 -- Errors: 40001 see end_pass, or the queue's definition changed during the search.
 create or replace function pgcombine_internal.close_search(out updates bigint, out keys bigint, out changes bigint,

@@ -3,8 +3,8 @@
 -- fold_expression), except for the combiners sum and count: a sum beyond its type's range is null with a warning, since
 -- an error would fail the query for all other keys, too.
 -- The expression compares sums of integers and of numeric(p, s) with the type's range, and calls current_sum only to
--- warn. Sums of other types come from current_sum, which catches errors, for keys with more than one value or update: a
--- call is slow.
+-- warn. Sums of other types come from current_sum, which catches errors. A call is slow, so the expression makes none
+-- for a key that has only a value or a single update.
 create or replace function pgcombine_internal.current_expression("column" pgcombine.queue_column)
 returns text
 language plpgsql stable

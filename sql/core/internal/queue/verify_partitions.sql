@@ -1,6 +1,6 @@
 -- pgcombine_internal.verify_partitions(queue, parent) → problems
--- The part of verify for the partitions by hash: finds missing ones, ones with other bounds, and rows in a partition to
--- which their keys don't belong.
+-- The part of verify for the partitions by hash: finds a wrong number of partitions, missing ones, ones with other
+-- bounds, and rows in a partition to which their keys don't belong.
 --   parent  the table <queue>_values, or a segment of <queue>_updates
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_partitions(queue text, parent regclass)
