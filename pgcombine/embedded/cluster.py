@@ -63,8 +63,8 @@ class Cluster:
     def programs(self, asked: int | None) -> Programs:
         """Return PostgreSQL's programs for the data. For new data they are of version ``asked`` (None: the newest).
 
-        Raises ConfigError if another version than ``asked`` made the data, or if the programs of the data's version
-        aren't installed any more.
+        Raises ConfigError if another version than ``asked`` made the data, or if the programs of the needed version
+        aren't installed.
         """
         made_by = self.version()
         if made_by is None:

@@ -2,8 +2,7 @@
 
 A lock is an ``flock`` lock on a file of the home directory. So it also excludes programs in other containers that share
 the directory. A server that pgcombine starts inherits the lock *alive*, and so does each process of the server. So
-*alive* is free if, and only if, no process of the server is left. A lock that isn't free in time raises
-OperationalError.
+*alive* is held as long as a process of such a server is left. A lock that isn't free in time raises OperationalError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The process of a server: its state, its start and its end, and its log.
 
-The pid file shows whether the process exists, and so does the lock *alive*, which all processes of a server hold.
-Failures raise ConfigError, or OSError for the files.
+All processes of a server that pgcombine started hold the lock *alive*. If the lock is free, a server that a user
+started may still run: then the process in the pid file works in the data directory. Failures raise ConfigError,
+OperationalError if the lock isn't free in time, or OSError for the files.
 """
 
 from __future__ import annotations

@@ -148,9 +148,9 @@ class EmbeddedServer:
     def dsn(self) -> str:
         """Return the server's URI with the password of the database's owner, even if the server doesn't run.
 
-        The owner is an ordinary role. So observers, which run with the owner's rights, don't have a superuser's rights.
-        While the superuser owns the database, the URI is the superuser's. Raises ConfigError if the server has never
-        run.
+        The owner is an ordinary role. So observers, which run with the worker's rights, don't have a superuser's rights
+        if the worker uses this URI. While the superuser owns the database, the URI is the superuser's. Raises
+        ConfigError if the server has never run.
         """
         with self._usable_home():
             password = self._cluster.owner_password()

@@ -1,8 +1,8 @@
-"""The state that a worker's threads share: the buckets with pending updates, and the passes over them.
+"""The state that a worker's threads share: the buckets that are due for a pass, and the passes over them.
 
-One thread, the poller, finds buckets with pending updates and dispatches them. The loops take the buckets and run one
-pass over each. So a bucket with many updates doesn't block the others, and the cost of polling doesn't grow with the
-number of loops.
+One thread, the poller, finds the due buckets, most of which have pending updates, and dispatches them. The loops take
+the buckets and run one pass over each. So a bucket with many updates doesn't block the others, and the cost of polling
+doesn't grow with the number of loops.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ _TICK = 1.0  # seconds between two calls of pgcombine_internal.tick
 
 
 class Dispatcher:
-    """Dispatches the buckets with pending updates of the queues ``only`` (empty: of all queues), and runs the passes.
+    """Dispatches the due buckets of the queues ``only`` (empty: of all queues), and runs the passes.
 
     If ``observers`` lacks the Python observers of a queue, no pass over that queue is tried for a minute. A bucket over
     which no pass can run now, mostly since another worker has it, is deferred until the worker has slept, for ``poll``
-    seconds at most. The other worker polls again after its pass. A bucket whose pass failed isn't due for a while.
-    After each pass that took updates, ``count`` is called, and ``waker`` wakes the poller. After each pass that failed,
-    ``failed`` is called.
+    seconds at most. The other worker polls again after its pass. A bucket whose pass failed isn't due for a while,
+    unless the server cancelled the pass. ``count`` is called after each pass, or search for failing keys, that took
+    updates, and ``failed`` after each that failed. If the bucket may need another pass at once, ``waker`` wakes the
+    poller.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Dispatcher:
         self._deferred: dict[Bucket, float] = {}  # by bucket: the monotonic time before which the bucket isn't tried
         # by queue: the monotonic time before which no pass over the queue is tried
         self._refused: dict[str, float] = {}
-        self._again: set[str] = set()  # queues with passes since the last poll
+        self._again: set[str] = set()  # queues that passes since the last poll may have left with due buckets
         self._observed: set[str] = set()  # queues with observers, or with triggers on their values
         self.large = False  # whether the last poll, of single queues, found a log so large that passes may take long
         self._everything = False  # whether observers may have enqueued to any queue since the last poll
@@ -88,8 +89,9 @@ class Dispatcher:
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
         """Return the buckets of these queues (None: of all) that are due and that no loop of this worker has.
 
-        The poll also covers the queues with passes since the last poll. After passes over queues with observers, or
-        with triggers on their values, it covers all queues: observers and triggers may have enqueued to any queue.
+        The poll also covers the queues whose passes since the last poll took updates or left work. After such passes
+        over queues with observers, or with triggers on their values, it covers all queues: observers and triggers may
+        have enqueued to any queue.
         """
         self._waker.drain()  # earlier calls of the waker needn't cause another poll, since this poll sees their updates
         with self._changed:
@@ -157,8 +159,8 @@ class Dispatcher:
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
         """Run a pass over the next dispatched bucket. Returns False if no bucket comes within ``timeout`` seconds.
 
-        Also returns False if ``stop`` is set. Raises psycopg.OperationalError if the connection is lost, and
-        ServerNotReadyError if the server takes no writes.
+        Also returns False if ``stop`` is set. Raises psycopg.OperationalError, for example if the connection is lost,
+        ServerNotReadyError if the server takes no writes, and SchemaError if the schema is of another version now.
         """
         with self._changed:
             if not self._dispatched:

@@ -45,10 +45,10 @@ def drain(
     quarantined, and their updates aren't pending any more.
 
     Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates,
-    ServerNotReadyError if the server isn't ready within ``timeout`` seconds, PassError once the other buckets are
-    drained, QueueNotFoundError, NotGrantedError if the role lacks the right to run passes over the queue,
-    ObserversMissingError if the queue has Python observers that ``queue`` lacks, and OperationalError if the connection
-    is lost.
+    ServerNotReadyError if the server isn't ready within ``timeout`` seconds, ConnectError if it doesn't answer,
+    SchemaError, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role lacks the
+    right to run passes over the queue, ObserversMissingError if the queue has Python observers that ``queue`` lacks,
+    and OperationalError if the connection is lost.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name
@@ -90,7 +90,10 @@ def _reclaim(connection: Connection, queue: str) -> None:
 def _run_passes(
     connection: Connection, queue: CombineQueue, on_pass: Callable[[Pass], None], began: float, timeout: float | None
 ) -> dict[int, PassError]:
-    """Run passes until no bucket can have one, except buckets whose pass failed. Returns the failures."""
+    """Run passes until no bucket has pending updates, except those whose pass failed. Returns the failures by bucket.
+
+    Buckets of a paused queue count as having none. Raises WaitTimeoutError after ``timeout`` seconds since ``began``.
+    """
     name = queue.name
     failures: dict[int, PassError] = {}
     pause = _SHORTEST_PAUSE

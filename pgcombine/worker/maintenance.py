@@ -1,9 +1,10 @@
-"""The work of a worker besides passes: it reclaims segments, cleans up, and warns of old snapshots.
+"""The tasks of a worker besides passes.
 
-In a database that was restored from a dump, it also calls ``pgcombine.post_restore``.
+A worker reclaims segments, trims the journal, runs the components' upkeep and clean-up, and warns of old snapshots. In
+a database that was restored from a dump, it also calls ``pgcombine.post_restore``.
 
 Each task runs at intervals. psycopg's OperationalError, for example of a lost connection, is raised. Other errors of
-the database are logged.
+the database are logged. An error of an upkeep statement is raised only if the connection is closed.
 """
 
 from __future__ import annotations
@@ -77,16 +78,20 @@ def reclaim(connection: Connection, queue: str | None) -> None:
 
 
 def reclaiming(connection: Connection) -> str:
-    """Return how workers of this role reclaim the log: ``truncating``, or ``deleting`` if the role lacks a right."""
+    """Return how workers of this role reclaim the log: ``truncating`` or ``deleting``.
+
+    Workers delete if neither the role nor the schema's owner is a member of pg_read_all_stats.
+    """
     return str(one(connection, query("reclaiming"))[0])
 
 
 class Reclaim:
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
-    ``pgcombine.reclaim`` has the rules. The log of a queue with a pass in the last minute is reclaimed every second. It
-    is also reclaimed when transaction ids reach the next segment (a *round* ends), so that each segment is empty before
-    ids reach it again. Other queues' logs are reclaimed once a minute, and every second while a large segment remains.
+    ``pgcombine.reclaim`` has the rules. If this worker combined updates of a queue in the last minute, the queue's log
+    is reclaimed every second. It is also reclaimed when transaction ids reach the next segment (a *round* ends), so
+    that each segment is empty before ids reach it again. Other queues' logs are reclaimed once a minute, and every
+    second while a large segment remains.
     """
 
     def __init__(self, queues: tuple[str, ...]) -> None:
@@ -155,17 +160,18 @@ def upkeep(connection: Connection) -> None:
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:
-    """Return the holders of snapshots older than ``older_than`` seconds, oldest first.
+    """Return the holders of snapshots, and the writing transactions, older than ``older_than`` seconds, oldest first.
 
-    Each is a dict of ``holder``, ``pid``, ``name``, ``since``, ``age_seconds`` and ``detail``.
+    Unused replication slots come last, at any age. Each result is a dict of ``holder``, ``pid``, ``name``, ``since``,
+    ``age_seconds`` and ``detail``.
     """
     return dicts(connection, query("old_snapshots"), [float(older_than)] * 4)
 
 
 def warn_of_old_snapshots(connection: Connection, older_than: float) -> None:
-    """Log a warning for each snapshot in the database that is older than ``older_than`` seconds.
+    """Log a warning for each row of :func:`old_snapshots`.
 
-    Old snapshots slow passes down (``sql/queries/old_snapshots.sql`` explains why). Only their holders can end them.
+    Old snapshots slow passes down (``sql/queries/old_snapshots.sql`` explains why). The worker doesn't end them.
     """
     for found in old_snapshots(connection, older_than):
         log.warning(

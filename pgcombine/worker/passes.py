@@ -91,8 +91,8 @@ def open_connection(
 def run_pass(connection: Connection, queue: str, bucket: int, observers: Observers = NO_OBSERVERS) -> Pass | None:
     """Run one pass over a bucket in a separate transaction (``pgcombine_internal.run_pass``).
 
-    Returns None if another worker has the bucket, if the queue is paused, or if a session locks the bucket's tables for
-    longer than the connection's lock timeout. None isn't a failure, and nothing is lost.
+    Returns None if another worker has the bucket, if the queue is paused, or if the pass waits for a lock, for example
+    on the bucket's tables, for longer than the connection's lock timeout. None isn't a failure, and nothing is lost.
 
     ``observers`` are the queue's Python observers. The connection must be idle in autocommit with isolation level
     repeatable read. After a conflict the pass is run again. These are raised:
@@ -100,7 +100,8 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
     - QueueNotFoundError, and InvalidDefinitionError for a bucket that doesn't exist;
     - ObserversMissingError if the queue has Python observers that ``observers`` lacks;
     - NotGrantedError if the role lacks the right to run passes over the queue;
-    - PassError if a combiner or an observer raises, or the server cancels the pass;
+    - PassError if the pass fails for another reason: a combiner or an observer raises, the server cancels the pass, or
+      the server lacks memory, for example;
     - SchemaError if the pass failed and the schema is of another version now;
     - ServerNotReadyError if the server takes no writes any more;
     - psycopg.OperationalError if the connection is lost.
@@ -154,7 +155,7 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
             about_bucket = isinstance(mapped, ObserversMissingError | NotGrantedError) or not _exists(
                 connection, queue, bucket
             )
-            # An observer may raise the error about another queue, which was dropped, for example. Then the pass failed.
+            # An observer may raise such an error about another queue, for example a dropped one. Then the pass failed.
             if mapped is not None and about_bucket:
                 raise mapped from error
             # If an upgrade has replaced the functions, this raises SchemaError: the failure isn't the pass's.

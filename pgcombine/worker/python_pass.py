@@ -67,7 +67,8 @@ def call(
 
     The first ``changes`` rows of the cursor are changes. If an observer reads arrivals (the updates of the pass,
     combined by key but not with the old values), they are the rows after the changes. An observer isn't called if there
-    is nothing for it. Raises the errors of the database, and PassError if an observer raises.
+    is nothing for it. Raises the errors of the database, and PassError if an observer raises, ends the transaction or
+    leaves it in an error state.
     """
     if not names:
         return
@@ -112,7 +113,7 @@ def call(
 def declare(connection: Connection, queue: CombineQueue) -> None:
     """Declare the queue's Python observers that aren't declared yet.
 
-    Raises QueueNotFoundError.
+    Raises QueueNotFoundError, and the errors of ``pgcombine.add_observer``, for example if the role isn't the owner.
     """
     found = connection.execute("select observer from pgcombine.observer where queue = %s", (queue.name,))
     known = {name for (name,) in found}

@@ -27,7 +27,8 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TIME_LIMIT_SECONDS = 10.0  # the longest time of one search, during which the loop runs no passes over other buckets
+# A search ends soon after this time. During the search, the loop runs no passes over other buckets.
+_TIME_LIMIT_SECONDS = 10.0
 
 
 def recover(
@@ -43,7 +44,7 @@ def recover(
 
     Returns True if the bucket's next pass is worth trying at once. Otherwise raises ``error``. ``on_pass`` is called if
     a search combined updates, ``on_failure`` with each error. The connection is as for
-    :func:`~pgcombine.worker.passes.run_pass`. Also raises QueueNotFoundError.
+    :func:`~pgcombine.worker.passes.run_pass`, and so are the other errors that are raised.
     """
     on_failure(error)
     attempts, due, smaller = _failed(connection, error)
@@ -63,7 +64,7 @@ def recover(
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
     """Record a failed pass. Returns ``attempts``, ``bisect`` and ``smaller`` of ``pgcombine_internal.fail_pass``.
 
-    Raises QueueNotFoundError if the queue was dropped meanwhile.
+    Raises QueueNotFoundError if the queue was dropped meanwhile, and NotGrantedError if the right was revoked.
     """
     with translated(queue=error.queue):
         attempts, due, smaller = one(
@@ -197,8 +198,8 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
 def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
     """Make the updates of a quarantined key pending again, or those of all keys for None.
 
-    Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFoundError, NotQuarantinedError, and
-    InvalidUpdateError if ``key`` isn't a key of the queue.
+    Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFoundError, NotQuarantinedError,
+    InvalidUpdateError if ``key`` isn't a key of the queue, and NotGrantedError if the role may not operate the queue.
     """
     return _release(connection, "select pgcombine.retry_quarantined(%s, %s)", queue, key)
 

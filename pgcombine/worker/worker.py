@@ -56,7 +56,7 @@ MAX_DELAY_SECONDS = 0.1
 # After a round of passes with at least this number of updates, the worker rests for the whole max_delay, so that more
 # updates gather: a round costs about a millisecond per bucket, however few updates it combines. After a smaller round,
 # few updates would gather. Then the worker rests for three times the round's duration, max_delay at most, which leaves
-# most of the processor to other processes.
+# most of the processor to other processes. It doesn't rest after a small round that follows a sleep.
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # seconds that a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
@@ -71,7 +71,7 @@ class Worker(Background):
     """Combines the pending updates of ``queues`` (empty: all queues) in ``concurrency`` loops.
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
-    :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
+    :meth:`run` returns when the work ends. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
     Each loop is a thread with one connection. A single loop also polls for pending updates and sleeps. With several
     loops, one more thread with a connection polls and sleeps. Another thread with a connection does the upkeep
@@ -80,8 +80,8 @@ class Worker(Background):
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
     ``app`` has more queues with Python observers. It doesn't restrict the worker to these queues. ``on_pass`` is called
-    after each pass that took updates, ``on_failure`` after each that failed. ``heartbeat`` records that the loops make
-    progress.
+    after each pass, or search for failing keys, that took updates, ``on_failure`` after each that failed. ``heartbeat``
+    records that the loops make progress.
 
     Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, the worker rests for
     ``max_delay`` at most between rounds of passes: the more updates a pass combines, the less each of them costs.
@@ -254,8 +254,8 @@ class Worker(Background):
                 listener.sleep(stop, may_work)
                 dispatcher.retry_deferred()
             else:
-                # Without a rest after the first round, a single update is combined at once. Later rests let updates
-                # gather.
+                # After a small first round there is no rest: if nothing else is pending, the worker sleeps, and the
+                # next update wakes it at once. Later rests let updates gather.
                 rounds += 1
                 rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
                 stop.wait(self.max_delay if dispatcher.updates >= _COMPANY else min(self.max_delay, rest))
