@@ -181,7 +181,7 @@ def write_rows(
     OSError.
     """
     with _written(file) as out, connection.transaction():
-        if form == "csv":  # PostgreSQL's csv distinguishes null from an empty string, Python's csv doesn't
+        if form == "csv":  # PostgreSQL's csv distinguishes null from an empty string, but Python's doesn't
             with connection.cursor().copy(
                 sql.SQL("copy ({}) to stdout with (format csv, header)").format(query)
             ) as copy:

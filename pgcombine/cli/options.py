@@ -56,7 +56,7 @@ Every = Annotated[
 ]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
-# Python prints values of these types in another form than PostgreSQL, or can't hold them (infinite dates)
+# Python prints values of these types in a form other than PostgreSQL's, or can't hold them (infinite dates)
 _TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 

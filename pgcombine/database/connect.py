@@ -1,7 +1,8 @@
 """Connections that the program opens, and the driver's connection behind a connection that a caller passes.
 
 A caller may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``. Statements then run in the
-caller's transaction (:mod:`pgcombine.database.steps` runs them). Any other object raises :class:`ConfigError`.
+caller's transaction: :mod:`pgcombine.database.steps` runs them, and takes asynchronous connections, too. Any other
+object raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -197,9 +198,9 @@ def one(
 def becomes_ready(dsn: str | None, reason: str) -> bool:
     """Whether the server that refused a connection may accept one later: it starts up, for example, or is a standby.
 
-    psycopg doesn't report the SQLSTATE of the refusal (57P03), so the message is checked. A message in another language
-    than English isn't recognized, so the server is also pinged if its address is known. A ping alone isn't enough,
-    since the server may be ready when the ping arrives.
+    psycopg doesn't report the SQLSTATE of the refusal (57P03), so the message is checked. A message in a language
+    other than English isn't recognized, so the server is also pinged if its address is known. A ping alone isn't
+    enough, since the server may be ready when the ping arrives.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
     roles = "session is read-only", "hot standby mode"  # libpq's messages if no host fits target_session_attrs

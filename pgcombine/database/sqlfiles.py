@@ -41,7 +41,7 @@ def repeatables() -> list[tuple[str, str]]:
 
 
 def steps() -> Iterator[str]:
-    """Yield the statements that apply the repeatable files after the revisions: the files, and queries between them.
+    """Yield the statements that apply the repeatable files after the revisions: the files, and queries among them.
 
     The functions of ``set_aside.sql`` must exist already.
     """

@@ -2,10 +2,11 @@
 
 The statements are written once, as a generator of steps. :func:`run` executes each step and sends its rows into the
 generator. The connection is psycopg's (synchronous or asynchronous), or SQLAlchemy's ``Connection``, ``Session``,
-``AsyncConnection`` or ``AsyncSession``, also over other drivers. ``run`` neither commits nor rolls back, with one
-exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction. Errors that
-pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions
-of the driver. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
+``AsyncConnection``, ``AsyncSession`` or a scoped session, also over other drivers. ``run`` neither commits nor rolls
+back, with one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction.
+Errors that pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors
+remain exceptions of the driver. A connection of another kind, or in pipeline mode, raises
+:class:`~pgcombine.errors.ConfigError`.
 :mod:`pgcombine.database.caller` makes methods and iterators of steps.
 """
 
@@ -52,8 +53,8 @@ class Statement:
 class Append:
     """Rows to append to the log of a queue, or to its values if ``values`` is set.
 
-    As a step it returns one row: the number of rows appended. The rows are sent by COPY. Over a driver other than
-    psycopg they are the argument of ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
+    As a step it returns one row: the number of rows appended. psycopg sends the rows by COPY. Over another driver they
+    are the argument of ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
     """
 
     queue: str

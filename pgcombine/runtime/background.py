@@ -1,4 +1,4 @@
-"""The life cycle of workers: ``run`` in this thread, or ``start`` and ``stop``, or a ``with`` block."""
+"""The life cycle of workers: ``run``, which returns when the work ends; ``start`` and ``stop``; or a ``with`` block."""
 
 from __future__ import annotations
 

@@ -72,12 +72,12 @@ def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: fl
 
 
 def unreachable(error: BaseException) -> bool:
-    """Whether the error means that a connection couldn't be opened, or was lost."""
+    """Whether a connection couldn't be opened or was lost, or the driver reports another operational error."""
     return isinstance(error, (ConnectError, psycopg.OperationalError))
 
 
 def not_ready(error: BaseException) -> bool:
-    """Whether the error means that a server isn't ready yet, or that it ended a connection."""
+    """Whether the error means that a server isn't ready yet, or that a connection was lost."""
     if isinstance(error, psycopg.OperationalError):
         return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
     return isinstance(error, ServerNotReadyError)

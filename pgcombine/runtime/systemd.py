@@ -26,8 +26,8 @@ def reported(heartbeats: Sequence[Heartbeat]) -> Iterator[None]:
     """Report to systemd about the daemons with these heartbeats, until the end of the block.
 
     The process is ready when all loops have their connections for the first time. It sends watchdog messages as long as
-    no loop is stalled. If systemd gets no message within the watchdog's time, it kills the process. A unit with
-    ``Restart=`` then starts again.
+    no loop is stalled. If systemd gets no watchdog message within the watchdog's time, it kills the process. A unit
+    with ``Restart=`` then starts again.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:

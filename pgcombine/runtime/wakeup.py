@@ -75,9 +75,9 @@ class Source(NamedTuple):
 class Listener(ABC):
     """The sleep of one loop, on the loop's own connection.
 
-    A sleep ends after ``poll`` seconds, at a notification, or when ``waker`` wakes the listener. In the last two cases
-    the listener also releases its idle locks (a :class:`QueueListener` keeps them). After a sleep that lasted its whole
-    time, the listener keeps its idle locks until :meth:`found_work` or :meth:`rest` is called.
+    A sleep ends after ``poll`` seconds at the latest, at a notification, when ``waker`` wakes the listener, or when the
+    stop event is set. In the last three cases the listener also releases its idle locks (a :class:`QueueListener` keeps
+    them). After a sleep that lasted its whole time, the listener keeps them.
     """
 
     def __init__(self, connection: Connection, *, poll: float, waker: Waker | None = None) -> None:
@@ -255,7 +255,7 @@ class QueueListener(Listener):
         self._heard = self._queues_of(heard or ())
 
     def _unlocked(self) -> set[str]:
-        """Return the queues whose writers don't notify, since this listener doesn't hold the idle lock."""
+        """Return the queues whose writers may not notify, since this listener doesn't hold the idle lock."""
         return {queue for queue, idle_lock in self._idle_locks.items() if idle_lock not in self._locked}
 
     @staticmethod

@@ -115,7 +115,7 @@ async def release(request: Request, *, drops: bool) -> Response:
 
 
 async def examine(request: Request) -> Response:
-    """Run the doctor's checks again."""
+    """Run the doctor again, unless it is running or has just ended."""
     await own_form(request)
     site_of(request).checkup.result(again=True)
     return RedirectResponse("/doctor", 303)

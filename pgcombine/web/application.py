@@ -52,7 +52,7 @@ log = logging.getLogger("pgcombine.web")
 
 
 class _Name(StringConvertor):
-    """A queue's or an export's name. For other names no route matches, so they don't reach the database."""
+    """The name of a queue, an export or a feed. For other names no route matches, so they don't reach the database."""
 
     regex = "[a-z_][a-z0-9_]{0,62}"
 

@@ -3,6 +3,7 @@
 A connection that was lost while idle is replaced. If the database can't be reached,
 :class:`~pgcombine.errors.PgCombineError` is raised, without a second attempt. After ``seconds``, a statement raises
 psycopg.errors.QueryCanceled. A second later, if the server doesn't answer at all, psycopg.OperationalError is raised.
+A statement that has waited for a lock for a second raises psycopg.errors.LockNotAvailable.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Feeds as server-sent events: ``GET /feeds/<name>``.
 
-Each event is a change, and its id is the offset after the change. A client that connects again sends the last id, and
-gets the changes after it. A stream takes a connection of the pool only for each look at the database, and ends after a
-while, since a client must read its answer within a limited time.
+An event ``change`` has a change as its data, and its id is the offset after the change. A client that connects again
+sends the last id, and gets the changes after it. An event ``error`` is the last of its stream. A stream takes a
+connection of the pool only for each look at the database, and ends after a while, since a client must read its answer
+within a limited time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Offset = dict[str, int]
 
 
 class _Stream(StreamingResponse):
-    """A stream of events, which counts while it lasts."""
+    """A stream of events. While it is sent, it counts toward MOST_STREAMS."""
 
     def __init__(self, site: Site, content: AsyncIterator[str]) -> None:
         super().__init__(content, media_type=TYPE, headers={"X-Accel-Buffering": "no"})  # nginx would hold events back

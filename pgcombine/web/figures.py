@@ -1,7 +1,7 @@
 """Reads the parts of the pages, except for the figures of :mod:`pgcombine.web.history`.
 
-If the role lacks the right to read a part, or reading it takes too long, its :class:`Part` has a sentence instead of
-rows.
+If the role lacks the right to read a part, if reading it takes too long, or if another session has locked a table of
+it, its :class:`Part` has a sentence instead of rows.
 """
 
 from __future__ import annotations

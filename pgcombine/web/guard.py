@@ -2,6 +2,7 @@
 
 - The request's Host header must have an IP address, ``localhost`` or a name of ``--allow-host``. This refuses DNS
   rebinding, in which another site's name resolves to this machine.
+- The method must be GET, HEAD or POST.
 - Other sites can link to the pages, but can't embed them, load parts of them, or post to them.
 - With a token, only the sign-in page with its style, script and icon, and ``/healthz`` are open. A browser signs in
   with a form and stores a cookie. A program sends ``Authorization: Bearer …``, and can only read.
@@ -43,7 +44,10 @@ HEADERS = {
 
 
 class Keys:
-    """The secrets of this process: the readers' token, if there is one, and a key that all its forms contain."""
+    """The secrets of this process: the readers' token, if there is one, and those of its cookies and forms.
+
+    A form has a key, unless it only searches, signs in or signs out.
+    """
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token

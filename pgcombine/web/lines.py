@@ -2,7 +2,7 @@
 
 Charts of the lag and the backlog cover the time since the process started, but at least five minutes and at most an
 hour. Charts of the throughput have a point for each minute, from the sums that workers write, and a last point for the
-minute in progress.
+minute before now.
 """
 
 from __future__ import annotations

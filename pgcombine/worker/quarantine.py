@@ -44,7 +44,7 @@ def recover(
 
     Returns True if the bucket's next pass is worth trying at once. Otherwise raises ``error``. ``on_pass`` is called if
     a search combined updates, ``on_failure`` with each error. The connection is as for
-    :func:`~pgcombine.worker.passes.run_pass`, and so are the other errors that are raised.
+    :func:`~pgcombine.worker.passes.run_pass`, whose other errors are raised, too.
     """
     on_failure(error)
     attempts, due, smaller = _failed(connection, error)

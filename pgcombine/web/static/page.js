@@ -1,5 +1,6 @@
 // Refreshes an open page: fetches it again every few seconds, and replaces the elements with the attribute data-live.
-// Without JavaScript the page is complete, too, but shows the figures of the time at which it was loaded.
+// An element with data-once gets a part of another page, once. Without JavaScript it has a link to that page, and the
+// page shows the figures of the time at which it was loaded.
 "use strict";
 
 (() => {
@@ -18,7 +19,8 @@
     return new DOMParser().parseFromString(text, "text/html");
   }
 
-  // Whether the reader uses a part, so that it must not be replaced: the focus is on a control in it, or its text is selected.
+  // Whether the reader uses a part, so that it must not be replaced: the focus is on a button, an input or a summary in
+  // it, or its text is selected.
   function inUse(part) {
     const focus = document.activeElement;
     const selection = document.getSelection();
