@@ -38,7 +38,8 @@ class Destination:
     """A destination, by kind and name. The connection is in autocommit, so each call is a separate transaction.
 
     All methods raise DestinationNotFoundError if the destination isn't registered
-    (``pgcombine_internal.add_destination``).
+    (``pgcombine_internal.add_destination``). Without the right, all but :meth:`retry_in` raise
+    NotGrantedError or psycopg's InsufficientPrivilege.
     """
 
     def __init__(self, connection: Connection, kind: str, name: str) -> None:

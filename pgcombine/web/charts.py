@@ -1,7 +1,7 @@
 """Computes the coordinates of charts, which the templates draw as SVG.
 
-A series is a sequence of (time, value) in ascending order. A time is in seconds since 1970. Where a series has no value
-for more than ``gap`` seconds, the line is interrupted; where two intervals of the drawing are longer, only after these.
+A series is a sequence of (time, value) in ascending order. A time is in seconds since 1970. The line is interrupted
+where two values are more than ``gap`` seconds apart, and also more than about two intervals of the drawing.
 """
 
 from __future__ import annotations

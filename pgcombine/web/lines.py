@@ -105,7 +105,7 @@ def per_second(
     """Return points (time, rate per second) for the column ``name``, ``updates`` or ``changes``: one for each minute.
 
     ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``. A
-    minute without a row had no passes, so its point is 0. The last point, for ``now``, is from ``row``.
+    minute without a row had no passes with updates, so its point is 0. The last point, for ``now``, is from ``row``.
     """
     points: list[tuple[float, float]] = []
     for minute in minutes:

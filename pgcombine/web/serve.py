@@ -54,7 +54,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises ConfigError if the host isn't known, or if the port is taken or not allowed."""
+    """Return a listening socket. Raises ConfigError if the host isn't known, or if the port is taken, for example."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         sock = socket.create_server(address[:2], family=family, backlog=64)

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Pass:
-    """The result of one pass over a bucket: it combined ``updates`` of ``keys`` keys and changed ``changes`` values.
+    """The result of a pass over a bucket: it combined ``updates`` of ``keys`` keys and changed ``changes`` values.
 
-    ``more`` says whether the pass left pending updates for another one. ``expired`` is the number of expired keys that
-    the pass removed. ``unfinished`` says whether the next pass goes on with the search for expired keys. ``conflicts``
-    is the number of times that the pass was run again because of a conflict with another transaction. ``seconds`` is
-    the duration of all these runs.
+    A search for failing keys has such a result, too. ``more`` says whether pending updates were left for another pass.
+    ``expired`` is the number of expired keys that the pass removed. ``unfinished`` says whether the next pass goes on
+    with the search for expired keys. ``conflicts`` is the number of times that the pass was run again because of a
+    conflict with another transaction. ``seconds`` is the duration of all these runs.
     """
 
     queue: str
