@@ -37,7 +37,7 @@ class BusyError(ConnectError):
 
 
 class Database:
-    """The database that the page shows. ``dsn`` is as for :func:`~pgcombine.database.connect.connect`."""
+    """The database that the pages show. ``dsn`` is a libpq connection string or a SQLAlchemy URL."""
 
     def __init__(self, dsn: str, *, seconds: float = SECONDS, connections: int = CONNECTIONS) -> None:
         self.dsn = make_conninfo("", **({"connect_timeout": CONNECT_SECONDS} | conninfo_to_dict(libpq_dsn(dsn))))

@@ -178,7 +178,7 @@ def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, 
 
 
 def watched(rows: Sequence[Mapping[str, Any]], alarms: frozenset[str]) -> frozenset[str]:
-    """Return the names of the alarms and of the paused queues. When they change, the doctor examines again."""
+    """Return the names of the alarms and of the paused queues. When they change, the doctor runs again."""
     return alarms | {f"{row['queue']} paused" for row in rows if row["paused"]}
 
 

@@ -82,7 +82,8 @@ class Dispatcher:
         self._refused: dict[str, float] = {}
         self._again: set[str] = set()  # queues that passes since the last poll may have left with due buckets
         self._observed: set[str] = set()  # queues with observers, or with triggers on their values
-        self.large = False  # whether the last poll, of single queues, found a log so large that passes may take long
+        # whether the last poll found a log so large that passes may take long; a poll of all queues doesn't look
+        self.large = False
         self._everything = False  # whether observers may have enqueued to any queue since the last poll
         self._passes = self._updates = 0  # sums over the passes since the last dispatch
 
