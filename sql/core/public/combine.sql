@@ -4,7 +4,7 @@
 -- session has claimed the bucket, if the queue is paused, or if no bucket was given and no unclaimed one has pending
 -- updates. To combine everything, call pgcombine.drain. Updates that the caller's own transaction has enqueued stay
 -- pending, since they aren't committed.
---   bucket   null: the next one with pending updates
+--   bucket   null: any unclaimed one with pending updates
 --   updates  number of updates that the pass took
 --   keys     number of their keys
 --   changes  number of keys whose values changed
