@@ -23,23 +23,24 @@ known with other updates, the whole hint is quarantined.
 **States of a server.** Each coordinator has its own view (``pgcombine.destination``, kind ``server``). A server is
 *up*, *suspect* after a failed delivery, or *down* after three failures in a row. After a failure one replayer at a time
 tries again. The wait before each attempt doubles, up to a minute. A server is *paused* by an operator, or after a
-failure that time doesn't mend: its queue is defined differently, or it lost commits. ``pgcombine replicas resume`` ends
-the pause. In all of these states the coordinator keeps the hints.
+failure that time doesn't mend: its queue is missing or defined differently, or it lost commits. ``pgcombine replicas
+resume`` ends the pause. In all of these states the coordinator keeps the hints that callers don't deliver.
 
 A server may also *need repair*: hints can't make it complete any more. For example, hints were truncated, refused as
 too old, or left out at the quota, or the server lost commits. ``pgcombine replicas verify`` finds the writes that a
 server lacks. ``pgcombine replicas rebuild`` makes the server complete.
 
-Two commands empty the quarantine. ``replicas quarantine retry`` makes a new write, for the refusing server alone, of
-each update. The server appends the update only if it still lacks the update. ``replicas quarantine drop`` deletes the
-updates. The operator gives a reason, and the server then needs repair.
+Three commands empty the quarantine. ``replicas quarantine retry`` makes a new write, for the refusing server alone, of
+each update or whole write. The server appends a single update only if it still lacks the update. ``replicas quarantine
+drop`` deletes the updates, and ``replicas truncate`` deletes the hints for the server, too. The operator gives a reason
+for a deletion, and the server then needs repair.
 
 **Retained writes.** If a coordinator loses its disk, its hints are lost. So a server that gets a write from another one
-retains the write's updates, the *payload* (``handoff_store_tokens``), until all servers that hold the write are known
-to have it (:mod:`pgcombine.handoff.retained`). When a lost server is removed (``replicas rm``), the others are marked
-as in need of repair. ``replicas repair`` (:mod:`pgcombine.handoff.repairing`) compares each pair of servers by tokens,
-forwards the writes that one of them lacks, and removes the marks. ``tests/model/handoff.pml`` is the protocol as a
-model.
+retains the write's updates, the *payload* (``handoff_store_tokens``), if a third server may lack the write. It drops
+the payload when all servers that hold the write are known to have it (:mod:`pgcombine.handoff.retained`). When a lost
+server is removed (``replicas rm``), the others are marked as in need of repair. ``replicas repair``
+(:mod:`pgcombine.handoff.repairing`) compares each pair of servers by tokens, forwards the writes that one of them
+lacks, and removes the marks. ``tests/model/handoff.pml`` is the protocol as a model.
 
 **Rebuild.** A server becomes a copy of another one, or of several where each holds some keys. It gets their values,
 pending updates and tokens in one transaction, while writers go on. :mod:`pgcombine.handoff.rebuilding` has the order of

@@ -104,7 +104,8 @@ def addresses(connection: psycopg.Connection[Any]) -> tuple[str | None, dict[str
 def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, dict[str, str]]:
     """Return the name of the server at ``coordinator``, and the connection strings of all servers it knows, by name.
 
-    The first one is the server at ``coordinator`` itself. Raises ReplicaError if the server has no name.
+    The first one is the server at ``coordinator`` itself. Raises ReplicaError if that server has no name, and the
+    errors of :func:`registered`.
     """
     own, others = addresses(coordinator)
     if own is None:
@@ -116,8 +117,8 @@ def registered(name: str, dsn: str) -> str:
     """Return the connection string for the server that is registered as ``name``.
 
     ``dsn`` comes from a table, and this program logs in at that address with its own password. So the address must only
-    locate the server. The password is never sent as text: only SCRAM is allowed. Over a network, the server's
-    certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override these rules.
+    locate the server. The password is never sent as text: the server must use SCRAM, or, over a Unix socket, ask for no
+    password. Over a network, the server's certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override these rules.
 
     Raises ReplicaError for an address with other parameters, and ConfigError if libpq is too old for ``require_auth``.
     """

@@ -195,7 +195,8 @@ class Coordinators:
     def define(self, deadline: float) -> Definition:
         """Return the queue's definition from the first server that answers.
 
-        Raises UnavailableError if no server answers, and QueueNotFoundError if the first answer is that there is none.
+        Raises UnavailableError if no server answers, QueueNotFoundError if the first answer is that there is none, and
+        WrongServerError if the first server that answers isn't the named one or can't take writes.
         """
         if self._definition is not None:
             return self._definition

@@ -50,7 +50,8 @@ def copy_queue(
 
     ``target`` is a connection to ``server``. The tokens of writes go into its temporary table ``handoff_stage``, and
     the records of refused updates into ``pgcombine.handoff_refused``. Returns the numbers of values and updates copied.
-    Raises ReplicaError if a source lacks the queue, or if two sources define the queue differently.
+    Raises ReplicaError if a source lacks the queue, or if two sources define the queue differently, and the errors of
+    ``handoff_rebuild_queue``.
     """
     values = updates = 0
     first = None

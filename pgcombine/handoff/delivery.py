@@ -2,7 +2,7 @@
 
 A failure has one of four causes:
 
-- *data*: the server refuses an update for its data, or the token for its age;
+- *data*: the server refuses an update for its data, or the token because of its time or its UUID version;
 - *schema*: the server lacks the queue, or defines it differently than the coordinator;
 - *identity*: the server isn't the expected one;
 - *health*: any other cause. A later delivery may succeed.
@@ -161,9 +161,9 @@ def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> 
 
     ``coordinator`` is the name of the server that has the hints. If the writes have ``COPY_UPDATES`` updates or more,
     the tokens are stored first and the updates are then sent by COPY. COPY is used only if the peer holds all keys of
-    the writes and needn't retain their payloads, and if no hint has ``details`` or a value in quotes. Raises psycopg's
-    errors. Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`, such as
-    WrongServerError and QueueMismatchError.
+    the writes and needn't retain their payloads, if it has no writes in part (``_partial``), and if no hint has
+    ``details`` or a value in quotes. Raises psycopg's errors. Errors that pgcombine's SQL functions raise become
+    classes of :mod:`pgcombine.errors`, such as WrongServerError and QueueMismatchError.
     """
     # A caller may retry a write while the first delivery of the write waits. Then ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())
@@ -214,8 +214,8 @@ def _take(
 def _partial(peer: Peer) -> bool:
     """Return whether the server has only a part of some writes.
 
-    The result is cached for the connection. Only a rebuild can change it, and a rebuild changes the server's id, which
-    ends the use of this connection.
+    The result is cached for the connection. Only a rebuild can make it true, and a rebuild changes the server's id,
+    which ends the use of this connection.
     """
     if peer.partial is None:
         (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")

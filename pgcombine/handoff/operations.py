@@ -1,7 +1,7 @@
 """An operator's actions on the other servers and their hints, over a connection to the coordinator.
 
-Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Functions that change something
-raise ReplicaError or DestinationNotFoundError for the name of a server that isn't registered.
+Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Functions that change something,
+except :func:`add`, raise ReplicaError or DestinationNotFoundError for the name of a server that isn't registered.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def add(
     ``max_rows`` and ``max_bytes`` are the quota of the hints for the server, and ``when_full`` says what happens when
     the quota is reached. ``new_identity`` says that another server has taken the place of the registered one.
 
-    Raises ReplicaError for an invalid name or quota, and for an address with a password. Raises ConfigError if ``dsn``
-    isn't a connection string.
+    Raises ReplicaError for an invalid name or quota, for the name of this server, and for an address with a password or
+    a parameter that doesn't locate the server. Raises ConfigError if ``dsn`` isn't a connection string.
     """
     with translated():
         connection.execute(
@@ -53,9 +53,10 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
     """Remove a server's registration. Returns whether the server answered, and had no hints for other servers.
 
-    If the server doesn't answer within ``timeout`` seconds, the remaining servers are marked as in need of repair
-    (``replicas repair``): some may lack writes that the removed server acknowledged. Raises ReplicaError while hints
-    wait for the server here, or if the server answers and has hints for other servers.
+    If the server doesn't answer within ``timeout`` seconds, and writers have named it, the remaining servers are marked
+    as in need of repair (``replicas repair``): some may lack writes that the removed server acknowledged. Raises
+    ReplicaError while hints for the server, or updates that it refused, are here. Also raises ReplicaError if the
+    server answers and has hints for other servers, or updates that they refused.
     """
     hints = None
     _, others = addresses(connection)
@@ -112,12 +113,12 @@ def quarantined(
 
 
 def pause(connection: Connection, name: str) -> None:
-    """Stop deliveries to a server. Its hints are kept."""
+    """Stop the replayers' deliveries to a server. Hints that callers don't deliver are kept."""
     Destination(connection, "server", name).pause("manually")
 
 
 def resume(connection: Connection, name: str) -> None:
-    """Let deliveries to a server go on, after a failure as well as after a pause."""
+    """Let the replayers' deliveries to a server go on, after a failure as well as after a pause."""
     Destination(connection, "server", name).resume()
 
 
@@ -137,7 +138,8 @@ def drop_quarantined(
 ) -> int:
     """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns the number of updates.
 
-    If there are some, the server then needs repair. Raises NotQuarantinedError if the given write has none.
+    If there are some, the server then needs repair. Raises NotQuarantinedError if the given write has none, and
+    ReplicaError if the reason is empty.
     """
     with translated():
         return int(
@@ -148,7 +150,7 @@ def drop_quarantined(
 def truncate(connection: Connection, name: str, reason: str) -> int:
     """Delete all hints and quarantined updates for a server. Returns the number of updates.
 
-    If there were some, the server then needs repair.
+    If there were some, the server then needs repair. Raises ReplicaError if the reason is empty.
     """
     with translated():
         statement = "select pgcombine_internal.handoff_discard(%s, %s, hints => true)"

@@ -26,8 +26,8 @@ TIMEOUT_SECONDS = 10.0
 class Owned:
     """The new owner of an export, and the epoch that the owner begins.
 
-    ``told`` are the servers that know of the new owner. ``unreached`` has the servers that couldn't be connected to,
-    with the reasons.
+    ``told`` are the servers that know of the new owner, or lack the export. ``unreached`` has the servers that couldn't
+    be connected to, with the reasons.
     """
 
     export: str

@@ -60,7 +60,7 @@ class Pages:
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # A page has at most PAGE_UPDATES updates, so the next one locks about as many hints as have that number.
+            # A page ends at the hint that reaches PAGE_UPDATES, so the next one locks about as many hints as reach it.
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token

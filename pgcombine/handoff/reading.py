@@ -9,7 +9,7 @@ other servers retain of this coordinator are counted instead: each adds to the l
 If a server lacks a write that another server knows it had, the server has lost commits, for example by a restore from
 an older backup. Such a server may have lost writes that no other server has, so it counts as in need of repair. A
 server also counts as in need of repair if most servers have another generation of the queue, because the queue was
-dropped and created again on some servers.
+dropped and created again on some servers. If two generations are on equally many servers, the later one counts.
 
 Too few answers raise UnavailableError.
 """
@@ -44,7 +44,10 @@ _RETAINED_WRITES = 10_000
 
 @dataclass(frozen=True)
 class Reading:
-    """Values by key. Each is from the server that lags least, of those that hold the key and answered.
+    """Values by key.
+
+    Each value is from a server that holds the key and answered: the one that lags least of those that don't need
+    repair, or of all if all need repair.
 
     ``lags`` has an upper bound for each server that answered: the number of writes that the server lacks as a whole or
     in part. ``unknown`` are the servers whose hints couldn't be counted: they didn't answer, or this caller doesn't

@@ -1,6 +1,6 @@
 """The plan of a rebuild: which slots of each queue are copied from which source, and whether the sources are fit.
 
-Failures raise ReplicationError or one of its subclasses.
+Failures raise ReplicationError or one of its subclasses, SchemaError, or an error of psycopg.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return, by coordinator, why a source needs repair. A coordinator that knows of none is left out.
+        """Return, by coordinator, which source needs repair and why.
 
-        Without ``force``, raises ReplicaError if a source needs repair.
+        The server to rebuild is left out, and so is a coordinator that knows of no source in need of repair. Without
+        ``force``, raises ReplicaError if a source needs repair.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self.coordinators.items():
@@ -141,7 +142,7 @@ class Plan:
     def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the plan: the slots of each queue to copy from each source.
 
-        Raises ReplicaError if no source has some slot of a queue, or if there is no queue.
+        Raises ReplicaError if a slot of a queue is on none of the sources, or if there is no replicated queue.
         """
         plan = []
         for queue, (_, replicas, placed, _) in sorted(self.placed.items()):

@@ -14,13 +14,14 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
    only a part of such a write (``handoff_partial``). A server that knows no others also gets two lists from the
    coordinators: the other servers, and the servers that hold each queue. (A server that has taken writes got these
    lists from the writers.)
-5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. If the copy
-   contains updates that were quarantined for the server, the coordinators drop them from the quarantine, and drop their
-   retries. If updates are quarantined for a source, the coordinators quarantine them for the server, too.
+5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. The
+   coordinators delete the updates that were quarantined for the server, and the retries of such updates, since the copy
+   contains these updates. If updates of a copied write are quarantined for a source, the coordinators quarantine them
+   for the server, too.
 
 If the rebuild is killed before the server's transaction commits, the server's queues are unchanged. If it is killed
 later, coordinators that don't know the new id deliver nothing to the server. In both cases run the rebuild again. Also
-run it again if it didn't reach all coordinators. Failures raise ReplicationError or one of its subclasses.
+run it again if it didn't reach all coordinators. :func:`rebuild` lists the errors.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ def rebuild(
 ) -> Rebuilt:
     """Rebuild the server ``name``, registered at the coordinator, from ``sources``.
 
-    By default the sources are all other servers. ``force`` is needed in three cases: a source needs repair (the rebuilt
-    server then needs repair, too), the server has writes that its sources lack (the rebuild loses these writes), or a
-    registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in progress and for the hints
-    that the sources get first.
+    By default the sources are all other servers that answer. ``force`` is needed in three cases: a source needs repair
+    (the rebuilt server then needs repair, too), the server has writes that its sources lack (the rebuild loses these
+    writes), or a registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in progress and
+    for the hints that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
     when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
@@ -186,7 +187,7 @@ class _Rebuild:
                 self._done.updates += updates
 
     def _inform(self) -> None:
-        """Register the other servers at an empty target, and store there which servers hold each queue."""
+        """Register the other servers at a target that knows none, and store there which servers hold each queue."""
         if not addresses(self._target)[1]:
             known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
             for _, coordinator in self._plan.others():

@@ -1,9 +1,10 @@
 """The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
-The replayer runs one loop for each server with hints, and a second one if many hints wait. A loop delivers pages of
-hints (:mod:`pgcombine.handoff.pages`). One more loop drops the retained payloads of writes that all servers have
+The replayer runs one loop for each server with hints, and a second one if many hints wait for a server without a
+``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops the retained payloads of writes that all servers have
 (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. Attempts at a server
-that doesn't answer become rarer. Deliveries to a server that defines the queue differently are paused.
+that doesn't answer become rarer. Deliveries are paused to a server that lacks the queue, defines it differently, or has
+lost commits.
 """
 
 from __future__ import annotations
@@ -219,8 +220,8 @@ class Replayer(Background):
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
         """Go through the hints for a server once, and deliver them. A failure is recorded and ends the call.
 
-        If more than one page waits, a second thread delivers as well: while one thread waits for a commit, the other
-        can send.
+        If more than one page waits, and the server has no ``replay_rate``, a second thread delivers as well: while one
+        thread waits for a commit, the other can send.
         """
         alone = partial(self._loop, help_out=lambda: None, force=True)
         helper = threading.Thread(target=self._guard, args=(alone, name, stop), name=f"pgcombine-replay-{name}-2")

@@ -44,7 +44,7 @@ class ReplicatedQueue:
     number of pooled connections to a server. Servers are tried as coordinators in the given order, and servers that
     failed recently last. The names of the servers, and ``replicas``, must be the same for all callers. Several threads
     may use the queue. Close it at the end, or use it as a context manager. Raises ConfigError for an impossible level,
-    number of replicas or timeout.
+    number of replicas or timeout, without servers, and without the package psycopg_pool.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ReplicatedQueue:
         self.close()
 
     def close(self) -> None:
-        """Deliver the writes that wait for delivery, and close the connections. Takes a few timeouts at most."""
+        """Deliver the writes that wait, and close the connections. Takes a few timeouts for each server at most."""
         for sender in self._senders.values():
             sender.close()
         for server in self._servers.values():

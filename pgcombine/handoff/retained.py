@@ -66,7 +66,7 @@ def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
 
 
 class _Others:
-    """Connections to the other servers that answer. A server that fails later is left out from then on."""
+    """Connections to the other servers that answer and aren't paused. A server that fails later is left out then."""
 
     def __init__(self, coordinator: DeadlineConnection, opened: ExitStack, timeout: float) -> None:
         self._coordinator = coordinator

@@ -32,7 +32,7 @@ PROBE_SECONDS = 0.1  # seconds between two attempts at an avoided server that a 
 
 
 class NotConnected(psycopg.OperationalError):
-    """No connection could be opened, so nothing was sent."""
+    """The server couldn't be connected to or identified, or didn't answer before the write, so no write was sent."""
 
 
 class _Health:

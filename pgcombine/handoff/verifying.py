@@ -1,8 +1,8 @@
 """Comparing two servers: the writes that one has and the other lacks.
 
 Digests of tokens are compared first. There is one digest for each day and slice; a token's slice is its last six bits.
-The tokens of a day and slice are read only if its digests differ. A write that waits as a hint doesn't count as
-missing. Days that are partly older than the retention are left out.
+The tokens of a day and slice are read only if its digests differ. :func:`compare` doesn't count a write that waits
+as a hint as missing. Days that are partly older than the retention are left out.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Difference:
 def compare(coordinator: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
     """Compare the coordinator with a server. ``timeout`` is in seconds.
 
-    Raises ReplicaError if the server isn't registered, WrongServerError if another server answers, and
-    psycopg.OperationalError if none answers.
+    Raises ReplicaError if the server isn't registered or the coordinator has no name, WrongServerError if another
+    server answers, and psycopg.OperationalError if none answers.
     """
     coordinator_name, others = addresses(coordinator)
     if name not in others:
