@@ -25,7 +25,8 @@
 -- the caller's rights.
 -- Tables written: <queue>_updates, those of handoff_store_tokens, handoff_set_topology, handoff_refuse and
 -- handoff_accepts.
--- Errors: those of handoff_check, handoff_store_tokens, handoff_set_topology, handoff_refuse and of an insert.
+-- Errors: those of handoff_check, handoff_store_tokens, handoff_set_topology, handoff_fitting, handoff_local_updates
+-- and of an insert.
 create or replace function pgcombine_internal.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[],
     digests uuid[], servers jsonb[], payloads text[], coordinator text default null, placed text[] default null,
     replicas integer default null, coordinators uuid[] default null, details jsonb[] default null,

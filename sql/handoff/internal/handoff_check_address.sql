@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_check_address(name, dsn)
 -- Raises unless a connection string holds nothing but a server's address.
--- A secret is refused, since other roles can read the catalog. The function also refuses an option that names another
--- host (hostaddr, a service), reads the replayer's files, or weakens the replayer's settings for connections, such as
--- TLS. Replayers check the string again before they connect.
+-- A secret is refused, since other roles can read the addresses. All options outside a fixed list are refused, too,
+-- since an option may name another host (hostaddr, a service), read the replayer's files, or weaken the replayer's
+-- settings for connections, such as TLS. Replayers check the string again before they connect.
 -- Errors: PC045 the connection string holds a secret or another option.
 create or replace function pgcombine_internal.handoff_check_address(name text, dsn text)
 returns void

@@ -7,12 +7,12 @@
 --     it flags for repair the servers whose state isn't up;
 --   truncates the table of retained writes if the table is empty but larger than a megabyte.
 -- Tokens from more than a day ahead are refused, so writers find all partitions made. A writer that made a partition
--- would block all others until its transaction ends. The function skips a step that would wait for another transaction,
--- and a partition on which another object depends, until the next call.
+-- would block all others until its transaction ends. If the function doesn't get a table lock within 200 ms, it leaves
+-- that step to the next call. It also leaves a partition on which another object depends.
 -- One session cleans up at a time. In other sessions the function returns at once.
--- Runs with its owner's rights, for roles that may delete hints.
+-- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
--- Errors: 42501 the caller lacks the right to delete hints.
+-- Errors: 42501 the caller lacks the right to replay.
 create or replace function pgcombine_internal.handoff_clean_up()
 returns void
 language plpgsql

@@ -18,8 +18,8 @@ begin
             n.names)
     from pgcombine.queue_column c
     join pg_type y on y.oid = c.type::regtype
-    -- direct: the column's array is parsed as an array of the column's type. Otherwise it is parsed as text[] and each
-    -- element is cast, since the type has no arrays or its arrays have another text form.
+    -- direct: the column's array is parsed as an array of the column's type. Otherwise, for example for a domain or an
+    -- array type, it is parsed as text[] and each element is cast.
     cross join lateral (
         select y.typarray <> 0 and y.typcategory <> 'A' and y.typdelim = ',' and y.typtype = 'b' as direct) d
     cross join pgcombine_internal.column_list(handoff_insert_sql.queue) n (names)

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_payloads(queue, tokens)
 --     → (token, shape, digest, servers, updates, payload, placed, replicas, coordinator)
 -- Returns the writes whose payload this server has, as hints or as retained writes, so that they can be delivered to
--- any server that lacks them.
+-- any server that lacks them. Hints that retry refused updates are left out.
 --   tokens  null: all of the queue
 create or replace function pgcombine_internal.handoff_payloads(queue text, tokens uuid[], out token uuid,
     out shape uuid,

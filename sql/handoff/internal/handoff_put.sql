@@ -5,7 +5,7 @@
 -- The quota is approximate: the waiting hints are measured at most once a second, by one of the callers.
 -- This server must have the write's token with this digest. Without the check a caller could write a hint with the
 -- token of another queue's write.
---   shape    of the queue; it isn't checked here, since replayers skip a hint with another shape
+--   shape    of the queue; it isn't checked here, since the destination refuses a hint with another shape
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.

@@ -2,8 +2,8 @@
 -- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
 -- and payloads that the sources have. Gives the server a new identity with the next epoch, so that it refuses
 -- deliveries meant for its former state.
--- If the server was empty, it may replace a server whose hints are lost. So it is flagged for repair until all servers
--- have been compared (pgcombine replicas repair).
+-- If the server had no tokens, it may replace a server whose hints are lost. So it is flagged for repair until all
+-- servers have been compared (pgcombine replicas repair). Otherwise its own flag for repair is cleared.
 -- If only some of the sources have a write, this server has only a part of the write's updates. handoff_partial records
 -- that, and the server still accepts the write's updates of the other sources' slots. Exports that this server delivers
 -- begin again with a full state.

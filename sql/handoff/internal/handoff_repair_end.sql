@@ -2,7 +2,7 @@
 -- Records at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes
 -- deliveries, unless they were paused manually. Returns whether the server needs no other repair.
 -- The copy has the updates that the server had refused, except those that its sources refused. So copies of the
--- sources' rows replace the server's rows in handoff_quarantine, and hints that retry its updates are deleted.
+-- sources' rows replace the server's rows in handoff_quarantine, and hints that retry the server's updates are deleted.
 --   sources      the servers from which the rebuilt server was copied
 --   quarantined  tokens of the copied writes of which a source refused updates
 --   reason       why the sources themselves need repair, as the rebuilt server then does, too. Null: they need none
