@@ -83,8 +83,8 @@ quota (updates, bytes), the coordinator refuses new writes. An operator can choo
 writes without a hint instead, and marks the server as in need of repair.
 
 **Text.** The text of a value means the same on all servers, regardless of their settings: dates are in ISO style, the
-month comes before the day where the order is ambiguous, and times without a zone are in UTC
-(``pgcombine_internal.portable_text``).
+month comes before the day where the order is ambiguous, times without a zone are in UTC, and intervals, money and
+floating-point numbers have one form (``pgcombine_internal.portable_text``).
 
 **Placement.** With ``replicas=R`` of N servers each key is on R of them. The key's *slot* is the low 8 bits of the
 key's hash (``handoff_hash``). The servers with the R least values of ``md5(slot/name)`` hold the slot

@@ -118,7 +118,8 @@ def registered(name: str, dsn: str) -> str:
 
     ``dsn`` comes from a table, and this program logs in at that address with its own password. So the address must only
     locate the server. The password is never sent as text: the server must use SCRAM, or, over a Unix socket, ask for no
-    password. Over a network, the server's certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override these rules.
+    password. Over a network, the server's certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in
+    the environment override these rules.
 
     Raises ReplicaError for an address with other parameters, and ConfigError if libpq is too old for ``require_auth``.
     """

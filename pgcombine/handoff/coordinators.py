@@ -40,7 +40,8 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.rows import Row
 
 # The most attempts at one coordinator. An attempt is repeated if the coordinator didn't know the other servers, if the
-# queue's definition or the server's id has changed, and if the connection was lost.
+# queue's definition has changed, or if the connection was lost after the write was sent. The first attempt is also
+# repeated if the server's id has changed.
 _TRIES = 10
 
 

@@ -1,10 +1,10 @@
 """The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
 The replayer runs one loop for each server with hints, and a second one if many hints wait for a server without a
-``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops the retained payloads of writes that all servers have
-(:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. Attempts at a server
-that doesn't answer become rarer. Deliveries are paused to a server that lacks the queue, defines it differently, or has
-lost commits.
+``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops the retained
+payloads of writes that all servers have (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator
+for all replayers. Attempts at a server that doesn't answer become rarer. Deliveries are paused to a server that lacks
+the queue, defines it differently, or has lost commits.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The coordinator has a hint for each write, and its replayer delivers the hint if this thread can't. So the thread may
 give up writes: those that don't fit into its bounded queue, and those whose delivery fails. If the server failed
-recently, the thread tries to deliver only writes that callers wait for, at most every tenth of a second.
+recently, the thread first pauses for a tenth of a second at most. It then tries to deliver waiting writes only if a
+caller still waits for one of them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A server that failed is avoided for a while. The time doubles with each failure, from a tenth of a second to thirty
 seconds, and is multiplied by a random factor from 0.5 to 1.5. A caller whose level needs the server also tries it
-during this time, at most every tenth of a second. The first answer ends the avoidance for all callers in the process
-that use the same connection string.
+during this time. A sender (:mod:`pgcombine.handoff.sender`) pauses before such an attempt. The first answer ends the
+avoidance for all callers in the process that use the same connection string.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE = 0.1  # seconds for which a server is avoided after its first failure
 LONGEST_PAUSE = 30.0
-PROBE_SECONDS = 0.1  # seconds between two attempts at an avoided server that a level needs
+PROBE_SECONDS = 0.1  # longest pause of a sender before an attempt at an avoided server
 
 
 class NotConnected(psycopg.OperationalError):
