@@ -63,9 +63,9 @@ class Hint:
     """A write that another server must get.
 
     ``servers`` are the names of the servers that hold updates of the write (None: all). ``placed`` are the names of all
-    servers of the queue, and each key is on ``replicas`` of them. If a third server may lack the write, too, the
-    destination must retain the payload. Then ``coordinator`` is the id of the server that has the hint, else None.
-    ``details`` lists updates that the destination refuses, or names the refused update that this write retries
+    servers of the queue, and each key is on ``replicas`` of them (both None: unknown). If a third server may lack the
+    write, too, the destination must retain the payload. Then ``coordinator`` is the id of the write's coordinator, else
+    None. ``details`` lists updates that the destination refuses, or names the refused update that this write retries
     (parameter ``details`` of ``handoff_apply``).
     """
 

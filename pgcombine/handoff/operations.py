@@ -53,8 +53,8 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
     """Remove a server's registration. Returns whether the server answered, and had no hints for other servers.
 
-    If the server doesn't answer within ``timeout`` seconds, and writers have named it, the remaining servers are marked
-    as in need of repair (``replicas repair``): some may lack writes that the removed server acknowledged. Raises
+    If the server doesn't answer within ``timeout`` seconds, and writers may have named it, the remaining servers are
+    marked as in need of repair (``replicas repair``): some may lack writes that the removed server acknowledged. Raises
     ReplicaError while hints for the server, or updates that it refused, are here. Also raises ReplicaError if the
     server answers and has hints for other servers, or updates that they refused.
     """

@@ -41,7 +41,8 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
     """Make the server at this connection the owner of the export, and inform the other registered servers.
 
     ``timeout``, in seconds, bounds connecting to each of them. A server that can't be reached isn't informed, but a
-    destination of the exporter ``postgres`` refuses its deliveries. If the call is killed, run it again.
+    destination of the exporter ``postgres`` refuses its deliveries after the new owner's first. If the call is killed,
+    run it again.
 
     A single server that has no name becomes the owner with an empty name. The new epoch helps if the destination has
     later entries than the server, for example after a restore.

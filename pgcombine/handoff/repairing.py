@@ -44,9 +44,9 @@ class Repaired:
     """The result of a repair.
 
     ``servers`` are the compared servers. ``delivered`` has the number of writes that each of them got. ``lacking`` has
-    for each server the writes that it still lacks or has otherwise than another server, with the reasons: no server has
-    the payload, or the server refuses the write or updates of it, or the updates differ. ``unreached`` has the servers
-    that weren't compared, with the reasons. ``marked`` are the servers that still need repair.
+    for each server the writes that it still lacks or has with other updates than another server, with the reasons: no
+    server has the payload, or the server refuses the write or updates of it, or the updates differ. ``unreached`` has
+    the servers that weren't compared, with the reasons. ``marked`` are the servers that still need repair.
     """
 
     servers: tuple[str, ...]

@@ -26,10 +26,10 @@ TIMEOUT_SECONDS = 60.0
 class Difference:
     """The difference between a server and the coordinator, in tokens of writes.
 
-    ``lacking`` are the writes that the server lacks, and ``surplus`` those that the coordinator lacks. ``conflicting``
-    are writes whose updates differ between the two. ``refused`` are writes of which the server refused some updates,
-    which it therefore lacks. ``hinted`` is the number of writes that the server lacks and for which the coordinator has
-    hints.
+    ``lacking`` are the writes that the server lacks, and ``surplus`` those that the coordinator lacks. Both leave out
+    writes that wait as hints between the two. ``conflicting`` are writes whose updates differ between the two.
+    ``refused`` are writes of which the server refused some updates, which it therefore lacks. ``hinted`` is the number
+    of writes that the server lacks and for which the coordinator has hints.
     """
 
     server: str

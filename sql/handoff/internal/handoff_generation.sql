@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_generation(queue, shape) → integer
 -- Returns the generation of the queue with this shape: the number of replicated queues of this name that were dropped
--- before. All servers have the same number, since a queue is dropped on all of them. The generation keeps hints of a
+-- before. All servers have the same number once a queue is dropped on all of them. The generation keeps hints of a
 -- dropped queue out of the new one. Null: the shape belongs to a definition that the queue doesn't have here.
 --   shape  see handoff_shape
 create or replace function pgcombine_internal.handoff_generation(queue text, shape uuid)

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_handshake(name) → (id, epoch, retention, replay_rate)
--- Returns this server's identity: a random id beside its name. Writers and replayers call the function once for each
--- connection. If the server has no name yet, a call by the owner gives it this name.
+-- Returns this server's identity: a random id beside its name. Writers, readers and replayers call the function once
+-- for each connection to a server. If the server has no name yet, a call by the owner gives it this name.
 -- Raises an error if the server can't take writes: it is in recovery, or its identity comes from another cluster (a
 -- restored dump, a copy). handoff_identify gives a copy a new identity.
 -- Tables written: handoff_server, once.

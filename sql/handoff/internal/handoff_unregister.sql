@@ -1,8 +1,9 @@
 -- pgcombine_internal.handoff_unregister(name [, empty])
 -- Deletes the registration of another server.
---   empty  whether it is certain that no hints are on that server. If not, and if writers have named that server,
---          writes that it acknowledged may be missing here or on another server. All registered servers, and this one,
---          are then flagged until their tokens have been compared (pgcombine replicas repair)
+--   empty  whether it is certain that no hints are on that server. If not, and if writers have named that server
+--          or the servers of a queue are unknown, writes that it acknowledged may be missing here or on another server.
+--          All registered servers, and this one, are then flagged until their tokens have been compared (pgcombine
+--          replicas repair)
 -- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state, handoff_server,
 -- handoff_queue.
 -- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
