@@ -1,10 +1,10 @@
 """The check of a frame's columns against a queue's columns, and the Spark types for reading a queue's columns.
 
 A frame that doesn't fit raises InvalidUpdateError before any row is written. Columns match by their exact names. The
-key columns are required. A missing value column takes its default in each update. A type fits if the queue's column can
+key columns are required. A missing value column takes its default in each row. A type fits if the queue's column can
 hold its values. Sizes aren't compared: the write of a value that is too large fails. A decimal type with more digits
 after the point than the column keeps doesn't fit, since PostgreSQL would round its values silently. A column of a type
-that :func:`check_frame` doesn't know (uuid, jsonb, enums, …) takes text.
+that :func:`check_frame` doesn't know (uuid, jsonb, enums, …) takes text. An array column takes text, too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def not_utf8(column: str, content: str) -> str:
 
 
 def spark_type(column: Column) -> DataType:
-    """Return the Spark type for reading a column. It is StringType if Spark has no corresponding type."""
+    """Return the Spark type for reading a column. Types that this function doesn't know are read as StringType."""
     from pyspark.sql import types as t
 
     simple: dict[str, Callable[[], DataType]] = {
@@ -82,7 +82,7 @@ def spark_type(column: Column) -> DataType:
 def arrow_type(given: Any) -> pa.DataType:
     """Return the Arrow type in which Spark takes values of a Spark type.
 
-    Raises ConfigError for a type that no column has.
+    Raises ConfigError for a type that no column can be read as.
     """
     import pyarrow as pa
     from pyspark.sql import types as t
@@ -144,7 +144,7 @@ def _element_fits(given: Any, base: str) -> bool:
 
 
 def _scale(given: Any) -> float:
-    """Return how many digits after the point a Spark type has. It is -inf for floating point, which may be rounded."""
+    """Return how many digits after the point a Spark type has: -inf for floating point, and for other than numbers."""
     from pyspark.sql import types as t
 
     if isinstance(given, t.ArrayType):
@@ -155,7 +155,7 @@ def _scale(given: Any) -> float:
 
 
 def _numeric(type_name: str) -> tuple[int, int] | None:
-    """Return precision and scale of ``numeric(p,s)``, or None if Spark can't hold them."""
+    """Return precision and scale of ``numeric(p,s)``, or None if the type has none or Spark can't hold them."""
     inside = type_name.partition("(")[2].partition(")")[0].split(",")
     if not inside[0]:
         return None

@@ -65,7 +65,7 @@ def refuse_unfit(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) -> None
 
 
 def key_texts(batch: pa.RecordBatch, keys: Sequence[str]) -> list[str]:
-    """Return each key column as the text of an array of texts, for the same values that COPY reads."""
+    """Return each key column as the text of an array of texts, with the same values that COPY reads."""
     return [_array_text(_plain(batch.column(key)).cast("string").to_pylist()) for key in keys]
 
 
@@ -105,7 +105,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _utc(kind: pa.DataType) -> pa.DataType:
-    """Return the type with the zone UTC. For other zones, Arrow's text lacks the seconds that historic offsets have."""
+    """Replace a zone with UTC. For other zones, Arrow's text lacks the seconds that historic offsets have."""
     import pyarrow as pa
 
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind

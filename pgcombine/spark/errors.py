@@ -15,7 +15,7 @@ _OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$")
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Raise PgCombineError with the first cause in place of PySpark's errors. PySpark's error stays as ``__cause__``.
+    """Raise PgCombineError with the first cause in place of an error of PySpark or py4j, which stays as ``__cause__``.
 
     If pgcombine raised the error in a task, or in Spark's planning process, the same class is raised here.
     """

@@ -126,7 +126,7 @@ class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
 
     @brief()
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a part for each bucket; after a rebucket, one for each bucket before it and after it."""
+        """Return a part for each bucket that has changes. Changes before and after a rebucket are in separate parts."""
         try:
             return self._planned()
         finally:
@@ -166,7 +166,7 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
 
     @brief()
     def initialOffset(self) -> Offset:
-        """Return the offset at which a query without a checkpoint begins."""
+        """Return the offset at which the next batch begins. Unless it is known, that is where a new query begins."""
         self._known = self._initial = self._known or self._start("latest")
         return self._known
 
@@ -225,6 +225,6 @@ def _vector(offset: dict[str, Any]) -> Offset:
 
 
 def _limited(upto: Offset, end: Offset, after: Offset) -> Offset:
-    """Return ``upto``, but no sequence beyond ``end``. A bucket that ``end`` lacks stays where it is."""
+    """Return ``upto``, but no sequence beyond ``end``. A bucket that ``end`` lacks keeps its sequence in ``after``."""
     limited = {bucket: min(last, end.get(bucket, after.get(bucket, -1))) for bucket, last in upto.items()}
     return {bucket: last for bucket, last in limited.items() if last >= 0}

@@ -72,7 +72,7 @@ class FrontWriting(Writing):
 
     @classmethod
     def reached(cls, options: Options, schema: StructType) -> FrontWriting:
-        """Look up the places of the shards, connect to each node once, and check the frame's columns."""
+        """Look up the places of the shards, connect to each node, and check the frame's columns."""
         conninfo = Target.of(options.dsn).conninfo
         with closing(connect(conninfo, name=NAME)) as front, translated(queue=options.queue):
             places = front.execute("select * from pgcombine_internal.front_places(%s)", (options.queue,)).fetchall()
@@ -166,14 +166,14 @@ class FrontWriting(Writing):
                         connection.commit()
 
     def _by_node(self, load: FrontLoad) -> dict[str, list[Load]]:
-        """Return the loads of the shards by node. All jobs have one order, so that they don't wait for each other."""
+        """Return the loads of the shards by node. All jobs take the nodes in the same order, so they can't deadlock."""
         found: dict[str, list[Load]] = {node: [] for node in sorted({shard.node for shard in self.shards})}
         for shard, part in zip(self.shards, load.shards, strict=True):
             found[shard.node].append(part)
         return found
 
     def _parts(self, front: Connection, batch: pa.RecordBatch) -> Iterator[tuple[Shard, pa.RecordBatch]]:
-        """Return the rows of a batch by shard. The front hashes the keys, since PostgreSQL's hash decides."""
+        """Yield the rows of a batch by shard. The front finds the shards, since they depend on PostgreSQL's hash."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -196,7 +196,7 @@ class _Node:
 
     @classmethod
     def of(cls, connection: Connection, loads: list[Load], join_only: bool) -> _Node:
-        """Join the loads, each in a separate transaction: other tasks wait for a transaction that begins a load."""
+        """Join or begin the loads, each in its own transaction: other tasks wait for one that begins a load."""
         tables = {load.queue: load.begin(connection, join_only=join_only) for load in loads}
         connection.autocommit = False
         for load in loads:
@@ -206,13 +206,13 @@ class _Node:
 
 
 def _hold(connection: Connection, load: Load) -> None:
-    """Switch off timeouts that would end the transaction while it waits for Spark, or for another node."""
+    """Keep the load's stage, and switch off timeouts: the transaction may wait for Spark, or for another node."""
     connection.execute("select pgcombine_internal.hold_load(%s)", (load.load,))
 
 
 @contextmanager
 def _at(node: str) -> Iterator[None]:
-    """Name the node in an error. A shard that isn't there any more has moved, and its load has ended."""
+    """Name the node in an error. If a shard is missing there or being moved, raise LoadError."""
     try:
         yield
     except (ConnectError, psycopg.OperationalError) as error:

@@ -59,7 +59,7 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
 
     Java reads timestamps in the zone of its machine. So Java can't represent the hour that summer time skips in that
     zone, and the zone's historic offsets are inexact. The writer doesn't support arrays of some types. Java would put
-    replacement characters into text that isn't UTF-8, so such text fails the task.
+    replacement characters into text that isn't UTF-8, so such text fails the task. A null key fails the task, too.
     """
     from pyspark.sql import types as t
 
@@ -82,7 +82,7 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
 
 
 def _valid(one: Any, field: Any, *, key: bool) -> Any:
-    """Return the column with a check: a value that the queue refuses fails the task with a message about it."""
+    """Return the column with a check: a null key, or text that isn't UTF-8, fails the task with a message."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as t
 

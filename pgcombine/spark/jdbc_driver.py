@@ -4,7 +4,7 @@ These places are searched in order: the file that ``PGCOMBINE_JDBC_JAR`` names, 
 directory of Debian's package, the user's cache. If none of them has the driver, Ivy, which comes with Spark, downloads
 it into the cache. The download may take :data:`RESOLVE_SECONDS`. A failure is remembered for an hour, so that a machine
 without access to the repository doesn't wait each time. If the download fails, :func:`find_driver` returns None. Then
-only COPY can be used.
+only COPY can be used, unless Spark's own settings name a driver.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def find_driver(*, resolve: bool = True) -> Path | None:
 
     With ``resolve=False`` nothing is downloaded.
 
-    Raises ConfigError if ``PGCOMBINE_JDBC_JAR`` doesn't name a file.
+    Raises ConfigError if ``PGCOMBINE_JDBC_JAR`` doesn't name a file, or if there is no Java for the download.
     """
     if named := os.environ.get("PGCOMBINE_JDBC_JAR"):
         if not Path(named).is_file():

@@ -58,7 +58,8 @@ class Load:
     def begin(self, connection: Connection, *, join_only: bool = False) -> str | None:
         """Begin or join the load. Returns the table to write to, or None if the run was applied already.
 
-        Raises LoadError if the load has ended. With ``join_only``, also raises it if the load hasn't begun.
+        Raises LoadError if the load has ended, or the role has too many loads; with ``join_only``, also if the load
+        hasn't begun.
         """
         with translated(queue=self.queue):
             (table,) = one(
@@ -86,7 +87,7 @@ class Load:
             )
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
-        """End the load in the caller's transaction, with the attempts that :meth:`prepare` stored.
+        """End the load in the caller's transaction, as :meth:`end` does without ``attempts``.
 
         Raises the errors of :meth:`end`.
         """

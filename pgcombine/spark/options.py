@@ -26,9 +26,10 @@ class Options:
     """The parsed options.
 
     ``columns`` and ``where`` restrict reading. If they are empty, everything is read. With ``feed``, changes are read,
-    and ``queue`` is empty. ``start`` and ``end`` are JSON texts of offsets, or "earliest" or "latest". In the mode
-    ``prepare``, the job writes the rows of the load ``load``, and another session applies them. In other modes the job
-    begins a load itself. ``front`` says whether ``queue`` is a front, whose shards are on other servers.
+    and ``queue`` is empty. ``start`` and ``end`` are JSON texts of offsets, or "latest". ``start`` may also be
+    "earliest", or empty for the reader's default. In the mode ``prepare``, the job writes the rows of the load
+    ``load``, and another session applies them. In other modes the job begins a load itself. ``front`` says whether
+    ``queue`` is a front, whose shards are on other servers.
     """
 
     queue: str
@@ -51,8 +52,8 @@ class Options:
         """Parse the options that the user gave. Names are accepted in any case, with or without ``_``.
 
         Without the option ``dsn`` the environment names the database. ``reading`` says whether the options are for
-        reading or for writing. Raises ConfigError for a wrong value, for an unknown option, and for an option of the
-        other kind.
+        reading or for writing. Raises ConfigError for a wrong value, for a missing or unknown option, and for an option
+        of the other kind.
         """
         options = {plain(name): value for name, value in given.items()}
         for name in given:

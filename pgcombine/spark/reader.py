@@ -44,7 +44,7 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A part of the values: the rows of ``relation`` that meet ``condition``. Both are SQL from ``values_tables``."""
+    """A part of the values, or of a feed's changes: the rows of ``relation`` that meet ``condition``. Both are SQL."""
 
     relation: str
     condition: str

@@ -135,8 +135,8 @@ def write_jdbc(
     too: ``runId`` and ``preaggregate``.
 
     Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdateError if the frame
-    doesn't fit the queue, PgCombineError if Spark fails, and LoadError if a crash of the server lost staged rows. After
-    these errors nothing is enqueued.
+    doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the load can't be completed, for example
+    because a crash of the server lost staged rows. After these errors nothing is enqueued.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()

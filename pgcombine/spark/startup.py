@@ -1,4 +1,4 @@
-"""Start a local Spark session that prints nothing and leaves no files behind.
+"""Start a local Spark session that prints nothing, and leaves no files behind but a downloaded JDBC driver.
 
 :func:`session` finds Java and PostgreSQL's JDBC driver, and makes the settings that pgcombine's sinks need: the tasks
 use this Python and its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. The session's
@@ -54,7 +54,7 @@ def session(
 
     ``log_level`` is the name of a Log4j level (default: ``PGCOMBINE_SPARK_LOG``, else ``OFF``). Failures reach the
     caller as exceptions at any level. ``conf`` has settings that add to the defaults or replace them. Raises
-    ConfigError if PySpark or Java is missing, or if the session doesn't start.
+    ConfigError if PySpark or Java is missing, if ``PGCOMBINE_JDBC_JAR`` names no file, or if the session doesn't start.
     """
     try:
         from pyspark.errors import PySparkException

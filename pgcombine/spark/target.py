@@ -51,7 +51,7 @@ class Target:
         """Connect once, and store the parameters that libpq found (service files, .pgpass, several hosts, environment).
 
         Without ``dsn`` the environment names the database. Raises ConfigError if neither does, and ConnectError if the
-        server doesn't answer.
+        server can't be reached or refuses.
         """
         dsn = chosen_dsn(dsn)
         with connect(dsn) as connection:

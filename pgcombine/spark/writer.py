@@ -1,9 +1,10 @@
 """The writing side of ``format("pgcombine")``.
 
-Tasks COPY Arrow batches into a stage, and the driver moves all rows into the queue in one transaction. Rows are written
-exactly once, even if tasks or jobs fail and are run again. Each attempt of a task is a separate transaction. Only
-attempts that Spark reported as successful are applied, and only if no run with the same run id was applied. A batch of
-a stream has the run id ``stream:<query>:<batch>``.
+Tasks COPY Arrow batches into a stage, and the driver moves all rows into the queue in one transaction. For a front
+there is one transaction on each node. In the mode ``prepare`` another session moves the rows. Rows are written exactly
+once, even if tasks or jobs fail and are run again. Each attempt of a task is a separate transaction. Only attempts that
+Spark reported as successful are applied, and only if no run with the same run id was applied. A batch of a stream has
+the run id ``stream:<query>:<batch>``.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class Writing:
             return load.begin(connection) is not None
 
     def write(self, load: Load, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
-        """Write the rows of one task in one transaction, or do nothing if there are no rows."""
+        """Write the rows of one task in one transaction. If there are none, or the run was applied, do nothing."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return Written(load.load, load.run_id)
@@ -218,5 +219,5 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
 
 
 def say_skipped(load: Load) -> None:
-    """Print the line to the driver's stderr, which is its log: logging isn't configured in this process of Spark."""
+    """Print that the run was applied before. The driver's stderr is its log: here logging isn't configured."""
     print(f"pgcombine: {load.skipped()}", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
 """``format("pgcombine")``. The wheel also installs this package as ``pyspark_pgcombine``, where Spark finds it.
 
 Spark imports all packages whose names begin with ``pyspark_``, and finds no format if one import fails. So this
-package imports nothing but PySpark until it is used. Spark doesn't find an editable install. In that case
-``pgcombine.spark.register(spark)`` registers the format. With other installs the call does no harm.
+package imports only PySpark and the standard library until it is used. Spark doesn't find an editable install. In that
+case ``pgcombine.spark.register(spark)`` registers the format. With other installs the call does no harm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """Writes frames and streams to a queue as updates. Reads the queue's values, and the changes of its feeds."""
+    """Writes frames and streams to a queue, usually as updates. Reads the queue's values, and its feeds' changes."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)

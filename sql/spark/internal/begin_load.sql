@@ -1,6 +1,7 @@
 -- pgcombine_internal.begin_load(load, queue, run_id [, kind, join_only]) → text
--- Begins a load, or joins one in progress. Every writer of the load calls the function. Returns the table, in schema
--- pgcombine, that takes the load's rows. Null: this run was applied already, and nothing is to be written.
+-- Begins a load, or joins one in progress. Every writer of the load calls the function, except the tasks of Spark's
+-- JDBC writer. Returns the table, in schema pgcombine, that takes the load's rows. Null: this run was applied already,
+-- and nothing is to be written.
 --   load       the id of this attempt at the run. A Spark job that runs again uses another id
 --   run_id     names the run; a role's run is applied once. A stream's batch has the run id 'stream:<query>:<batch>'
 --   kind       stage: rows wait in the load's table, spark_stage_<n>, and end_load makes updates of them. values:

@@ -1,8 +1,8 @@
 -- pgcombine_internal.clean_loads([older_than, runs_older_than]) → (loads, runs)
--- Removes ended and dead loads with their stages (the tables spark_stage_<n>), and ids of old runs. Returns how many of
--- each were removed.
+-- Removes ended and dead loads with their stages (the tables spark_stage_<n>), stages of loads whose queue was dropped,
+-- and ids of old runs. Returns how many loads or stages, and how many ids were removed.
 --   older_than       a load is dead if its writers were silent for this long and no session uses its stage. A load that
---                    still writes, or that a living JDBC job directs, stays at any age. If the function removes a
+--                    still writes, or whose stage hold_load keeps, stays at any age. If the function removes a
 --                    load whose job continues, the job fails, and none of the load's rows are applied
 --   runs_older_than  ids of runs are deleted at this age. A run that runs again after that counts twice. The id of each
 --                    stream's last batch is never deleted

@@ -1,6 +1,6 @@
 -- pgcombine_internal.hold_load(load)
 -- Keeps a load's stage from being removed as dead until the calling transaction ends. The session that directs the load
--- calls it.
+-- calls it, and so does a task that writes into a front.
 -- The transaction may stay open for long: it holds a lock, but no snapshot that would keep dead rows. The function also
 -- switches the transaction's timeouts off. It locks nothing if the load belongs to another role.
 create or replace function pgcombine_internal.hold_load(load uuid)

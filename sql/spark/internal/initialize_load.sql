@@ -5,8 +5,8 @@
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has marked it as
 -- ended, and only the load's role can do that.
 -- Tables written: <queue>_values.
--- Errors: PC030 there is no such load; 42501 the load's role lacks the right to insert values; those of
--- begin_initialize.
+-- Errors: PC030 no such load of values ends in this transaction; 42501 the load's role lacks the right to insert
+-- values; those of begin_initialize.
 create or replace function pgcombine_internal.initialize_load(load uuid, ended boolean)
 returns bigint
 language plpgsql

@@ -3,7 +3,7 @@
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
 -- marked it as ended, and only the load's role can do that.
 -- Tables written: pgcombine.spark_load, spark_alive; drops the stage.
--- Errors: PC030 there is no such load.
+-- Errors: PC030 no such load ends in this transaction.
 create or replace function pgcombine_internal.remove_load(load uuid)
 returns boolean
 language plpgsql

@@ -1,5 +1,6 @@
 -- pgcombine.load_stat
--- One row for each load from Spark that isn't removed yet, for the role that makes it and for roles that monitor.
+-- One row for each load from Spark that isn't removed yet, for the role that makes it, its members, and roles that
+-- monitor.
 -- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   load        number of the load; its rows wait in spark_stage_<number>
 --   queue       name of the queue
