@@ -1,4 +1,4 @@
-"""Checks of the database: the schema, the role's rights, the connection, and what holds old rows.
+"""Checks of the database: its schema and collation, the role's rights, the connection, and what holds old rows.
 
 Only :func:`cluster_identity`, :func:`role`, :func:`rights` and :func:`snapshots` need a schema of this program's
 version.

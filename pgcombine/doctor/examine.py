@@ -43,7 +43,8 @@ def examine(
     """Return the findings of all checks.
 
     ``queues`` are the names of the queues to examine; none means all that the role may see. ``rights`` are the
-    rights that the role must have, such as ``work``. Without a schema the checks that need it are left out.
+    rights that the role must have, such as ``work``. Without a schema of this program's version, the checks that need
+    it are left out.
     """
     findings: list[Finding] = []
     try:
@@ -51,7 +52,7 @@ def examine(
         with closing(connect(dsn, name="pgcombine doctor", timeout=0, limit=limits.answer)) as connection:
             context = Context(connection, dsn, queues, rights, limits)
             for check in (*MACHINE, *SERVER, *SCHEMA):
-                findings += made(check, context)  # one by one: if the connection is lost, its findings so far stay
+                findings += made(check, context)  # one by one: if the connection is lost, the findings so far stay
             if not (findings[-1].check == "schema" and findings[-1].level is Level.error):
                 for check in QUEUES:
                     findings += made(check, context)

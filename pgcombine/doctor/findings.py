@@ -35,9 +35,9 @@ class Level(StrEnum):
 class Finding:
     """One finding.
 
-    ``check`` is the name of the check. ``subject`` is the queue, export or server concerned, or empty. ``found``
-    says what was found, and ``value`` is its figure if there is one. ``advice`` says what to do; it is empty if
-    ``level`` is ok.
+    ``check`` is the name of the check. ``subject`` is the queue, shard, export, feed or server concerned, or empty.
+    ``found`` says what was found, and ``value`` is its figure if there is one. ``advice`` says what to do; it is empty
+    if ``level`` is ok.
     """
 
     level: Level
@@ -93,8 +93,8 @@ class Context:
     """A database as its checks see it.
 
     ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to examine; none
-    means all. ``rights`` are the rights that the role must have; none means that the check only reports the role's
-    rights. ``clock`` returns the client's time in seconds since 1970.
+    means all. ``rights`` are the rights that the role must have; none means that the check reports the role's rights,
+    and those that it has only in part. ``clock`` returns the client's time in seconds since 1970.
     """
 
     connection: Connection

@@ -38,7 +38,7 @@ def java(_: Context) -> Iterator[Finding]:
 
 
 def jdbc_driver(_: Context) -> Iterator[Finding]:
-    """PostgreSQL's JDBC driver, with which Spark writes."""
+    """PostgreSQL's JDBC driver, which ``write_jdbc`` needs."""
     if find_spec("pyspark") is None:
         yield ok("PySpark isn't installed, so no driver is needed")
         return

@@ -1,4 +1,4 @@
-"""Checks of the queues and of what belongs to them: exports, feeds, other servers, loads from Spark, workers.
+"""Checks of queues, and of rollups, fronts, exports, feeds, other servers, loads from Spark, and workers.
 
 The figures come from the monitoring views. A role sees the queues on which it has any right.
 """
@@ -222,7 +222,7 @@ def rollups(context: Context) -> Iterator[Finding]:
 
 
 def fronts(context: Context) -> Iterator[Finding]:
-    """The shards of fronts, as their nodes tell of them."""
+    """The shards of fronts, as their nodes report them."""
     named = context.queues
     for row in context.shards:
         name = f"{row['front']} shard {row['shard']}"

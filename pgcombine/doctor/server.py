@@ -81,7 +81,7 @@ def locks(context: Context) -> Iterator[Finding]:
 
 
 def autovacuum(context: Context) -> Iterator[Finding]:
-    """Whether dead rows are removed."""
+    """Whether autovacuum removes dead rows."""
     off = [name for name in ("autovacuum", "track_counts") if context.settings[name] != "on"]
     for name in off:
         yield error(

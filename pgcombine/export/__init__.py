@@ -2,8 +2,9 @@
 
 *States.* When a pass commits, each of its changes is a *waiting* entry of ``<export>_exports``. An entry is *claimed*,
 with its bucket, while a worker's transaction delivers it, and it is deleted when that transaction commits. An entry is
-*quarantined* if the destination refuses it for its data, until an operator retries or drops it. The destination is
-``up``, ``suspect``, ``down`` or ``paused``.
+*quarantined* if the destination refuses it for its data, until an operator retries or drops it. If the export
+compacts, the delivery of a later entry of the key also ends the quarantine. The destination is ``up``, ``suspect``,
+``down`` or ``paused``.
 
 *Guarantees.* Each change is written as one entry, in the pass's transaction. The pass draws sequence numbers while it
 holds the bucket's lock, so a key's numbers grow in the order in which its passes commit. The commit of an entry is on
@@ -17,6 +18,7 @@ failure of the destination, one worker at a time tries again with back-off. In t
 change wakes the worker (:mod:`pgcombine.runtime.wakeup`).
 
 The modules: ``entries`` defines entries and exporters. ``postgres``, ``files``, ``webhook`` and ``functions`` are
-exporters. ``delivery`` delivers a batch. ``queue`` and ``worker`` have the public classes. The states of
+exporters. ``signing`` and ``cloudevents`` make parts of the webhook's requests. ``delivery`` delivers a batch.
+``verifying`` compares a table with the queue's values. ``queue`` and ``worker`` have the public classes. The states of
 destinations, which hinted handoff uses as well, are in :mod:`pgcombine.runtime.destinations`.
 """

@@ -1,8 +1,9 @@
 """Entries as CloudEvents 1.0, in the JSON batch format.
 
-An event's ``id`` is made of the export and ``seq``, ``source`` of the server, the database and the queue. Both together
-are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. So a retry sends an event as
-the same bytes, which a receiver may compare. ``sequence`` is ``seq`` as a text that sorts like the number.
+An event's ``id`` is made of the export and ``seq``. Its ``source`` is made of the server, the database and the queue.
+Both together are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. So a retry
+sends an event as the same bytes, which a receiver may compare. ``sequence`` is ``seq`` as a text that sorts like the
+number.
 
 ``subject`` is the key: its text, or a JSON array for a key with several columns. An event lacks the subject if the key
 is empty, or has a character that CloudEvents exclude. ``data.key`` always has the key.
@@ -20,7 +21,7 @@ from pgcombine.export.entries import Entry
 
 CONTENT_TYPE = "application/cloudevents-batch+json"
 _EXCLUDED = {"Cc", "Cn"}  # control characters, and what isn't a character
-_decoder = json.JSONDecoder(parse_int=str, parse_float=str)  # Python limits the digits of an int
+_decoder = json.JSONDecoder(parse_int=str, parse_float=str)  # not int, since Python limits the digits of an int
 
 
 class CloudEvents(NamedTuple):

@@ -35,7 +35,7 @@ from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.export")
 
-SEARCH_ENTRIES = 256  # size of a batch in which failing entries are searched for
+SEARCH_ENTRIES = 256  # the largest batch in which failing entries are searched for
 _GROWTH = 4  # the factor by which a batch may grow after each delivered batch
 _ROWS = 1000  # rows that are passed to the exporter at a time
 

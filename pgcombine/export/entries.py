@@ -4,7 +4,7 @@ An *entry* is a change of a key's value. The sequence numbers of a key's entries
 commit. Entries are delivered at least once: if a process dies after a delivery and before it has committed the record
 of that delivery, the same entries are delivered again, possibly together with others. ``Exporter.deliver`` gets a key's
 entries in ascending order. A receiver that stores the highest sequence number of each key, and ignores entries up to
-that number, applies every entry effectively once.
+that number, applies no entry twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Interrupted(Exception):
 class Entry(NamedTuple):
     """A change of a key's value. ``old`` and ``new`` are as in :class:`~pgcombine.Change`.
 
-    ``seq`` is the sequence number. ``json`` is the entry as a JSON object: key columns, ``old_…``, ``new_…``, ``seq``.
+    ``seq`` is the sequence number. ``json`` is the entry as a JSON object: key columns, ``old_…``, ``new_…``, ``seq``,
+    and for CloudEvents ``pgcombine_at``.
     """
 
     key: Any
@@ -75,7 +76,7 @@ class RawExporter(Exporter, Protocol):
 class OwnedExporter(Exporter, Protocol):
     """An exporter for an export that several servers have. The destination accepts only deliveries of its latest owner.
 
-    If another server owns the export, ``deliver`` and ``load`` raise FencedError.
+    If another server owns the export, ``deliver``, ``load`` and ``sweep`` raise FencedError.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:

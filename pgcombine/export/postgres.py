@@ -37,7 +37,7 @@ from pgcombine.errors import DeliveryRejectedError, DestinationDownError, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
-EPOCH_BITS = 40  # the lowest bits of a sequence number; its higher bits are the epoch (own_export)
+EPOCH_BITS = 40  # number of a sequence number's lowest bits; the higher bits are the epoch (own_export)
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # the shortest time from a check that found nothing to the next one

@@ -3,7 +3,8 @@
 Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
 seem to differ only because its latest change isn't delivered yet. Such keys are compared again. A key really differs if
 its row was the same in two reads of the table, and no entry of the key waited at a time between the reads: everything
-was delivered, and the row still differs from the value. Keys for which this can't be decided are *moving*.
+was delivered, and the row still differs from the value. If the table is ahead for a key, the key really differs even
+while an entry waits. Keys for which this can't be decided are *moving*.
 """
 
 from __future__ import annotations
@@ -141,12 +142,13 @@ def differences(
 
 
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
-    """Deliver again the keys that differ. With ``every``, or for another exporter than ``postgres``, deliver all keys.
+    """Make workers deliver again the keys that differ.
 
-    Each key gets an entry with a new sequence number. The entries are written in several transactions. After an error,
-    call the function again. Returns the number of these keys, and the number of keys that are *moving*. A moving key
-    gets no new entry, since an entry of the key waits or was just delivered. Raises the errors of :func:`differences`,
-    and ExportError if the destination is ahead of this server.
+    With ``every``, or for another exporter than ``postgres``, these are all keys that have a value. Each key gets an
+    entry with a new sequence number. The entries are written in several transactions. After an error, call the function
+    again. Returns the number of these keys, and the number of keys that are *moving*. A moving key gets no new entry,
+    since an entry of the key waits or was just delivered. Raises the errors of :func:`differences`, and ExportError if
+    the destination is ahead of this server.
     """
     with translated():
         (found,) = exports(connection, export)

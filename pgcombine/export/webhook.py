@@ -7,9 +7,9 @@ the same header before, the receiver may answer 2xx and do nothing. After a fail
 earlier batch. So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
 
 2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DeliveryRejectedError. 5xx, 3xx, 401, 403,
-404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and network errors are DestinationDownError: such a
-failure may end with time, or when an operator corrects the address or the rights. Only the beginning of an answer's
-body is read, and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
+404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, network errors, and secrets that can't be read are
+DestinationDownError: such a failure may end with time, or when an operator corrects the address or the rights. Only the
+beginning of an answer's body is read, and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
   wait for it. When the holder ends, or isn't scraped for five minutes, another process takes over. A pooler in
   transaction mode can't keep such a lock, so each process behind it gives the figures.
 - Except behind such a pooler, a process whose role lacks the right ``monitor`` gives no figures, since the role doesn't
-  see all queues. The process logs that once.
+  see all queues. The process logs that once for each connection.
 - Scrapes within a few seconds get the same figures. All queries of a scrape share a deadline. If the server refuses or
   cancels a query, only its figures are missing, and ``figures_read`` says so. After any other failure all figures are
   missing, and the next attempt is some seconds later. No error is raised. Workers don't wait for the figures, which
@@ -97,7 +97,7 @@ class DatabaseFigures(Collector):
             self._close()
 
     def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
-        """Return the result of ``read``, or None after an error. Within some seconds after an error, returns None."""
+        """Return the result of ``read``, or None after an error. For some seconds after it, return None at once."""
         if time.monotonic() < self._rest_until:
             return None
         try:

@@ -78,7 +78,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*given)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread. If too many connections are open, close the oldest: probes are always answered."""
+        """Answer in a thread. If too many connections are open, close the oldest, so that probes are answered."""
         with self._lock:
             while len(self._open) >= MOST_AT_ONCE:
                 oldest = next(iter(self._open))
@@ -120,7 +120,7 @@ class ProcessMetrics:
         """Serve until the end of the block. Yields the port, which the system chooses if ``port`` is 0.
 
         The figures of the database at ``dsn`` are served, too. ``heartbeats`` are those of the process's
-        daemons. Raises ConfigError if ``host`` isn't known, or the port is taken.
+        daemons. Raises ConfigError if ``host`` isn't known, or the port can't be used.
         """
         with closing(DatabaseFigures(dsn)) as figures, _listening(host, port) as server:
             self._registry.register(figures)

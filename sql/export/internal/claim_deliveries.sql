@@ -1,6 +1,6 @@
 -- pgcombine_internal.claim_deliveries(export [, act]) → pgcombine.export
 -- Claims an export's queue and its deliveries until the transaction ends: no pass over the queue runs, and no delivery
--- of the export. Returns the export's row, read after the claims. A pass whose snapshot is older than this
+-- of the export. Returns the export's row, read after the claim of the queue. A pass whose snapshot is older than this
 -- transaction's commit fails, since the function writes new versions of the bucket rows (see claim_buckets).
 -- The export's buckets change only under a claim of the queue's buckets. So the statement that follows that claim sees
 -- all buckets of the export.

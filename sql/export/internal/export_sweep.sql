@@ -1,5 +1,5 @@
 -- pgcombine_internal.export_sweep(export) → bigint
--- Returns the epoch of a full state (see own_export) whose entries have all been delivered; null: there is none.
+-- Returns the epoch of a full state (see own_export) of which no entry waits any more; null: there is none.
 -- The exporter then marks the keys as deleted that the destination has only from earlier epochs. The query export_swept
 -- records that this is done.
 -- Errors: PC021 unknown export.

@@ -9,9 +9,9 @@
 --   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
 --   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if
 --                 that is higher than the row's. It writes in key order, so that two workers can't deadlock
---   create_owner  makes the table of owners, for exports that several servers have
+--   create_owner  makes the table of the exports' owners
 --   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
---   set_owner     makes a server ($2) the owner of the table with a higher epoch ($1)
+--   set_owner     makes a server ($2) the owner of the table from an epoch ($1) on, if the recorded epoch is lower
 --   sweep         marks keys as deleted whose rows come from before an epoch, since the epoch's full state lacks them.
 --                 $1 is the lower bound of the epoch's sequences
 --   drop_stage    drops the stage, for connections that other programs use afterwards

@@ -1,6 +1,6 @@
 -- pgcombine_internal.own_export(export, owner [, epoch]) → bigint
--- Makes this server deliver an export that several servers have, each for its copy of the queue. Returns the export's
--- new epoch.
+-- Makes this server deliver an export that several servers may have, each for its copy of the queue. Returns the
+-- export's new epoch.
 -- Waiting entries are replaced with an entry for each key that has a value, since the former owner ran other passes.
 -- After these entries the exporter marks the destination's other keys as deleted, if it can (export_sweep).
 -- Sequences start at epoch * 2^40. So a receiver that keeps the highest sequence of each key, or accepts only the

@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_export(export)
--- Makes the wake-up trigger of an export again.
+-- Makes the wake-up trigger of an export, or replaces it.
 -- The trigger's channel is 'export ' followed by the export's name. No queue has a channel with a space.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.regenerate_export(export text)

@@ -1,5 +1,5 @@
 -- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets, format])
--- Creates an export: from now on every change of the queue's values is also an entry of the table <export>_exports.
+-- Creates an export: from now on every change that a pass makes is also an entry of the table <export>_exports.
 -- An entry has the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has no value) and
 -- the number seq. The entries of a key have growing seq, in the order in which passes commit. An SQL observer writes
 -- the entries in the pass's transaction.

@@ -10,8 +10,8 @@
 --   retry_at      when the next attempt is due
 --   pending       about how many entries wait, by the server's statistics, which are some seconds old; 0 is exact
 --   lag_seconds   age of the oldest entry; 0 if none waits or the export is paused
---   delivered     number of entries delivered since the export was created
---   delivered_at  when the last delivery succeeded
+--   delivered     number of entries delivered or quarantined since the export was created
+--   delivered_at  when entries were last delivered or quarantined
 --   quarantined   number of entries that the destination has refused
 --   owner         name of the server that delivers it; null if no other server has it
 create or replace view pgcombine.export_stat with (security_barrier) as

@@ -12,8 +12,8 @@
 --   retry_at      when the next attempt is due
 --   pending       exact number of entries that wait
 --   lag_seconds   age of the oldest entry; 0 if none waits
---   delivered     number of entries delivered since the export was created
---   delivered_at  when the last delivery succeeded
+--   delivered     number of entries delivered or quarantined since the export was created
+--   delivered_at  when entries were last delivered or quarantined
 --   quarantined   number of entries that the destination has refused
 --   owner         name of the server that delivers it; null if no other server has it
 --   epoch         grows with each change of owner

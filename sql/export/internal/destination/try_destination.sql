@@ -2,7 +2,7 @@
 -- Returns a ticket if a destination may be tried now, null if not. report_destination takes the ticket.
 -- A destination that is up may be tried by every caller, and nothing is written. A destination that is suspect or down
 -- may be tried after retry_at, by one caller at a time (the circuit is half open). Other callers get null until that
--- caller has reported, or until the time of its probe is over.
+-- caller has reported, or until the time of its probe is over. A destination that is paused may not be tried.
 -- Call the function in a separate transaction. Other callers see the probe only after the commit; until then they find
 -- the row locked.
 --   probe  how long other callers get null if this caller doesn't report
