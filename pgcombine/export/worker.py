@@ -123,9 +123,10 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called.
+        """Work until ``stop`` is set; without it, until :meth:`stop` is called. Returns how many entries left the
+        queue.
 
-        Returns the number of entries delivered or quarantined. When ``stop`` is set, the worker finishes the batch in
+        These entries were delivered or quarantined. When ``stop`` is set, the worker finishes the batch in
         progress. But an HTTP request in progress is cancelled, and the entries are sent again later. The worker waits
         for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter can't be made,
         SchemaError, and ConnectError if the server doesn't answer at the start.

@@ -166,7 +166,7 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
 
     @brief()
     def initialOffset(self) -> Offset:
-        """Return the offset at which the next batch begins. Unless it is known, that is where a new query begins."""
+        """Return the offset at which the next batch begins. If it isn't known, that is the start of a new query."""
         self._known = self._initial = self._known or self._start("latest")
         return self._known
 

@@ -212,7 +212,7 @@ def _hold(connection: Connection, load: Load) -> None:
 
 @contextmanager
 def _at(node: str) -> Iterator[None]:
-    """Name the node in an error. If a shard is missing there or being moved, raise LoadError."""
+    """Name the node in an error. Raises LoadError if a shard has moved away from the node, or is being moved."""
     try:
         yield
     except (ConnectError, psycopg.OperationalError) as error:

@@ -14,7 +14,7 @@ _DESCRIPTION = "spark.job.description"
 
 @contextmanager
 def described(spark: SparkSession, queue: str, run_id: str | None = None) -> Iterator[None]:
-    """Describe all Spark jobs of the block by the queue, and by the run or the stream's batch.
+    """Describe all Spark jobs of the block by the queue, and by the run or the stream's batch if there is one.
 
     Spark Connect has no descriptions.
     """

@@ -4,7 +4,8 @@
 --   pgcombine_attempt  the transaction id of the attempt; a part is written in one transaction
 -- The stage is unlogged, so a crash of the server empties it. The crash also empties spark_alive, and end_load notices
 -- that.
--- The load's role may read the stage, and insert into the columns that it may insert into the queue's table.
+-- The load's role may read the stage, and insert into pgcombine_part and the columns that it may insert into the
+-- queue's table.
 -- Runs with its owner's rights. The caller's right follows from the load: only the load's role can insert the load's
 -- row, and started_at, which no role can set, proves that the calling transaction has inserted it.
 -- Tables written: pgcombine.spark_alive; makes the stage.
