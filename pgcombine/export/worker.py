@@ -123,8 +123,7 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set; without it, until :meth:`stop` is called. Returns how many entries left the
-        queue.
+        """Work until ``stop`` is set; without it, until :meth:`stop`. Returns how many entries left the queue.
 
         These entries were delivered or quarantined. When ``stop`` is set, the worker finishes the batch in
         progress. But an HTTP request in progress is cancelled, and the entries are sent again later. The worker waits
