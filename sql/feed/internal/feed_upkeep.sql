@@ -1,6 +1,6 @@
 -- pgcombine_internal.feed_upkeep(feed) → boolean
 -- Lets passes write into the next segment of a feed after a quarter of the retention, and truncates the segments whose
--- changes are older than the retention. Returns whether it did anything.
+-- changes are older than the retention. Returns whether it changed the segment in use or truncated one.
 -- A segment stays while it holds changes after the offset of a registered consumer, and the feed has at most max_bytes.
 -- A segment that a session is reading stays for a later call. The next segment must be empty; otherwise the present one
 -- grows. If a pass writes late into a segment, its changes may be truncated early, but no reader misses them unnoticed:

@@ -1,6 +1,7 @@
 -- pgcombine_internal.feed_whole(feed, counted, expected) → true
--- Raises unless <feed>_read has found as many changes as there are sequences in its portion. A snapshot from before the
--- truncation of a segment finds none of the segment's changes.
+-- Raises unless two numbers are equal. For <feed>_read they are the number of changes that it has found, and the number
+-- of sequences in its portion: a snapshot from before the truncation of a segment finds none of the segment's changes.
+-- feed_bounds gives unequal numbers to raise the same error.
 -- Errors: PC051 changes after the offset are no longer kept.
 create or replace function pgcombine_internal.feed_whole(feed text, counted bigint, expected bigint)
 returns boolean

@@ -5,7 +5,7 @@
 --   after     the offset (see feed_offset); it may be before the former one. Null: the consumer is forgotten
 -- Runs with its owner's rights, for roles that may read the queue.
 -- Tables written: pgcombine.feed_consumer.
--- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept; PC003 an invalid offset, or no name;
+-- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept; PC003 an invalid offset or name;
 -- 42501 the caller lacks the right to read the queue.
 create or replace function pgcombine.commit_feed(feed text, consumer text, after jsonb)
 returns void

@@ -18,8 +18,9 @@
 -- Floating-point sums aren't, since rounding doesn't cancel out. An additive column may need several states (see
 -- aggregate_states).
 -- A pass computes min and max from the source only if the extreme was deleted (taken) and no inserted value is beyond
--- it. It computes any other aggregate from the source, for all keys that have updates.
--- Errors: PC003 a column that doesn't parse, isn't immutable or isn't aggregated.
+-- it. It computes any other aggregate from the source, for all keys that have updates, and with it min and max.
+-- Errors: PC003 no key or value column, an expression that doesn't parse or isn't immutable, an aggregate in a key
+-- column or the filter, a value column without an aggregate or over whole rows, or a filter that isn't boolean.
 create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)
 returns jsonb
 language plpgsql

@@ -8,7 +8,7 @@
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: pgcombine.rollup, <queue>_updates.
 -- Errors: PC001 unknown queue; PC003 no rollup, or the isolation level isn't read committed; 42501 the caller lacks the
--- right to run passes.
+-- right to run passes; those of require_source.
 create or replace function pgcombine_internal.backfill_slice(rollup text, wait boolean default true)
 returns boolean
 language plpgsql

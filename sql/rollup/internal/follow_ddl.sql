@@ -4,9 +4,10 @@
 -- renamed that their expressions name, or if the source has a new owner. A source must not become a part of another
 -- table, since statements on that table would be missed.
 -- Runs with its owner's rights: the role that changes the table needs none on the rollup.
--- Tables written: <rollup>_updates, pgcombine.rollup_part.
+-- Tables written: <rollup>_updates, pgcombine.rollup_part; those of generate_rollup.
 -- Errors: PC003 the source would become a part of another table, the expression of a generated column that the rollup
--- reads was changed, or rows may come or go at an isolation level other than read committed.
+-- reads was changed, or rows may come or go at an isolation level other than read committed; those of
+-- generate_rollup and make_rollup_triggers.
 create or replace function pgcombine_internal.follow_ddl()
 returns event_trigger
 language plpgsql

@@ -1,8 +1,9 @@
 -- pgcombine_internal.follow_drop() event trigger, after a drop and after alter table … drop
 -- Refuses to drop a part of a rollup's source: the rollup would keep the part's rows, which can't be read any more.
--- Refuses to drop a column, function or type that a rollup reads, unless the source itself is dropped.
+-- Refuses to drop anything that a rollup's expressions use, such as a column, function or type.
+-- Refuses nothing if the source itself is dropped.
 -- Runs with its owner's rights, to see the rollups.
--- Errors: PC003 a part of a source, or something that a rollup reads, was dropped.
+-- Errors: PC003 a part of a source, or something that a rollup's expressions use, was dropped.
 create or replace function pgcombine_internal.follow_drop()
 returns event_trigger
 language plpgsql

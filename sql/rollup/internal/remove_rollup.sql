@@ -1,7 +1,7 @@
 -- pgcombine_internal.remove_rollup(rollup)
 -- Removes what a rollup adds to its queue: the triggers of its source with their function, and its views.
 -- The owner of the schema may drop the function, and its triggers with it, whoever owns the source. With the last
--- rollup the event triggers go, too (see watch_ddl).
+-- rollup the event triggers go, too (see watch_ddl), if the caller has the rights of their owner.
 -- Tables written: pgcombine.rollup.
 create or replace function pgcombine_internal.remove_rollup(rollup text)
 returns void

@@ -10,8 +10,8 @@
 -- with partitions or inheritance, and tables that a subscription writes, have row triggers. A table keeps row triggers
 -- that it has.
 -- TRUNCATE has statement triggers only, and a table's trigger isn't a trigger of the table's partitions. So each table
--- and partition has a trigger, which takes back the rows of this table alone. Its name sorts last. So it fires after
--- other triggers, which may delete rows.
+-- and partition has a trigger of its own. It takes back the rows of this table, and of partitions that lack the trigger
+-- (see enqueue_truncated). Its name sorts last. So it fires after other triggers, which may delete rows.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable

@@ -3,8 +3,7 @@
 -- the same on their own. If the call is interrupted, the next call goes on after the last slice.
 -- It is a procedure, called outside of a transaction: it commits after each slice.
 -- Tables written: those of backfill_slice.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction, or the queue isn't a rollup; 42501 the caller
--- lacks the right to run passes over the queue.
+-- Errors: PC003 (or 2D000) called in a transaction; those of backfill_slice.
 create or replace procedure pgcombine.backfill(rollup text)
 language plpgsql
 as $$

@@ -16,14 +16,15 @@
 -- Expressions must be immutable, as those of an index are. Aggregates such as array_agg need order by. For count, sum,
 -- avg, variance and stddev of integers and numeric, a pass doesn't read the source (see analyze_rollup). For min and
 -- max it reads the key's rows if their extreme was deleted, and for any other aggregate the rows of each key that has
--- updates. So the function warns if no index of the source begins with the key columns.
+-- updates. For such columns the function warns if no index of the source begins with the key expressions.
 -- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
 -- pgcombine.rollup has the time when all of them were added.
 -- Writers of the table wait until the caller's transaction ends. The function waits for them at most lock_timeout.
 -- The caller needs the rights of the owners of the schema and of the table.
 -- Tables written: pgcombine.rollup, rollup_part; those of create_queue.
--- Errors: PC002 the name is taken, or the rollup exists with another definition; PC003 an invalid definition; 42501
--- missing rights; 55P03 the table wasn't free within lock_timeout.
+-- Errors: PC002 the name is taken, or the rollup exists with another definition; PC003 an invalid definition, or
+-- row security hides rows of the source from the caller; 42501 missing rights; 55P03 the table wasn't free within
+-- lock_timeout.
 create or replace function pgcombine.create_rollup(rollup text, source regclass, key text[], value text[],
     filter text default null, buckets integer default 4, slice_by text default null,
     if_not_exists boolean default false)

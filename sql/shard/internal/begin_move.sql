@@ -2,9 +2,9 @@
 -- Locks a shard against other moves until the session ends, and checks that it can be moved to a node.
 --   name    the name of the shard's queue
 --   source  the node that has the shard
---   target  the node to which an earlier move goes that hasn't ended; null: there is none
+--   target  the node of an earlier move that hasn't switched the shard to it; null: there is no such move
 --   former  see front_shard
--- A move to the source cancels an earlier move.
+-- A move to the source cancels such a move.
 -- Errors: PC001 unknown front; PC003 unknown shard or server, or the shard is on its way to another node; PC006 another
 -- session moves the shard; 42501 the caller doesn't own the schema.
 create or replace function pgcombine_internal.begin_move(queue text, shard integer, node text, out name text,

@@ -1,6 +1,6 @@
 -- pgcombine_internal.hold_shard(queue)
 -- Keeps the queue of a shard as it is until the transaction ends: no pass, rebucket or definition changes it.
--- Errors: PC005 see require_movable; 40001 updates are pending; those of claim_buckets.
+-- Errors: 40001 updates are pending; those of claim_buckets and require_movable.
 create or replace function pgcombine_internal.hold_shard(queue text)
 returns void
 language plpgsql

@@ -1,6 +1,7 @@
 -- pgcombine_internal.make_front(queue)
--- Makes the tables and functions of a front from its rows in the catalog. Each table is partitioned by the hash of the
--- key into one table for each shard. The foreign tables of place_shard are the only partitions of those.
+-- Makes the tables and functions of a front from its rows in the catalog. Each table has a partition for each shard, by
+-- the hash of the key, or for tokens by the name of the shard's queue. The only partition of such a partition is a
+-- foreign table (see place_shard).
 --   <queue>_updates            the log: PostgreSQL sends each row to its node, whose default fills pgcombine_tx in
 --   <queue>_values, <queue>_current  the values of all shards
 --   pgcombine_internal.<queue>_token  tokens, by the names of the shards' queues

@@ -1,6 +1,7 @@
 -- pgcombine_internal.node_address(node) → jsonb
--- Returns the connection parameters of a node: the options of its server, and of the caller's user mapping.
--- Errors: PC003 the caller has no user mapping for the node, or may not read its options.
+-- Returns the connection parameters of a node: the options of its server, and of the caller's user mapping or, without
+-- one, the public mapping. The options that only postgres_fdw knows are left out.
+-- Errors: PC003 no user mapping for the node has options that the caller may read.
 create or replace function pgcombine_internal.node_address(node text)
 returns jsonb
 language plpgsql stable

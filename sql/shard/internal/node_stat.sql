@@ -1,6 +1,6 @@
 -- pgcombine_internal.node_stat() → (node, queue, pending, …, problem)
--- Returns what each node of a front tells of its queues (see front_stat). If a node can't be asked, its only row has
--- the problem and no queue.
+-- Returns what each node of this database's fronts tells of its queues (see front_stat). If a node can't be asked, its
+-- only row has the problem and no queue.
 create or replace function pgcombine_internal.node_stat()
 returns table (node name, queue text, pending bigint, lag_seconds double precision,
     updates_per_second_1m double precision, failing_buckets bigint, quarantined_keys bigint, last_pass_at timestamptz,

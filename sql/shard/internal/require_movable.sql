@@ -1,9 +1,9 @@
 -- pgcombine_internal.require_movable(queue)
--- Raises unless a move of the queue of a shard loses nothing: no component may use the queue, it must not be paused,
--- and no key may be quarantined. Keeps other sessions from moving the queue until the session ends. Each front has a
--- lock of its own (see begin_move), and two fronts may have the shard.
--- Errors: PC001 unknown queue; PC005 a component uses the queue, it is paused, or keys are quarantined; PC006 another
--- session moves the queue.
+-- Raises unless a move of the queue of a shard loses nothing. The queue must not be paused, have observers or
+-- quarantined keys, be a tier, be on several servers, or be used by another component. Keeps other sessions from moving
+-- the queue until the session ends. Each front has a lock of its own (see begin_move), and two fronts may have the
+-- shard.
+-- Errors: PC001 unknown queue; PC005 a move would lose something; PC006 another session moves the queue.
 create or replace function pgcombine_internal.require_movable(queue text)
 returns void
 language plpgsql

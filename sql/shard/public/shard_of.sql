@@ -3,7 +3,8 @@
 --   key  the values of the key columns in order, as text
 -- A program can group updates by shard, and write those of one node in a transaction. Such a transaction commits on
 -- that node wholly or not at all.
--- Errors: PC001 unknown front; PC004 the number of key columns is another one.
+-- Errors: PC001 unknown front; PC004 another number of values than the front has key columns; those of a cast of a text
+-- to the type of its key column.
 create or replace function pgcombine.shard_of(queue text, variadic key text[])
 returns integer
 language plpgsql stable
