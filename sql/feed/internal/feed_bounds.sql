@@ -6,8 +6,8 @@
 --   high  the bucket's last sequence. A portion doesn't reach beyond a rebucket. Until the offset has passed all the
 --         changes from before a rebucket, high is the bucket's last sequence at that rebucket. So consumers see the
 --         changes of a key in order although the key's bucket changes
--- Errors: PC050 unknown feed; PC003 the offset isn't an object of sequences by bucket, has an unknown bucket, or is ahead
--- of the feed; PC051 changes after the offset are no longer kept.
+-- Errors: PC050 unknown feed; PC003 the offset isn't an object of sequences by bucket, has an unknown bucket, or is
+-- ahead of the feed; PC051 changes after the offset are no longer kept.
 create or replace function pgcombine_internal.feed_bounds(feed text, after jsonb)
 returns table (bucket integer, low bigint, high bigint)
 language plpgsql stable
