@@ -18,8 +18,8 @@ from pathlib import Path
 from pgcombine.embedded.account import Account
 
 HOST = "127.0.0.1"
-# Operating systems use higher ports for outgoing connections. So a server's port is mostly still free when the server
-# is started again.
+# Operating systems use ports above these for outgoing connections. So a server's port is usually still free when the
+# server is started again.
 PORTS = range(20000, 32000)
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # a message that a server answers, with one byte, before any log-in
 SOCKET_PATH_BYTES = 107  # length of sun_path without the zero byte at its end; macOS has 103

@@ -43,9 +43,9 @@ _PASS = (
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
-# A pass combines about a million updates (pass_limit) at most, which takes seconds, or a minute on a busy server. A
-# pass that exceeds this timeout would block its bucket and keep its snapshot and locks. So it is cancelled, and the
-# next one combines half as many updates.
+# A pass combines about a million updates (the default of pass_limit), or a 32nd of a greater backlog. That takes
+# seconds, or a minute on a busy server. A pass that exceeds this timeout would block its bucket and keep its snapshot
+# and locks. So it is cancelled, and the next one combines half as many updates.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)

@@ -1,4 +1,4 @@
-"""The command line: exit status, errors in one line on stderr, only JSON on stdout.
+"""The command line: exit status, errors in one line on stderr, with --json only JSON on stdout.
 
 A file is loaded or saved as a whole, or not at all.
 """

@@ -51,7 +51,7 @@ def run(line: str, **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    """A project name, images and free ports that only these tests use."""
+    """Environment variables for compose.yaml: a project and an image of these tests alone, base images, free ports."""
     name = f"pgcombine-test-{os.getpid()}"
     return {
         "COMPOSE_PROJECT_NAME": name,

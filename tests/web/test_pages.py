@@ -39,7 +39,7 @@ def test_overview_lists_queues_in_trouble_first(busy: None, dsn: str) -> None:
 
 
 def banners(text: str) -> list[tuple[str, str]]:
-    """The sign of each banner on a page and the commands in the banner, in order."""
+    """The sign of each banner on a page, and the banner's texts in ``<code>``: commands and SQLSTATEs. In order."""
     found = re.findall(r'<p class="warning(?: wrong)?">(.)(.*?)</p>', text, re.DOTALL)
     return [(sign, " ".join(re.findall(r"<code>(.+?)</code>", rest))) for sign, rest in found]
 

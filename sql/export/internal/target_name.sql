@@ -1,5 +1,5 @@
 -- pgcombine_internal.target_name(export) → text
--- Returns the qualified and quoted name of the table that the exporter postgres writes to.
+-- Returns the quoted name of the table that the exporter postgres writes to, with its schema if one was given.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.target_name(export text)
 returns text

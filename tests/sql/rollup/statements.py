@@ -101,7 +101,7 @@ class Table:
     watched: bool  # event triggers follow changes of the source's definition
     source: str = "public.doc"
     names: list[str] = field(default_factory=list)  # the tables that statements may name
-    number: int = 0  # the greatest id so far
+    number: int = 0  # the number from which the ids of new rows are made
     moves: bool = False  # has partitions, so that rows may move
     rollup: Rollup | None = None
 
