@@ -135,7 +135,7 @@ class Sender:
             self._peer.connection.close()
 
     def _deliver(self, coordinator: Server, group: list[tuple[Write, Hint]]) -> None:
-        """Deliver writes of one coordinator to the server, and delete their hints once the server acknowledged them."""
+        """Deliver writes of one coordinator to the server, and delete the hints of those that it has acknowledged."""
         statuses: dict[UUID, str] = {}
         avoided = self._server.avoided
         try:

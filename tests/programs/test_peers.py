@@ -299,7 +299,7 @@ def test_program_measures_all_kinds_of_figures(tmp_path: Path, monkeypatch: pyte
     """The program starts a server, and measures the queue, the baseline and another contender with a consumer."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
-    # the figures left out are variants of these, with other numbers of updates or clients, or with rows of a table
+    # the figures left out are variants of these, with another number of updates, rows or clients
     figures = [name for name in FIGURES if not name.endswith(("-1", "-100", "-8"))]
     chosen = ["--contender", "pgcombine, 4 buckets", "--contender", SequenceWindow.name]
     chosen += [word for name in figures for word in ("--figure", name)]

@@ -25,7 +25,7 @@ COLUMNS = """
       and a.attnum > 0 and not a.attisdropped and has_column_privilege(c.oid, a.attnum, 'select')
     group by c.oid
 """
-READABLE = {"read", "work", "operate"}  # roles with these rights see the errors of passes
+READABLE = {"read", "work", "operate"}  # with one of these, a role that may monitor sees errors
 
 
 @pytest.fixture

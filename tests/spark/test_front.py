@@ -51,7 +51,7 @@ def current(front: psycopg.Connection) -> dict[str, int]:
 
 
 def left(nodes: list[str]) -> int:
-    """The number of loads on the nodes that haven't ended."""
+    """The number of loads that the nodes still record."""
     counts = []
     for dsn in nodes:
         with connected(dsn) as conn:

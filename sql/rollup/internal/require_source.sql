@@ -1,6 +1,6 @@
 -- pgcombine_internal.require_source(rollup)
--- Raises unless a rollup's source, and all of the source's columns that the rollup's expressions read, still exist.
--- Errors: PC003 the source, or one of these columns, was dropped.
+-- Raises unless all that a rollup's expressions read still exists: the source, its columns, functions and types.
+-- Errors: PC003 one of these was dropped.
 create or replace function pgcombine_internal.require_source(rollup pgcombine.rollup)
 returns void
 language sql stable

@@ -6,7 +6,7 @@ returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine_internal.claim_buckets(hold_shard.queue, 'move a shard');
+    perform pgcombine_internal.claim_buckets(hold_shard.queue, 'move of a shard');
     perform pgcombine_internal.require_movable(hold_shard.queue);
     perform pgcombine_internal.require(pgcombine.backlog(hold_shard.queue) = 0, '40001',
         format('updates of queue "%s" are pending again', hold_shard.queue), 'run the command again');

@@ -77,7 +77,7 @@ class Figure:
 
 
 def end_to_end(updates: int, *, source: bool = False) -> Figure:
-    """Return the figure for transactions of ``updates`` updates. With ``source`` they change rows of ``bench.source``."""
+    """Return the figure for transactions of ``updates`` updates. With ``source``, they change rows of that table."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:
