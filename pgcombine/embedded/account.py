@@ -33,7 +33,7 @@ _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$
 
 @dataclass(frozen=True)
 class Account:
-    """How to start programs: as ``uid`` and ``gid`` (None: as this process's user), with ``prefix`` before the command."""
+    """How to start programs: as ``uid`` and ``gid`` (None: as this process's user), ``prefix`` before the command."""
 
     prefix: tuple[str, ...] = ()
     uid: int | None = None

@@ -185,7 +185,7 @@ class WebhookExporter:
 
 
 class _Daemons(ThreadPoolExecutor):
-    """Looks up host names in daemon threads: a look-up may take a long time, and the end of the program doesn't wait."""
+    """Looks up host names in daemon threads: a look-up may take a long time, and an exit doesn't wait."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()
