@@ -94,9 +94,9 @@ begin
     insert into pgcombine.rollup (queue, source, key, value, filter, slice_by, definition)
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
         create_rollup.slice_by, _definition - '{reads,texts}'::text[]);
-    execute format('create view pgcombine.%I as select %s, tableoid as pgcombine_part from %s', _name || '_source', (
-        select string_agg(quote_ident(k), ', ' order by n::integer)
-        from jsonb_each_text(_definition -> 'reads') r (k, n)),
+    execute format('create view pgcombine.%I as select %s from %s', _name || '_source', concat_ws(', ', (
+            select string_agg(quote_ident(k), ', ' order by n::integer)
+            from jsonb_each_text(_definition -> 'reads') r (k, n)), 'tableoid as pgcombine_part'),
         source);
     execute format('comment on view pgcombine.%I is %L', _name || '_source',
         format('The columns of %s that the rollup %s reads.', source, _name));
