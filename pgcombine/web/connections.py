@@ -2,8 +2,9 @@
 
 uvicorn itself waits without limit for the rest of a request. With this protocol, a request must arrive within
 :data:`REQUEST_SECONDS`, and the client must read the answer within :data:`ANSWER_SECONDS`. At most :data:`MOST`
-connections can wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. For a further connection,
-the server closes the connection that has waited longest (of the same client, if the limit of this client is reached).
+connections can wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. When a further one has
+waited for :data:`ROOM_SECONDS`, the server closes the connection that has waited longest (of the same client, if the
+limit of this client is exceeded).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ REQUEST_SECONDS = 10.0  # also the longest time between two requests on a connec
 ANSWER_SECONDS = 120.0
 MOST_OF_CLIENT = 50
 MOST = 200
+# The requests of many clients that connect at the same time have often arrived before the server has read the first.
+ROOM_SECONDS = 0.1
 
 
 def protocol() -> type[H11Protocol]:
@@ -26,9 +29,9 @@ def protocol() -> type[H11Protocol]:
 
     def make_room(client: str) -> None:
         mine = [one for one, its in waiting.items() if its == client]
-        if len(mine) >= MOST_OF_CLIENT:
+        if len(mine) > MOST_OF_CLIENT:
             end(mine[0])
-        elif len(waiting) >= MOST:
+        elif len(waiting) > MOST:
             end(next(iter(waiting)))
 
     def end(one: H11Protocol) -> None:
@@ -69,9 +72,9 @@ def protocol() -> type[H11Protocol]:
         def _wait(self) -> None:
             if self.transport.is_closing():
                 return
-            make_room(self._client)
             waiting[self] = self._client
             self._until(REQUEST_SECONDS)
+            self.loop.call_later(ROOM_SECONDS, make_room, self._client)
 
         def _until(self, seconds: float) -> None:
             if self._deadline is not None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
 from support import eventually
 from support.servers import embedded_only
+from support.sessions import in_background
 from support.site import address, served
 
 from pgcombine.web import connections, guard
+from pgcombine.web.serve import listening, serve
 
 pytestmark = embedded_only
 HALVES = {
@@ -56,6 +59,21 @@ def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes, caplog
             assert client.get("/login").status_code == 200
         assert is_ended(others[0])  # the server closed this connection to make room
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_all_requests_of_a_burst_are_answered(dsn: str) -> None:
+    stop, sock = threading.Event(), listening("127.0.0.1", 0)
+    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    # all connections wait in the listening socket's queue until the server starts, and are then accepted at once
+    with (
+        half_open(f"http://127.0.0.1:{sock.getsockname()[1]}", asked, connections.MOST_OF_CLIENT + 10) as burst,
+        in_background(lambda: serve(dsn, sock, stop, version="0")),
+    ):
+        try:
+            answers = [one.recv(65536) for one in burst]
+        finally:
+            stop.set()
+    assert {answer.split(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
