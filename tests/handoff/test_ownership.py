@@ -141,6 +141,26 @@ def test_owner_without_values_empties_the_destination(both: ReplicatedQueue, clu
         assert one(conn, "select count(*) from search where pgcombine_deleted") == 2
 
 
+def test_key_of_a_quarantined_entry_stays_at_the_destination(
+    both: ReplicatedQueue, clusters: Clusters, target: str
+) -> None:
+    combined(clusters["a"])
+    deliver(clusters["a"], target)
+    both.enqueue([("first", 9)])
+    with clusters["b"].connect() as conn, psycopg.connect(target, autocommit=True) as there:
+        combine_all(conn)
+        write_values(conn, "delete from pgcombine.wc_values where word = 'gone'")
+        there.execute("alter table search add constraint small check (n < 5)")
+        owned(clusters["b"])
+        deliver(clusters["b"], target)
+        assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1
+        assert exported(target) == {"first": 1, "gone": 1}  # the full state isn't delivered yet
+        there.execute("alter table search drop constraint small")
+        conn.execute("select pgcombine_internal.export_release('search', null, true)")
+        deliver(clusters["b"], target)
+    assert exported(target) == {"first": 10}
+
+
 def test_rebuilt_owner_delivers_everything_again(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     combined(clusters["a"])
     deliver(clusters["a"], target)

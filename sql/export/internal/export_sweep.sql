@@ -1,5 +1,6 @@
 -- pgcombine_internal.export_sweep(export) → bigint
--- Returns the epoch of a full state (see own_export) of which no entry waits any more; null: there is none.
+-- Returns the epoch of a full state (see own_export) of which no entry waits or is quarantined any more; null: there is
+-- none.
 -- The exporter then marks the keys as deleted that the destination has only from earlier epochs. The query export_swept
 -- records that this is done.
 -- Errors: PC021 unknown export.
@@ -16,6 +17,8 @@ begin
     end if;
     execute format('select exists (select from pgcombine.%I where seq <= $1)', _export.export || '_exports')
     into _left using _export.sweep;
-    return case when not _left then _export.epoch end;
+    -- the destination has the key of a quarantined entry from an earlier epoch only
+    return case when not _left and not exists (select from pgcombine.export_quarantine q
+        where q.export = _export.export and q.seq <= _export.sweep and q.since > '-infinity') then _export.epoch end;
 end
 $$;
