@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 from support.queues import combine_all, current, make_queue, one, rows
 
 from pgcombine.database.sqlfiles import query
@@ -149,15 +150,22 @@ def test_key_columns_may_have_any_name(tx: psycopg.Connection, name: str) -> Non
 
 
 def test_slot_of_an_enum_depends_on_its_label(tx: psycopg.Connection) -> None:
-    """Slots use the hash of the label. PostgreSQL's hash of an enum uses the OID, which differs between servers."""
-    keys = one(tx, "select array['{a,b,c}', array['{a}', '{a,b}', '{}']::text, '{1,2,3}']::text")
+    """Slots use the hash of the label, also in arrays and composites. PostgreSQL's hash of an enum uses the OID, which
+    differs between servers."""
+    keys = one(
+        tx,
+        """select array['{a,b,c}', array['{a}', '{a,b}', '{}']::text, array['(a,1)', '(b,1)', '(c,)']::text,
+            '{1,2,3}']::text""",
+    )
     placed, copied = [], []
     for queue, labels in (("one", "'a', 'b', 'c'"), ("two", "'b', 'c', 'a'")):
         tx.execute(f"create type {queue} as enum ({labels})")
-        make_queue(tx, queue, key=[f"kind {queue}", f"kinds {queue}[]", "number int"])
+        tx.execute(f"create type {queue}_pair as (kind {queue}, number int)")
+        make_queue(tx, queue, key=[f"kind {queue}", f"kinds {queue}[]", f"pair {queue}_pair", "number int"])
         holders = "select * from pgcombine_internal.handoff_holders(%s, %s, '{a,b,c,d,e}', 2)"
         placed.append(tx.execute(holders, (queue, keys)).fetchall())
-        tx.execute('select pgcombine.enqueue(%s, \'[{"kind": "a", "kinds": ["a"], "number": 1}]\')', (queue,))
+        update = {"kind": "a", "kinds": ["a"], "pair": {"kind": "a", "number": 1}, "number": 1}
+        tx.execute("select pgcombine.enqueue(%s, %s)", (queue, Jsonb([update])))
         combine_all(tx, queue)
         half = (
             "select values_sql "

@@ -1,10 +1,11 @@
--- pgcombine_internal.stable_hash(queue) → boolean
+-- pgcombine_internal.stable_hash(queue [, key_column]) → boolean
 -- Returns whether the queue's keys keep their hash, and so their bucket, when a dump is restored.
+--   key_column  only this part of the keys; null: all parts
 -- Enum labels and object names (regclass and the like) are hashed by their OID, which a restore changes. The same holds
 -- for arrays, composites, ranges and domains of them. After a restore it would be unknown which bucket's mark covers an
 -- update of such a key. So passes delete the updates that they take from a queue with such keys (see end_pass), and all
 -- of the queue's updates in a dump are pending.
-create or replace function pgcombine_internal.stable_hash(queue text)
+create or replace function pgcombine_internal.stable_hash(queue text, key_column text default null)
 returns boolean
 language plpgsql stable -- PL/pgSQL keeps the query's plan: in a copied database bucket_log calls this often
 as $$
@@ -14,6 +15,7 @@ begin
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
             from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
             where c.queue = stable_hash.queue and c.role = 'key'
+                and c.name = coalesce(stable_hash.key_column, c.name)
                 and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')
             union
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
