@@ -95,6 +95,14 @@ def test_wait_ignores_later_updates(wc: psycopg.Connection, dsn: str) -> None:
     assert WC.backlog(wc) == 100
 
 
+def test_wait_fails_when_the_queue_is_dropped(wc: psycopg.Connection, dsn: str) -> None:
+    WC.enqueue(wc, [("fluo", 1)])
+    with waiting(dsn) as outcome:
+        eventually(lambda: is_asleep(wc))
+        WC.drop(wc, force=True)
+    assert outcome == ["PC001"]
+
+
 def test_wait_ignores_open_transactions(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as other:
         WC.enqueue(other, [("fluo", 1)])

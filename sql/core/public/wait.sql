@@ -17,12 +17,12 @@ declare
     _buckets integer[];
 begin
     call pgcombine_internal.begin_alone('wait');
-    perform pgcombine_internal.require_queue(wait.queue);
     perform pgcombine_internal.refuse_copied(); -- no snapshot of this database tells what the copied ids mean
     _seen := txid_current_snapshot();
     loop
         -- The number of buckets may change during the wait, so each round checks all of them.
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
+        perform pgcombine_internal.require_queue(wait.queue); -- another session may drop the queue during the wait
         exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
         if clock_timestamp() >= _until then
             raise exception 'after % queue "%" still has pending updates from before the call', wait.timeout, wait.queue
