@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from psycopg.adapt import PyFormat, Transformer
 
 from pgcombine.errors import InvalidUpdateError
@@ -99,7 +100,10 @@ def _text(value: Any, queue: str, transformer: Any) -> str:
         return _element(value)
     if type(value) is int:
         return str(value)
-    dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)
+    try:
+        dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)
+    except psycopg.Error as error:  # psycopg has no text form for the value
+        raise InvalidUpdateError(f'an update doesn\'t fit queue "{queue}": {value!r}: {error}', queue=queue) from error
     return "NULL" if dumped is None else _element(bytes(dumped).decode())
 
 

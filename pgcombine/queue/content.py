@@ -127,7 +127,9 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
             ((appended,),) = yield Append(queue, names, counted)
         except Exception as error:
             sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's error
-            if not (isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)):
+            misfit = isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)
+            # psycopg itself raises a plain ProgrammingError for a value of a class without a text form
+            if not misfit and type(error) is not psycopg.ProgrammingError:
                 raise
             row, where = place(error, f"{queue}_updates", counted.count)
             which = "an update" if row is None else f"update {count + row}"

@@ -66,7 +66,7 @@ def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
 
 
 def test_misfit_is_refused_before_it_is_written(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
-    for rows in ([("fluo",)], [{"wird": "x"}], [("fluo", "x")], [(None, 1)], [("a\0", 1)]):
+    for rows in ([("fluo",)], [{"wird": "x"}], [("fluo", "x")], [(None, 1)], [("a\0", 1)], [("fluo", {"n": 1})]):
         with pytest.raises(InvalidUpdateError):
             queue.enqueue(rows)
     agreed(clusters, {})

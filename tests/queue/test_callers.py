@@ -122,6 +122,7 @@ def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Opened) -> No
             ((None, 1), "null value"),
             (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
             (("x" * 3000, 1), "at most 2600 bytes"),
+            (("fluo", {"n": 1}), "cannot adapt type 'dict'"),
         ]:
             with pytest.raises(InvalidUpdateError, match=message) as caught:
                 WC.enqueue(caller, [bad])
