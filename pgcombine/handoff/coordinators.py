@@ -194,23 +194,24 @@ class Coordinators:
             )
 
     def define(self, deadline: float) -> Definition:
-        """Return the queue's definition from the first server that answers.
+        """Return the queue's definition from the first server that has it.
 
-        Raises UnavailableError if no server answers, QueueNotFoundError if the first answer is that there is none, and
-        WrongServerError if the first server that answers isn't the named one or can't take writes.
+        Raises QueueNotFoundError if all servers lack the queue, and UnavailableError if no server returned it for
+        another reason.
         """
         if self._definition is not None:
             return self._definition
-        reasons = {}
+        reasons: dict[str, Exception] = {}
         for number, server in enumerate(self._servers.values()):
             try:
                 remaining = (deadline - time.monotonic()) / (len(self._servers) - number)
                 return self._ask(server, max(0.001, remaining))
-            except psycopg.Error as error:
-                reasons[server.name] = first_line(error)
-        raise UnavailableError(
-            f'no server returned the definition of queue "{self._queue}": {reasons}', queue=self._queue
-        )
+            except (psycopg.Error, PgCombineError) as error:
+                reasons[server.name] = error
+        if all(isinstance(error, QueueNotFoundError) for error in reasons.values()):
+            raise next(iter(reasons.values()))
+        why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items())
+        raise UnavailableError(f'no server returned the definition of queue "{self._queue}": {why}', queue=self._queue)
 
     def _ask(self, server: Server, seconds: float) -> Definition:
         try:

@@ -232,6 +232,25 @@ def test_each_key_is_on_the_given_number_of_servers(clusters: dict[str, Cluster]
     assert len({tuple(names) for names in held.values()}) == 10  # all ten sets of three of the five servers occur
 
 
+@pytest.mark.parametrize("fault", ["another server", "a copy", "no queue"])
+def test_read_needs_no_definition_of_the_first_server(
+    queue: ReplicatedQueue, clusters: dict[str, Cluster], fault: str
+) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    servers = dsns(clusters)
+    if fault == "another server":
+        servers["a"] = servers["b"]
+    else:
+        with clusters["a"].connect() as conn:
+            conn.execute(
+                "select pgcombine.drop_queue('wc', force => true)"
+                if fault == "no queue"
+                else "update pgcombine.handoff_server set system_identifier = system_identifier + 1"
+            )
+    with ReplicatedQueue(servers, "wc") as other:
+        assert other.get(["fluo"], level="QUORUM").values == {"fluo": 1}
+
+
 @pytest.mark.slow
 def test_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(20_000)}
@@ -251,8 +270,11 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
     for wrong in ({"replicas": 4}, {"replicas": 0}, {"level": 4}, {"level": "MOST"}, {"timeout": 0}):
         with pytest.raises(ConfigError):
             ReplicatedQueue(servers, "wc", **wrong)
-    with ReplicatedQueue(servers, "nothing") as queue, pytest.raises(QueueNotFoundError):
-        queue.enqueue([("a", 1)])
+    with ReplicatedQueue(servers, "nothing") as queue:
+        with pytest.raises(QueueNotFoundError):
+            queue.enqueue([("a", 1)])
+        with pytest.raises(QueueNotFoundError):
+            queue.get(["a"])
 
 
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
