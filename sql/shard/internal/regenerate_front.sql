@@ -31,7 +31,9 @@ begin
     end if;
     _parts := _parts || jsonb_build_object(
         'arrays', pgcombine_internal.front_list(_front.columns, form => 'unnest(${number})'),
-        'counts', pgcombine_internal.front_list(_front.columns, form => 'cardinality(${number})'),
+        'counts', concat_ws(', ',
+            pgcombine_internal.front_list(_front.columns, 'key', 'coalesce(cardinality(${number}), 0)'),
+            pgcombine_internal.front_list(_front.columns, 'value', 'cardinality(${number})')),
         'defaults', (
             select string_agg(pgcombine_internal.fill('
     if ${number} is null then

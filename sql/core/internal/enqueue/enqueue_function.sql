@@ -33,7 +33,9 @@ begin
     _parts := _parts || jsonb_build_object(
         'queue', _queue.queue, 'updates', format('pgcombine.%I', _queue.queue || '_updates'),
         'columns', pgcombine_internal.column_list(_queue.queue),
-        'counts', pgcombine_internal.column_list(_queue.queue, form => 'cardinality(${number})'));
+        'counts', concat_ws(', ',
+            pgcombine_internal.column_list(_queue.queue, 'key', 'coalesce(cardinality(${number}), 0)'),
+            pgcombine_internal.column_list(_queue.queue, 'value', 'cardinality(${number})')));
     body := pgcombine_internal.fill($body$
 declare
     _count constant integer := coalesce(cardinality($1), 0);

@@ -13,7 +13,8 @@ language plpgsql
 as $$
 declare
     _parts constant text := '(pgcombine_)?'
-        || '(updates|quarantined|quarantining|counted|folded|combined|removed|updated|inserted|observer_\d+)';
+        || '(updates|quarantined|quarantining|counted|folded|touched|computed|combined|removed|updated|inserted'
+        || '|observer_\d+)';
     _hidden constant text := (
         select string_agg(format('%I.%I', n.nspname, c.relname), ', ' order by c.oid)
         from pg_class c join pg_namespace n on n.oid = c.relnamespace

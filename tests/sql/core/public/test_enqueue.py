@@ -52,6 +52,14 @@ def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connectio
     assert values(tx) == dict.fromkeys(["insert", "copy", "json"], once) | {"python": 2 * once, "arrays": many * once}
 
 
+@pytest.mark.parametrize("arrays", ["'{a,b}', '{1}'", "'{a}', null", "'{a}', '{1}', '{1,2}'", "null, '{1}'"])
+def test_arrays_of_different_lengths_are_refused(conn: psycopg.Connection, arrays: str) -> None:
+    make_queue(conn, key=["word text", "number int"])
+    with pytest.raises(psycopg.Error, match='the columns of the updates for queue "wc" are of different lengths') as no:
+        conn.execute(f"select pgcombine.wc_enqueue({arrays})")
+    assert no.value.sqlstate == "PC004"
+
+
 def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) -> None:
     make_queue(tx, value=["s bigint sum", "c bigint count", "low int min", "high int max"], delete_when=None, buckets=1)
     enqueue(tx, [{"word": "a"}, {"word": "a", "c": 5}, {"word": "a", "s": 7, "low": 3, "high": 3}])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 import pytest
 from psycopg import sql
@@ -172,6 +174,25 @@ def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> No
     conn.execute("create view pgcombine_folded as select 1")
     with pytest.raises(psycopg.Error, match=r"a part of the pass hides public.pgcombine_folded"):
         observe(conn, "last", "insert into audit select word, 1 from changes")
+
+
+def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.Connection) -> None:
+    """The names are those of the statement with all its parts: observers, computed columns and expiry."""
+    make_queue(conn, buckets=1, expire_when="n > 5")
+    conn.execute("create table audit (word text)")
+    observe(conn, "audit", "insert into audit select word from changes")
+    conn.execute(
+        "update pgcombine.queue set computed = "
+        """'{"columns": ["n"], "query": "select word, 1::bigint as n from pgcombine_touched"}'"""
+    )
+    statement = one(conn, "select pgcombine_internal.pass_template('wc', true)")
+    parts = set(re.findall(r"\bpgcombine_\w+(?= as (?:not materialized |materialized )?\()", statement))
+    assert len(parts) == len(TAKEN) + 3  # those that a plan doesn't show: updates, touched and computed
+    for part in parts | {"pgcombine_quarantined"}:
+        conn.execute(sql.SQL("create view {} as select 1").format(sql.Identifier(part)))
+        with pytest.raises(psycopg.Error, match=f"a part of the pass hides public.{part}"):
+            conn.execute("select pgcombine_internal.check_observer('wc', 'audit')")
+        conn.execute(sql.SQL("drop view {}").format(sql.Identifier(part)))
 
 
 def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, dsn: str) -> None:
