@@ -291,8 +291,8 @@ def whole(bits: int) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         for number in value if isinstance(value, (list, tuple)) else [value]:
-            if number is not None and abs(number) >= 1 << (bits - 1):
-                raise typer.BadParameter(f"{number} is too large")
+            if number is not None and not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+                raise typer.BadParameter(f"{number} doesn't fit an integer of {bits} bits")
         return value
 
     return check

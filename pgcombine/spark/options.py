@@ -80,7 +80,7 @@ class Options:
             where=options.get("where", ""),
             feed=options.get("feed", ""),
             start=_offset("startingOffsets", options.get("startingoffsets", ""), "earliest", "latest"),
-            end=_offset("endingOffsets", options.get("endingoffsets", "latest"), "latest"),
+            end=_offset("endingOffsets", options.get("endingoffsets") or "latest", "latest"),
             most=_count("maxChangesPerTrigger", options.get("maxchangespertrigger")),
             consumer=options.get("consumer"),
         )

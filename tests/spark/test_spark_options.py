@@ -50,6 +50,13 @@ def test_options_that_spark_adds_are_accepted() -> None:
     assert options.run_id == "r"
 
 
+def test_empty_offsets_are_the_defaults() -> None:
+    feed = {"feed": "f", "dsn": "host=a"}
+    given = Options.of({**feed, "startingOffsets": "", "endingOffsets": ""}, reading=True)
+    without = Options.of(feed, reading=True)
+    assert (given.start, given.end) == (without.start, without.end) == ("", "latest")
+
+
 def test_environment_names_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r'the option "dsn", or PGCOMBINE_DSN'):
         Options.of({"queue": "wc"})
