@@ -61,10 +61,11 @@ def web(
     require_token(host, hosts, token)
     database = resolve_dsn(dsn)
     stop = stopped_by_signal()
-    with supervised():
+    sock = listening(host, port)
+    with supervised():  # tells systemd that the pages are ready
         serve(
             database,
-            listening(host, port),
+            sock,
             stop,
             version=pgcombine.__version__,
             token=token,

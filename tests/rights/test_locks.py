@@ -95,12 +95,23 @@ def test_advisory_locks_do_not_block_a_rebuild(conn: psycopg.Connection, dsn: st
         rebuild.rollback()
         writer.rollback()
         rebuild.execute("select pgcombine_internal.handoff_rebuild_begin()")
+        conn.execute("set lock_timeout = '100ms'")
         for call in (check, "select pgcombine_internal.handoff_rebuild_begin()"):
             with pytest.raises(psycopg.Error, match="rebuil") as refused:
                 conn.execute(call, (server, shape) if call == check else None)
             assert refused.value.sqlstate == "PC046"
         rebuild.rollback()
         conn.execute(check, (server, shape))
+
+
+def test_rebuild_waits_for_others_that_lock_the_server_briefly(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1)")
+    with psycopg.connect(dsn) as cleaner, psycopg.connect(dsn) as rebuild:
+        cleaner.execute("select from pgcombine.handoff_server for update")
+        with in_background(lambda: rebuild.execute("select pgcombine_internal.handoff_rebuild_begin()")):
+            waits(conn, rebuild.info.backend_pid)
+            cleaner.commit()
+        assert one(rebuild, "show lock_timeout") == "0"
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -18,11 +18,15 @@ begin
         raise exception 'a rebuild needs isolation level read committed'
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;
-    perform from pgcombine.handoff_server for update skip locked;
-    if not found and exists (select from pgcombine.handoff_server) then
+    begin
+        -- a rebuild holds the lock until it ends, others (see handoff_clean_up) for a short time
+        perform set_config('lock_timeout', '5s', true) where _timeout = '0';
+        perform from pgcombine.handoff_server for update;
+        perform set_config('lock_timeout', _timeout, true);
+    exception when lock_not_available then
         raise exception 'another rebuild of this server is in progress'
             using errcode = 'PC046', hint = 'wait until it has ended';
-    end if;
+    end;
     perform set_config('idle_in_transaction_session_timeout', '0', true);
     begin
         perform set_config('lock_timeout', '1min', true) where _timeout = '0';
