@@ -128,8 +128,8 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
         except Exception as error:
             sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's error
             misfit = isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)
-            # psycopg itself raises a plain ProgrammingError for a value of a class without a text form
-            if not misfit and type(error) is not psycopg.ProgrammingError:
+            # psycopg itself raises a ProgrammingError for a value of a class without a text form
+            if not misfit and not (isinstance(error, psycopg.ProgrammingError) and sqlstate is None):
                 raise
             row, where = place(error, f"{queue}_updates", counted.count)
             which = "an update" if row is None else f"update {count + row}"

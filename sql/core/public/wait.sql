@@ -15,6 +15,7 @@ declare
     _pause double precision := 0.002;
     _seen txid_snapshot; -- the call waits for the updates that this snapshot sees
     _buckets integer[];
+    _pending boolean;
 begin
     call pgcombine_internal.begin_alone('wait');
     perform pgcombine_internal.refuse_copied(); -- no snapshot of this database tells what the copied ids mean
@@ -23,7 +24,14 @@ begin
         -- The number of buckets may change during the wait, so each round checks all of them.
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
         perform pgcombine_internal.require_queue(wait.queue); -- another session may drop the queue during the wait
-        exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
+        begin
+            _pending := exists (select from unnest(_buckets) b
+                where pgcombine_internal.pending(wait.queue, b, _seen));
+        exception when undefined_table then
+            perform pgcombine_internal.require_queue(wait.queue); -- the queue was dropped since
+            raise;
+        end;
+        exit when not _pending;
         if clock_timestamp() >= _until then
             raise exception 'after % queue "%" still has pending updates from before the call', wait.timeout, wait.queue
                 using errcode = 'PC006', hint = case when (pgcombine_internal.require_queue(wait.queue)).paused
