@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -84,15 +85,20 @@ def test_crashes_lose_no_entry(tmp_path: Path) -> None:
         stop = threading.Event()
         highest = 0
         for round_ in range(3):
+            source = random.Random(round_)
+
+            def produce(dsn: str = dsn, source: random.Random = source) -> None:
+                """Run passes until the server crashes."""
+                with suppress(psycopg.OperationalError), psycopg.connect(dsn, autocommit=True) as conn:
+                    conn.execute("set synchronous_commit = off")
+                    while True:
+                        add(conn, [(source.choice("abcdefgh"), source.choice([-1, 1, 2])) for _ in range(5)])
+                        combine_all(conn)
+
             exporter = worker_to(dsn, target, concurrency=2, poll=0.01)
             stop.clear()
-            with psycopg.connect(dsn, autocommit=True) as conn, in_background(lambda e=exporter: e.run(stop)):
-                conn.execute("set synchronous_commit = off")
-                source = random.Random(round_)
-                for _ in range(40):
-                    add(conn, [(source.choice("abcdefgh"), source.choice([-1, 1, 2])) for _ in range(5)])
-                    combine_all(conn)
-                eventually(lambda e=exporter: e.delivered > 0)
+            with in_background(lambda e=exporter: e.run(stop)), in_background(produce):
+                eventually(lambda e=exporter: e.delivered > 100)
                 server.stop("immediate")
                 stop.set()
             dsn = server.start()
