@@ -57,8 +57,9 @@ def examine(
                 for check in QUEUES:
                     findings += made(check, context)
     except PgCombineError as failure:
-        found, _, advice = str(failure).rstrip(")").rpartition(" (")
-        findings.append(replace(error(found or str(failure), advice), check="connection"))
+        found, separator, advice = str(failure).rpartition(" (")
+        finding = error(found, advice.removesuffix(")")) if separator else error(str(failure), "")
+        findings.append(replace(finding, check="connection"))
     except psycopg.OperationalError as failure:
         findings.append(replace(error(f"lost: {first_line(failure)}", "look at the server's log"), check="connection"))
     return findings

@@ -209,6 +209,18 @@ def test_doctor_reports_a_schema_of_another_version(conn: psycopg.Connection, ds
     assert "db upgrade" in found(database.schema, "error", dsn, "another version").advice
 
 
+def test_message_without_a_remedy_is_a_finding_without_advice() -> None:
+    def connects() -> psycopg.Connection:
+        raise RuntimeError("no pool")
+
+    (found,) = examine(connects)
+    assert (found.level, found.found, found.advice) == (
+        Level.error,
+        "the function that connects failed: RuntimeError: no pool",
+        "",
+    )
+
+
 def test_doctor_accepts_a_direct_connection(dsn: str) -> None:
     found(database.pooler, "ok", dsn, "itself")
     found(database.notifications, "ok", dsn, r"takes [\d.]+ ms")
