@@ -1,7 +1,7 @@
-"""The actions of readers: they sign in and out, run the doctor, and with ``--allow-actions`` change queues and exports.
+"""What readers can do: sign in and out, run the doctor, and with ``--allow-actions`` change queues and exports.
 
-A form on a page sends an action as a POST. The guard (:mod:`pgcombine.web.guard`) has checked that the request comes
-from the same site. The database checks the rights of the role with which ``pgcombine web`` connects.
+The forms of the pages send POST requests. The guard (:mod:`pgcombine.web.guard`) refuses those of other sites. The
+database checks the rights of the role with which ``pgcombine web`` connects.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ Work = Callable[[Connection, Mapping[str, str]], str]
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises HTTPException if the body isn't a form, or is too large."""
+    """Return the fields of a form. Raises HTTPException unless the body is a valid form of at most LARGEST bytes."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "This isn't a form.")
+        raise HTTPException(415, "The request has no form: the content type isn't application/x-www-form-urlencoded.")
     body = await request.body()
     if len(body) > LARGEST:
         raise HTTPException(413, "The form is too large.")
     try:
         return dict(parse_qsl(body.decode("ascii"), max_num_fields=10))
     except ValueError:
-        raise HTTPException(400, "The form can't be read.") from None
+        raise HTTPException(400, "The form isn't ASCII, or has more than 10 fields: use the page's form.") from None
 
 
 async def own_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form on a page of this process. Raises HTTPException for any other request."""
+    """Return the fields of a form. Raises HTTPException unless the form has the form key of this process."""
     fields = await form_of(request)
     if not site_of(request).keys.is_form(fields.get("form_key", "")):
         raise HTTPException(
-            403, "The form is from an earlier run of pgcombine web. Go back, reload the page and try again."
+            403, "The form has no valid key: it is from an earlier run of pgcombine web. Reload its page and try again."
         )
     return fields
 
 
 async def _act(request: Request, what: str, target: str, work: Work) -> Response:
-    """Run ``work`` in one transaction, and redirect to ``target``, which shows the outcome that ``work`` returns."""
+    """Run ``work`` in a transaction, and redirect to the page ``target``, which shows the outcome ``work`` returns."""
     site = site_of(request)
     fields = await own_form(request)
     if not site.actions:
@@ -78,7 +78,7 @@ CALLS = {
 
 
 async def call(request: Request, *, name: str) -> Response:
-    """Pause or resume a queue or an export."""
+    """Pause or resume a queue or an export. ``name`` is a key of CALLS."""
     ((kind, subject),) = request.path_params.items()
 
     def work(connection: Connection, _: Mapping[str, str]) -> str:
@@ -90,20 +90,20 @@ async def call(request: Request, *, name: str) -> Response:
 
 
 async def release(request: Request, *, drops: bool) -> Response:
-    """Make the updates of one quarantined key, or of all keys of a queue, pending again, or delete them."""
+    """Retry the quarantined key that the form names, or all of the queue. With ``drops``, delete the updates."""
     name: str = request.path_params["queue"]
 
     def work(connection: Connection, fields: Mapping[str, str]) -> str:
         number = fields.get("id", "")
         known = ID.fullmatch(number) is not None
         if not known and fields.get("all") != "yes":
-            raise HTTPException(400, "The form names no key.")
+            raise HTTPException(400, "The form names no key: it needs the number of a key as id, or all=yes.")
         with translated(queue=name):
             if known:
                 statement = query("web_drop_key" if drops else "web_retry_key")
                 row = connection.execute(statement.encode(), (name, int(number))).fetchone()
                 if row is None:
-                    raise NotQuarantinedError("the key isn't quarantined any more", queue=name)
+                    raise NotQuarantinedError("the key isn't quarantined any more: choose another one", queue=name)
                 (updates,) = row
             elif drops:
                 (updates,) = one(connection, "select pgcombine.drop_quarantined(%s)", name)
@@ -115,14 +115,14 @@ async def release(request: Request, *, drops: bool) -> Response:
 
 
 async def examine(request: Request) -> Response:
-    """Run the doctor again, unless it is running or has just ended."""
+    """Run the doctor, unless it is running or has ended in the last seconds, and redirect to its page."""
     await own_form(request)
     site_of(request).checkup.result(again=True)
     return RedirectResponse("/doctor", 303)
 
 
 async def sign_in(request: Request) -> Response:
-    """Show the sign-in form, or check the form's token and give the browser a cookie."""
+    """Show the sign-in form; for a POST, check its token and set the cookie. Redirects if no token is needed."""
     keys = site_of(request).keys
     if not keys.needed:
         return RedirectResponse("/", 303)
@@ -135,7 +135,7 @@ async def sign_in(request: Request) -> Response:
         return page(request, "login.html", 403, names={}, next=wanted, wrong=True)
     own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
     answer = RedirectResponse(wanted if own else "/", 303)
-    # Origin has the scheme that the browser uses, also behind a proxy that ends TLS
+    # Origin has the browser's scheme, even if a proxy ends TLS
     secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
     answer.set_cookie(
         keys.cookie, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure

@@ -52,7 +52,7 @@ log = logging.getLogger("pgcombine.web")
 
 
 class _Name(StringConvertor):
-    """The name of a queue, an export or a feed. For other names no route matches, so they don't reach the database."""
+    """A part of a path that can be the name of a queue, an export or a feed."""
 
     regex = "[a-z_][a-z0-9_]{0,62}"
 
@@ -68,7 +68,7 @@ register_url_convertor("id", _Id())
 
 
 def application(site: Site, hosts: Collection[str] = ()) -> Guard:
-    """Return the application. ``hosts`` are host names that are accepted besides addresses and ``localhost``."""
+    """Return the application. ``hosts`` are the host names that requests may use besides ``localhost``."""
     post = ["POST"]
     app = Starlette(
         routes=[
@@ -93,8 +93,8 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route(f"{EXPORT}/resume", partial(actions.call, name="resume_export"), methods=post),
             Mount("/static", StaticFiles(directory=str(resources.files("pgcombine.web") / "static"))),
         ],
-        # If a page repeats a text of the request, the length of the compressed answer tells whether the text equals
-        # another one in the page. So such a page must not contain the forms' key.
+        # A page that repeats a text of the request must not contain the forms' key: with many such texts, an attacker
+        # could guess the key from the lengths of the compressed answers.
         middleware=[Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)],
         exception_handlers={
             HTTPException: _http_error,
@@ -108,7 +108,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
 
 
 def trouble(request: Request, status: int, title: str, text: str, advice: str = "") -> Response:
-    """Return a page that says what is wrong, and what to do. The answer 503 to a GET loads itself again."""
+    """Return a page that says what is wrong, and what to do. With status 503, the page for a GET reloads itself."""
     again = status == 503 and request.method == "GET"
     return page(request, "trouble.html", status, title=title, text=text, advice=advice, again=again)
 
@@ -155,5 +155,5 @@ def _database_error(request: Request, error: Exception) -> Response:
 
 
 def _defect(request: Request, error: Exception) -> Response:
-    """Answer after an unexpected error. The error is raised again after the answer, so its traceback is logged."""
+    """Answer after an unexpected error. Starlette raises the error again after the answer, and uvicorn logs it."""
     return trouble(request, 500, "Internal error of pgcombine web", "The log has the details.")

@@ -1,7 +1,7 @@
 """Computes the coordinates of charts, which the templates draw as SVG.
 
-A series is a sequence of (time, value) in ascending order. A time is in seconds since 1970. The line is interrupted
-where two values are more than ``gap`` seconds apart, and also more than about two intervals of the drawing.
+A series is a sequence of (time, value), ordered by time. A time is in seconds since 1970. The line is interrupted
+between two points that are more than ``gap`` seconds and more than 2.1 intervals of the drawing apart.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NamedTuple
 Series = Sequence[tuple[float, float]]
 
 LOWEST = 2.0  # the axis of values goes up to this number at least, so that small values are drawn low
-LEVELS = 5  # levels of colour in a heat map
-STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times on an axis
+LEVELS = 5  # the highest level of a heat map's colours
+STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # possible distances of ticks on the time axis, in seconds
 MOST_TIMES = 6
 
 
 class Format(NamedTuple):
-    """The size and the margins of a drawing. Its time axis has ``parts`` intervals, each with one point at most."""
+    """The size and the margins of a drawing. Its time axis has ``parts`` intervals, each with at most one point."""
 
     width: int
     height: int
@@ -45,10 +45,11 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing. ``line`` and ``area`` are the data of SVG paths, empty if there is nothing to draw.
+    """A drawing of the time since ``begin``.
 
-    ``last`` and ``peak`` are the last and the highest value, and ``peak_at`` is the time of the highest one. They are
-    None if there is no value. ``across`` and ``up`` are the ticks of the axes.
+    ``line`` and ``area`` are the data of SVG paths. They are empty if there is nothing to draw. ``last`` is the last
+    value, ``peak`` the highest one, and ``peak_at`` the time of the highest one. These three are None if there is no
+    value. ``across`` are the ticks of the time axis, ``up`` those of the axis of values.
     """
 
     format: Format
@@ -63,7 +64,7 @@ class Chart:
 
 
 def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
-    """Return the drawing of a series between two times. A point is the highest value in an interval of time."""
+    """Return the drawing of a series between two times. An interval's point is the highest one in the interval."""
     inside = [point for point in series if begin <= point[0] <= end]
     highest = max(inside, key=lambda point: point[1], default=None)
     full = rounded_up(highest[1] if highest else 0.0)
@@ -81,7 +82,7 @@ def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format 
     return Chart(
         form,
         datetime.fromtimestamp(begin, UTC),
-        # h0, a line without length, draws a single point as a dot, since lines have round ends
+        # h0 draws a single point as a dot: a line without length, but with round ends
         "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
         "".join(
             f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"
@@ -96,7 +97,7 @@ def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format 
 
 
 def _peaks(series: Series, begin: float, part: float) -> Series:
-    """Return the highest point in each interval of time. ``part`` is the length of an interval in seconds."""
+    """Return the highest point of each interval that has points. An interval takes ``part`` seconds."""
     found: dict[int, tuple[float, float]] = {}
     for point in series:
         number = int((point[0] - begin) / part)
@@ -106,7 +107,7 @@ def _peaks(series: Series, begin: float, part: float) -> Series:
 
 
 def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
-    """Return the series in pieces without gaps."""
+    """Return the series in pieces, split between points that are more than ``gap`` seconds apart."""
     runs: list[list[tuple[float, float]]] = []
     before = -math.inf
     for point in series:
@@ -118,7 +119,7 @@ def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
 
 
 def rounded_up(value: float) -> float:
-    """Return the end of an axis: the least of 1, 2, 5, 10, 20, 50, … that isn't below the value or LOWEST."""
+    """Return the end of the axis of values: the least of 2, 5, 10, 20, 50, … that isn't below the value."""
     if value <= LOWEST:
         return LOWEST
     power = 10.0 ** math.floor(math.log10(value))
@@ -126,14 +127,14 @@ def rounded_up(value: float) -> float:
 
 
 def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:
-    """Return ticks at round times, except near the ends of the axis, where their texts would be cut."""
+    """Return ticks at round times. Near the ends of the axis there are none, since their texts would be cut."""
     step = next((one for one in STEPS if (end - begin) / one <= MOST_TIMES), 86400)
     first = math.ceil((begin + step / 3) / step) * step
     return [Tick(across(at), at) for at in range(first, int(end - step / 3) + 1, step)]
 
 
 def level(value: float, highest: float) -> int:
-    """Return the intensity of a cell's colour: 0 for nothing, else 1 to LEVELS by its share of the highest value."""
+    """Return the level of a cell's colour: 0 for the value 0, else 1 to LEVELS by its share of the highest value."""
     if value <= 0 or highest <= 0:
         return 0
     return max(1, min(LEVELS, math.ceil(value / highest * LEVELS)))

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
-GOOD_FOR = 300.0  # seconds after a run of the doctor until a request for findings starts another run
-YOUNGEST = 5.0  # for so many seconds after a run, no request starts another one
+GOOD_FOR = 300.0  # seconds after a run of the doctor until a page's request for findings starts another run
+YOUNGEST = 5.0  # seconds after a run in which no request starts another run
 
 log = logging.getLogger("pgcombine.web")
 
@@ -25,32 +25,32 @@ class Result:
 
     findings: Sequence[Finding]
     at: datetime
-    states: frozenset[str] = frozenset()  # the alarms and paused queues on the page when the result was requested
+    states: frozenset[str] = frozenset()  # the states for which the run was started (see Checkup.result)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of findings by level, also of levels without findings."""
+        """The number of findings of each level."""
         counted = Counter(finding.level for finding in self.findings)
         return {level.value: counted[level] for level in Level}
 
 
 class Checkup:
-    """The last result for a database, and the thread that makes the next one."""
+    """Runs the doctor in a background thread, and keeps its last result."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
-        self._states: frozenset[str] = frozenset()  # the states for which the last run was started
+        self._states: frozenset[str] = frozenset()  # the last states for which a run was started
         self._tried_at = float("-inf")
 
     def result(self, states: frozenset[str] | None = None, *, again: bool = False) -> tuple[Result | None, bool]:
-        """Return the last result, or None before the first one, and whether a new one is being made.
+        """Return the last result, or None if there is none yet, and whether the doctor is running.
 
-        A new result is made if the last run ended more than GOOD_FOR seconds ago. If ``again`` is True, or ``states``
-        differs from the states of the last run, YOUNGEST seconds are enough. ``states`` names the alarms and the paused
-        queues that the page shows now. None means that they aren't known.
+        Starts the doctor if it isn't running and its last run ended more than GOOD_FOR seconds ago. If ``again`` is
+        True, or if ``states`` differs from the last ones, more than YOUNGEST seconds are enough. ``states`` names the
+        alarms and the paused queues that the page shows now, or is None if they aren't known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()

@@ -1,10 +1,12 @@
 """Limits for connections that don't send a complete request, so that they can't block other clients.
 
 uvicorn itself waits without limit for the rest of a request. With this protocol, a request must arrive within
-:data:`REQUEST_SECONDS`, and the client must read the answer within :data:`ANSWER_SECONDS`. At most :data:`MOST`
-connections can wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. When a further one has
-waited for :data:`ROOM_SECONDS`, the server closes the connection that has waited longest (of the same client, if the
-limit of this client is exceeded).
+:data:`REQUEST_SECONDS`, and its answer must be sent within :data:`ANSWER_SECONDS` after that.
+
+At most :data:`MOST` connections may wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. The
+server checks this :data:`ROOM_SECONDS` after a connection has begun to wait. If the connection's client has too many,
+the server closes the one of this client that has waited longest; else, if there are too many of all clients, the one
+of them that has waited longest.
 """
 
 from __future__ import annotations
@@ -14,17 +16,17 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # also the longest time between two requests on a connection
+REQUEST_SECONDS = 10.0  # counted from the connection's start, or from the end of the answer before
 ANSWER_SECONDS = 120.0
 MOST_OF_CLIENT = 50
 MOST = 200
-# The requests of many clients that connect at the same time have often arrived before the server has read the first.
+# If many clients connect at once, the server usually reads their requests within this time, and closes none of them.
 ROOM_SECONDS = 0.1
 
 
 def protocol() -> type[H11Protocol]:
-    """Return a protocol class for one server. The class knows all connections of that server."""
-    # the client's address by connection; the connection that has waited longest is first
+    """Return a protocol class for one server."""
+    # the client's address by connection that waits for a request; the connection that has waited longest is first
     waiting: dict[H11Protocol, str] = {}
 
     def make_room(client: str) -> None:
@@ -66,7 +68,7 @@ def protocol() -> type[H11Protocol]:
             super().connection_lost(exc)
 
         def _is_asked(self) -> bool:
-            """Whether a complete request has arrived, and isn't answered yet."""
+            """Whether the connection has a complete request that isn't answered yet."""
             return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
         def _wait(self) -> None:

@@ -1,10 +1,4 @@
-"""A small pool of connections, opened on demand. Each connection is used for one short transaction at a time.
-
-A connection that was lost while idle is replaced. If the database can't be reached,
-:class:`~pgcombine.errors.PgCombineError` is raised, without a second attempt. After ``seconds``, a statement raises
-psycopg.errors.QueryCanceled. A second later, if the server doesn't answer at all, psycopg.OperationalError is raised.
-A statement that has waited for a lock for a second raises psycopg.errors.LockNotAvailable.
-"""
+"""A small pool of connections, opened on demand."""
 
 from __future__ import annotations
 
@@ -24,8 +18,8 @@ from pgcombine.errors import ConnectError
 
 CONNECTIONS = 4
 SECONDS = 5.0  # limit of a statement, and of the wait for a free connection
-IDLE_SECONDS = 2.0  # the time in which a connection that was idle must answer before it is used
-CONNECT_SECONDS = 5  # limit of connecting, unless the connection string has one
+IDLE_SECONDS = 2.0  # seconds in which an idle connection must answer before it is used again
+CONNECT_SECONDS = 5  # limit for connecting to a host, unless the connection string has one
 
 BUSY = "all connections of pgcombine web are in use (wait a moment: the database answers slowly)"
 
@@ -33,11 +27,15 @@ T = TypeVar("T")
 
 
 class BusyError(ConnectError):
-    """No connection became free in time."""
+    """No connection of the pool became free in time."""
 
 
 class Database:
-    """The database that the pages show. ``dsn`` is a libpq connection string or a SQLAlchemy URL."""
+    """The database that the pages show.
+
+    ``dsn`` is a libpq connection string or a SQLAlchemy URL. ``seconds`` is the limit of a statement, and of the wait
+    for a free connection. ``connections`` is the greatest number of connections.
+    """
 
     def __init__(self, dsn: str, *, seconds: float = SECONDS, connections: int = CONNECTIONS) -> None:
         self.dsn = make_conninfo("", **({"connect_timeout": CONNECT_SECONDS} | conninfo_to_dict(libpq_dsn(dsn))))
@@ -48,7 +46,13 @@ class Database:
         self._closed = False
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of ``work``, which runs in one transaction with a limit for each statement."""
+        """Return the result of ``work``, which runs in one transaction.
+
+        Raises what ``work`` raises. Raises BusyError if no connection becomes free in time, ConnectError if none can be
+        opened, and SchemaError if the schema doesn't fit this program. A statement raises psycopg.errors.QueryCanceled
+        after ``seconds``, and psycopg.errors.LockNotAvailable if it has waited for a lock for a second. If the server
+        doesn't answer a second after the limit, it raises psycopg.OperationalError.
+        """
         with self._one() as connection, connection.transaction():
             milliseconds = round(self.seconds * 1000)
             connection.execute(f"set local statement_timeout = {milliseconds}; set local lock_timeout = '1s'")
@@ -68,7 +72,7 @@ class Database:
             self._free.release()
 
     def _taken(self) -> DeadlineConnection | None:
-        """Return an idle connection that still answers, or None. If one doesn't answer, closes all idle ones."""
+        """Return an idle connection, or None if there is none. If it doesn't answer, close all and return None."""
         with self._lock:
             if not self._idle:
                 return None
@@ -94,7 +98,7 @@ class Database:
         connection.close()
 
     def close(self) -> None:
-        """Close all idle connections. Connections in use are closed after their transactions."""
+        """Close the idle connections. A connection in use is closed after its transaction."""
         with self._lock:
             self._closed = True
         self._close_idle()

@@ -1,9 +1,9 @@
 """Feeds as server-sent events: ``GET /feeds/<name>``.
 
-An event ``change`` has a change as its data, and its id is the offset after the change. A client that connects again
-sends the last id, and gets the changes after it. An event ``error`` is the last of its stream. A stream takes a
-connection of the pool only for each look at the database, and ends after a while, since a client must read its answer
-within a limited time.
+The data of an event ``change`` is a change of the feed, and the event's id is the offset after this change. A client
+that connects again sends the last id as Last-Event-ID, and gets the changes after it. A stream ends after an event
+``error``, and after STREAM_SECONDS, since the server limits the time of an answer. It uses a connection to the database
+only while it reads.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pgcombine.web.connections import ANSWER_SECONDS
 from pgcombine.web.pages import Site, site_of
 
 MOST_STREAMS = 20  # streams at the same time
-MOST_CHANGES = 500  # changes that are in memory for a stream
-POLL_SECONDS = 1.0  # between two looks of a stream that has sent all changes
+MOST_CHANGES = 500  # changes that a stream reads at a time
+POLL_SECONDS = 1.0  # from a read that found no changes to the next read
 HEARTBEAT_SECONDS = 15.0
 STREAM_SECONDS = ANSWER_SECONDS * 0.8
 TYPE = "text/event-stream"
@@ -40,7 +40,7 @@ Offset = dict[str, int]
 
 
 class _Stream(StreamingResponse):
-    """A stream of events. While it is sent, it counts toward MOST_STREAMS."""
+    """A stream of events. It counts toward MOST_STREAMS while it is sent."""
 
     def __init__(self, site: Site, content: AsyncIterator[str]) -> None:
         super().__init__(content, media_type=TYPE, headers={"X-Accel-Buffering": "no"})  # nginx would hold events back
@@ -55,13 +55,16 @@ class _Stream(StreamingResponse):
 
 
 async def feed(request: Request) -> Response:
-    """Send the changes after the header Last-Event-ID, else after the parameter ``after``, else those from now on."""
+    """Stream the changes after the offset in the header Last-Event-ID, else in the parameter ``after``.
+
+    Without an offset, stream the changes from now on.
+    """
     site = site_of(request)
     given = _offset(request.headers.get("last-event-id") or request.query_params.get("after"))
     wanted = Feed(request.path_params["feed"])
 
     def begun() -> Offset:
-        """Return where the stream begins. Raises if the offset is invalid or too old."""
+        """Check the given offset, and return the offset at which the stream begins."""
 
         def work(connection: Any) -> Offset:
             present = wanted.offset(connection, given)
@@ -71,7 +74,7 @@ async def feed(request: Request) -> Response:
 
     after = await run_in_threadpool(begun)
     if site.streams >= MOST_STREAMS:
-        raise HTTPException(503, f"There are {MOST_STREAMS} streams already.")
+        raise HTTPException(503, f"There are {MOST_STREAMS} streams already, the most at a time. Try again later.")
     if request.method == "HEAD":
         return Response(media_type=TYPE)
     return _Stream(site, _events(site, wanted, after))
@@ -113,7 +116,7 @@ def _offset(text: str | None) -> Offset | None:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(_BUCKET.fullmatch(one) and type(found[one]) is int for one in found):
-        raise HTTPException(400, "The offset isn't an object of sequences by bucket.")
+        raise HTTPException(400, 'The offset must be a JSON object of sequences by bucket, such as {"0": 12}.')
     return found
 
 

@@ -1,7 +1,7 @@
-"""Reads the parts of the pages, except for the figures of :mod:`pgcombine.web.history`.
+"""Reads what the pages show, except for the figures of :mod:`pgcombine.web.history`.
 
-If the role lacks the right to read a part, if reading it takes too long, or if another session has locked a table of
-it, its :class:`Part` has a sentence instead of rows.
+A :class:`Part` has a sentence instead of rows if the role lacks a right to read it, if reading it takes too long, or if
+another session has locked one of its tables.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pgcombine.worker.maintenance import old_snapshots
 QUARANTINED_KEYS = 100  # quarantined keys on a queue's page
 QUARANTINED_UPDATES = 50  # updates on the page of a quarantined key
 GREATEST = 20  # keys on the page of the greatest values
-LONGEST = 4000  # characters; the database cuts longer cells
+LONGEST = 4000  # characters of a queue's key or value; longer ones are cut in the database
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows, or a sentence that says why there are none."""
+    """Rows, or in ``trouble`` a sentence that says why they can't be shown."""
 
     rows: Sequence[dict[str, Any]] = ()
     trouble: str = ""
 
 
 def part(connection: Connection, name: str, *parameters: Any) -> Part:
-    """Return the rows of a named query."""
+    """Return the rows of the query ``name`` of ``sql/queries``."""
     return _guarded(connection, lambda: dicts(connection, query(name), parameters))
 
 
 def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -> Part:
-    """Return the rows, or the sentence for an expected error. Afterwards the caller can go on with its transaction."""
+    """Return the rows that ``read`` returns, or a sentence for an expected error. The caller's transaction goes on."""
     try:
         with connection.transaction():
             return Part(read())
@@ -55,7 +55,7 @@ def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -
 
 
 def snapshots(connection: Connection, older_than: float) -> Part:
-    """Return the holders of snapshots that are older than ``older_than`` seconds, oldest first."""
+    """Return the rows of :func:`~pgcombine.worker.maintenance.old_snapshots`: the holders of old snapshots."""
     return _guarded(connection, lambda: old_snapshots(connection, older_than))
 
 
@@ -76,7 +76,7 @@ def may_operate(connection: Connection, queue: str) -> bool:
 
 
 def greatest(connection: Connection, queue: str, found: Sequence[Column], by: str) -> Part:
-    """Return the keys with the greatest values of the column ``by``. ``found`` are the queue's columns."""
+    """Return the GREATEST keys with the greatest values of the column ``by``. ``found`` are the queue's columns."""
     statement = sql.SQL("select {} from {} order by {} desc nulls last limit {}").format(
         _texts(found),
         sql.Identifier("pgcombine", f"{queue}_values"),
@@ -87,12 +87,12 @@ def greatest(connection: Connection, queue: str, found: Sequence[Column], by: st
 
 
 def quarantined_key(connection: Connection, queue: str, number: int) -> dict[str, Any] | None:
-    """Return the row of ``pgcombine.quarantine`` with this id, or None."""
+    """Return the row of ``pgcombine.quarantine`` with the id ``number``, or None."""
     return next(iter(dicts(connection, query("web_quarantined_key"), (queue, number))), None)
 
 
 def quarantined_updates(connection: Connection, queue: str, number: int, found: Sequence[Column]) -> Part:
-    """Return the first updates of a quarantined key. ``found`` are the columns of the queue."""
+    """Return at most QUARANTINED_UPDATES updates of a quarantined key. ``found`` are the columns of the queue."""
     statement = sql.SQL("select {} from {} where pgcombine_key = {} limit {}").format(
         _texts(found),
         sql.Identifier("pgcombine", f"{queue}_quarantine"),
@@ -103,7 +103,7 @@ def quarantined_updates(connection: Connection, queue: str, number: int, found: 
 
 
 def _texts(found: Sequence[Column]) -> sql.Composed:
-    """Return the columns as text, cut to LONGEST. Python can't represent all values, such as infinite dates."""
+    """Return a select list of the columns as text, since Python can't represent some values, such as infinite dates."""
     return sql.SQL(", ").join(
         sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column.name), sql.Literal(LONGEST))
         for column in found

@@ -1,14 +1,15 @@
 """The checks of every request, and the headers of every answer.
 
-- The request's Host header must have an IP address, ``localhost`` or a name of ``--allow-host``. This refuses DNS
-  rebinding, in which another site's name resolves to this machine.
+- The Host header must have an IP address, ``localhost`` or a name of ``--allow-host``. This refuses DNS rebinding, in
+  which another site's name resolves to this machine.
 - The method must be GET, HEAD or POST.
-- Other sites can link to the pages, but can't embed them, load parts of them, or post to them.
-- With a token, only the sign-in page with its style, script and icon, and ``/healthz`` are open. A browser signs in
-  with a form and stores a cookie. A program sends ``Authorization: Bearer …``, and can only read.
-- The number of requests that are answered at once is limited, except for ``/healthz``.
+- Other sites can link to the pages, but can't embed them, load parts of them, or post to them from a browser.
+- If the server has a token, a request needs the token or a cookie, except for the paths in OPEN. A browser gets the
+  cookie by signing in. A program sends ``Authorization: Bearer …``, and can only read.
+- The number of requests that are answered at the same time is limited. ``/healthz`` is answered beyond the limit.
 
-A request that fails a check is answered with one sentence. A browser that isn't signed in is sent to the sign-in page.
+A request that fails a check gets one sentence. A browser that opens a page without the cookie is sent to the sign-in
+page.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SESSION_SECONDS = 12 * 3600
 MOST_AT_ONCE = 100  # requests that are answered at the same time
 MOST_OF_CLIENT = 50  # requests of one client that are answered at the same time
-LARGEST = 4096  # bytes of a form; longer ones are refused
+LARGEST = 4096  # bytes of a form; a longer one is refused
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -44,9 +45,9 @@ HEADERS = {
 
 
 class Keys:
-    """The secrets of this process: the readers' token, if there is one, and those of its cookies and forms.
+    """The secrets of this process: the readers' token, if there is one, the secret of its cookies, and the forms' key.
 
-    A form has a key, unless it only searches, signs in or signs out.
+    The forms that search, sign in or sign out don't have the key.
     """
 
     def __init__(self, token: str | None = None) -> None:
@@ -64,11 +65,11 @@ class Keys:
         return self._token is not None and hmac.compare_digest(self._token.encode(), token.encode())
 
     def session(self) -> str:
-        """Return the cookie's value for a browser that has signed in. The value is valid until this process ends."""
+        """Return the cookie's value for browsers that have signed in. It is valid until this process ends."""
         return hmac.new(self._secret, (self._token or "").encode(), hashlib.sha256).hexdigest()
 
     def knows(self, headers: Headers, method: str) -> bool:
-        """Whether a request has the token or the cookie, if one is needed."""
+        """Whether no token is needed, or the request has the cookie or, for GET and HEAD, the token."""
         if self._token is None:
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -78,18 +79,18 @@ class Keys:
         return hmac.compare_digest(cookie.encode(), self.session().encode())
 
     def is_form(self, given: str) -> bool:
-        """Whether ``given`` is the key of this process's forms."""
+        """Whether ``given`` is the forms' key."""
         return hmac.compare_digest(given.encode(), self.form.encode())
 
 
 class Guard:
-    """The ASGI middleware. ``hosts`` are host names that are accepted besides addresses and ``localhost``."""
+    """The ASGI middleware. ``hosts`` are the host names that requests may use besides ``localhost``."""
 
     def __init__(self, app: ASGIApp, *, keys: Keys, hosts: Collection[str] = ()) -> None:
         self._app = app
         self._keys = keys
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
-        self._clients: Counter[str] = Counter()  # number of requests in progress by client
+        self._clients: Counter[str] = Counter()  # requests in progress, by client address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -156,7 +157,10 @@ class Guard:
 
 
 async def _form(receive: Receive) -> bytes | None:
-    """Return a request's body, or None if the client has disconnected. Stops reading after more than LARGEST bytes."""
+    """Return a request's body, or None if the client has disconnected.
+
+    Reading stops when there are more than LARGEST bytes, so the body may be incomplete.
+    """
     body, more = b"", True
     while more and len(body) <= LARGEST:
         message = await receive()
@@ -168,7 +172,7 @@ async def _form(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return an ASGI receive function that returns ``body``, which was read already, and then calls ``receive``."""
+    """Return an ASGI receive function whose first call returns ``body``. Later calls call ``receive``."""
     left = [body]
 
     async def received() -> Message:
@@ -178,9 +182,9 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def foreign(method: str, headers: Headers) -> bool:
-    """Whether another site may have made a browser send the request, unless the reader only followed a link.
+    """Whether another site's page may have sent the request. A link that a reader followed doesn't count.
 
-    For a POST, a browser sends Origin or Sec-Fetch-Site, so a POST with neither header counts as foreign.
+    Browsers send Origin or Sec-Fetch-Site with a POST, so a POST with neither header counts as foreign.
     """
     site = headers.get("sec-fetch-site")
     if method == "POST":

@@ -1,9 +1,8 @@
 """The figures of the queues over time, kept in this process's memory.
 
-One poll serves all readers: :meth:`History.poll` reads ``pgcombine.queue_stat`` at most once a second, no matter how
-many pages are open. A thread polls every few seconds, so that charts have no gaps after a time without readers. The
-lag and the backlog are known only since the process started. ``pgcombine.minute_stat`` also has the throughput
-from before this start.
+All readers share the polls: :meth:`History.poll` reads ``pgcombine.queue_stat`` about once a second at most. A thread
+also polls every few seconds, so that the charts have no gaps while no page is open. The lag and the backlog are known
+since the process started. ``pgcombine.minute_stat`` has the throughput, also of earlier times.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.web.database import BUSY, BusyError, Database
 
-EVERY = 5.0  # seconds between two polls while nobody reads
-YOUNGEST = 1.0  # seconds for which all readers get the same result of a poll, or the same error
-KEPT = 720  # points of a queue: those of an hour
-MINUTES_EVERY = 30.0  # seconds between two polls of the sums by minute
+EVERY = 5.0  # seconds between two polls of the thread
+YOUNGEST = 1.0  # seconds for which all readers get the result or the error of one poll
+KEPT = 720  # points of a queue, those of about an hour
+MINUTES_EVERY = 30.0  # seconds for which all readers get the result of one read of pgcombine.minute_stat
 
 log = logging.getLogger("pgcombine.web")
 
@@ -42,7 +41,10 @@ class Point(NamedTuple):
 
 
 class History:
-    """The latest and the earlier figures of the queues. The methods raise the errors of :meth:`Database.run`."""
+    """The latest and the earlier figures of the queues.
+
+    :meth:`poll`, :meth:`points` and :meth:`minutes` raise the errors of :meth:`Database.run`.
+    """
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -57,7 +59,7 @@ class History:
         self._points: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=KEPT))
 
     def poll(self) -> tuple[list[dict[str, Any]], datetime]:
-        """Return the rows of ``pgcombine.queue_stat``, about a second old at most, and the time of the poll."""
+        """Return the rows of ``pgcombine.queue_stat``, and when they were read: about YOUNGEST seconds ago at most."""
         with self._turn():
             if self._clock() - self._at > YOUNGEST:
                 self._poll()
@@ -65,7 +67,10 @@ class History:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock. If another thread holds it, wait; but if the last poll failed, raise its error at once."""
+        """Hold the lock. If another thread holds it, wait for a limited time, then raise BusyError.
+
+        If the last poll failed, don't wait: raise its error.
+        """
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
             raise BusyError(BUSY) if error is None else error.with_traceback(None)
@@ -96,7 +101,10 @@ class History:
             return [*self._points[queue]] if queue in self._points else []
 
     def minutes(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return for each queue its rows of ``pgcombine.minute_stat`` of the last hour, half a minute old at most."""
+        """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue, read MINUTES_EVERY seconds ago at most.
+
+        A queue without rows is missing.
+        """
         with self._turn():
             if self._clock() - self._minutes_at > MINUTES_EVERY:
                 found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -106,9 +114,9 @@ class History:
             return self._minutes
 
     def run(self, stop: threading.Event) -> None:
-        """Poll every few seconds until ``stop`` is set. Logs when the database is lost, and when it is back.
+        """Poll every few seconds until ``stop`` is set. Logs when polls begin to fail, and when they succeed again.
 
-        Raises SchemaError if the schema had this program's version before, and now has another one.
+        Raises SchemaError if the schema fitted this program before and no longer does.
         """
         away = right = False
         while not stop.is_set():

@@ -1,8 +1,7 @@
 """The charts of queues, from the points in :mod:`pgcombine.web.history`.
 
 Charts of the lag and the backlog cover the time since the process started, but at least five minutes and at most an
-hour. Charts of the throughput have a point for each minute, from the sums that workers write, and a last point for the
-minute before now.
+hour. Charts of the throughput have points from ``pgcombine.minute_stat``, and a last point for the minute before now.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from pgcombine.web.history import EVERY, History
 
 HOUR = 3600.0
 SHORTEST = 300.0  # seconds: the least time that a chart covers
-GAP = 3 * EVERY  # if a chart has no point for so many seconds, its line is interrupted
-LATE = 150.0  # so many seconds after a minute began, workers have written its sums
+GAP = 3 * EVERY  # seconds without a point that interrupt the line of the lag or the backlog
+LATE = 150.0  # seconds from the start of a minute until workers have normally written its sums
 MINUTE_GAP = LATE + 90
 LONGEST = 3 * HOUR  # seconds: the greatest time that a chart of throughput covers
 
@@ -42,7 +41,7 @@ class Lines:
         self._at = 0.0
 
     def sparks(self, rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Sparks]:
-        """Return the small charts by queue. All readers get the same charts, which are a few seconds old at most.
+        """Return the small charts by queue, drawn EVERY seconds ago at most. All readers share them.
 
         ``rows`` are the rows of ``pgcombine.queue_stat``. Raises the errors of :meth:`History.minutes`.
         """
@@ -91,9 +90,9 @@ class Lines:
 
 
 def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> float:
-    """Return when a chart of throughput begins: with the first minute of ``minutes``.
+    """Return when a chart of throughput begins: with the first of ``minutes``.
 
-    The chart covers at least SHORTEST and at most ``longest`` seconds.
+    But the chart covers at least SHORTEST and at most ``longest`` seconds before ``now``.
     """
     first = min((minute["minute"].timestamp() for minute in minutes), default=now)
     return now - max(SHORTEST, min(longest, now - first))
@@ -102,10 +101,11 @@ def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> f
 def per_second(
     minutes: Sequence[Mapping[str, Any]], name: str, row: Mapping[str, Any], now: float
 ) -> list[tuple[float, float]]:
-    """Return points (time, rate per second) for the column ``name``, ``updates`` or ``changes``: one for each minute.
+    """Return points (time, rate per second) for ``name``, which is ``updates`` or ``changes``.
 
-    ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``. A
-    minute without a row had no passes with updates, so its point is 0. The last point, for ``now``, is from ``row``.
+    ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``.
+    Each minute has a point. A later minute without a row had no passes with updates, so it gets a point 0. The last
+    point, at ``now``, is the rate in ``row``.
     """
     points: list[tuple[float, float]] = []
     for minute in minutes:
@@ -118,6 +118,6 @@ def per_second(
 
 
 def _fill(points: list[tuple[float, float]], until: float) -> None:
-    """Append zeros for the minutes without a row before ``until``, the time of the next point."""
+    """Append a point 0 for each minute that is missing between the last point and ``until``."""
     while points and until - points[-1][0] > 90:
         points.append((points[-1][0] + 60, 0.0))

@@ -1,4 +1,4 @@
-"""The functions that answer requests for pages. They read the database in short transactions, and fill in templates."""
+"""The functions that make the pages: they read the database in short transactions, and fill in templates."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from pgcombine.web.history import History
 from pgcombine.web.lines import Lines
 from pgcombine.web.texts import FILTERS, counted
 
-REFRESH = 5  # seconds between two polls of an open page
-BEHIND = 60.0  # seconds of lag from which a queue counts as behind
-WAITING = 10.0  # seconds of lag from which a queue counts as waiting
+REFRESH = 5  # seconds after which an open page refreshes
+BEHIND = 60.0  # seconds; a queue with a greater lag is behind
+WAITING = 10.0  # seconds; a queue with a greater lag is waiting, if it isn't behind
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # greatest number of cells of a heat map
-REFUSED = 50  # rows of the table of entries that destinations have refused
+REFUSED = 50  # greatest number of refused entries on the page of exports
 LONGEST_NAME = 40
 STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
 TROUBLES = STATES[:3]
-DONE = {  # the messages about actions; the page after the action shows the message
+DONE = {  # the message that a page shows after an action, by outcome
     "paused": "Paused until it is resumed.",
     "resumed": "Resumed.",
     "retried": "Pending again: {}.",
@@ -47,9 +47,9 @@ DONE = {  # the messages about actions; the page after the action shows the mess
 class Site:
     """What all pages share.
 
-    ``actions`` says whether readers can act. ``version`` is the program's version. ``names`` is empty until the
-    database has answered; then it has the result of :func:`pgcombine.web.figures.identity`. ``stop`` is set when the
-    server ends, and ``streams`` is the number of streams of events.
+    ``actions`` says whether readers may change queues and exports. ``version`` is the program's version. ``names`` is
+    the result of :func:`pgcombine.web.figures.identity`, and empty until a page has read it. ``stop`` is set when the
+    server ends. ``streams`` is the number of streams of events that are being sent.
     """
 
     database: Database
@@ -66,7 +66,7 @@ class Site:
 
 @cache
 def templates() -> Environment:
-    """Return the environment with all templates. Templates escape the texts that they insert."""
+    """Return the environment of the templates. It escapes the texts that a template inserts."""
     found = Environment(
         loader=PackageLoader("pgcombine.web"),
         autoescape=True,
@@ -80,7 +80,6 @@ def templates() -> Environment:
 
 
 def site_of(request: Request) -> Site:
-    """Return what all pages share."""
     site: Site = request.app.state.site
     return site
 
@@ -99,7 +98,10 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def _done(request: Request) -> str:
-    """Return the message about the action before this page. The address has only the message's kind and a number."""
+    """Return the message about the action that led to this page, or an empty text.
+
+    The address has only an outcome and a number, so that a link can't make a page show any other text.
+    """
     text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
     known = count.isascii() and count.isdigit() and len(count) < 19
@@ -107,7 +109,7 @@ def _done(request: Request) -> str:
 
 
 def identified(site: Site, connection: Connection) -> None:
-    """Store the names of database and role for all pages."""
+    """Read the site's names from the database, unless it has them already."""
     if not site.names:
         site.names = figures.identity(connection)
 
@@ -157,7 +159,10 @@ def overview(request: Request) -> Response:
 
 
 def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
-    """Return the workers, old snapshots and failing exports, and a name for each alarm on the overview."""
+    """Return the parts ``workers``, ``snapshots`` and ``down``, and a name for each alarm on the overview.
+
+    ``down`` has the exports whose destination is down or suspect.
+    """
 
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)
@@ -178,7 +183,7 @@ def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, 
 
 
 def watched(rows: Sequence[Mapping[str, Any]], alarms: frozenset[str]) -> frozenset[str]:
-    """Return the names of the alarms and of the paused queues. When they change, the doctor runs again."""
+    """Return the names of the alarms, and a name for each paused queue: the states for Checkup.result."""
     return alarms | {f"{row['queue']} paused" for row in rows if row["paused"]}
 
 
@@ -219,7 +224,7 @@ def queue(request: Request) -> Response:
 
 
 def greatest(request: Request) -> Response:
-    """The keys of a queue with the greatest values."""
+    """The page of the keys of a queue that have the greatest values."""
     site = site_of(request)
     name: str = request.path_params["queue"]
 
@@ -236,7 +241,7 @@ def greatest(request: Request) -> Response:
 
 
 def quarantined_key(request: Request) -> Response:
-    """A quarantined key with its updates."""
+    """The page of a quarantined key with its updates."""
     site = site_of(request)
     name: str = request.path_params["queue"]
     number: int = request.path_params["number"]
@@ -256,12 +261,12 @@ def quarantined_key(request: Request) -> Response:
 
 
 def exports(request: Request) -> Response:
-    """The exports and their destinations."""
+    """The page of the exports and the destinations."""
     return _listed(request, "exports.html", {"exports": (), "destinations": (), "refused": (REFUSED,)})
 
 
 def servers(request: Request) -> Response:
-    """The other servers and the writes that wait for them; the shards of fronts."""
+    """The page of the other servers, with the writes that wait for them, and of the shards of fronts."""
     return _listed(request, "servers.html", {"hints": (), "destinations": (), "fronts": ()})
 
 
@@ -271,7 +276,7 @@ def loads(request: Request) -> Response:
 
 
 def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]]) -> Response:
-    """Return a page of tables. ``parts`` maps a table's name to the parameters of the query ``web_<name>``."""
+    """Return a page of tables. ``parts`` maps the name of a table to the parameters of its query ``web_<name>``."""
     site = site_of(request)
 
     def read(connection: Connection) -> dict[str, figures.Part]:
@@ -286,7 +291,7 @@ def doctor(request: Request) -> Response:
     """The doctor's findings."""
     site = site_of(request)
     states = None
-    with suppress(PgCombineError, psycopg.Error):  # the doctor's findings report the error
+    with suppress(PgCombineError, psycopg.Error):  # the doctor's findings will report the error
         rows, _ = site.history.poll()
         states = watched(rows, alarms_of(site, rows)[1])
     result, checking = site.checkup.result(states)
@@ -294,5 +299,5 @@ def doctor(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """``/healthz``: 200 as long as the process answers. It needs no database and no thread of the pool."""
+    """Answer ``/healthz`` with 200. This needs neither the database nor a thread of the thread pool."""
     return Response("ok\n", media_type="text/plain")

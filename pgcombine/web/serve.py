@@ -1,7 +1,4 @@
-"""The HTTP server of ``pgcombine web``, which runs until it is stopped.
-
-If other machines can reach the server's address, or if ``--allow-host`` is given, the server needs a token.
-"""
+"""The HTTP server of ``pgcombine web``."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ log = logging.getLogger("pgcombine.web")
 
 
 def require_token(host: str, hosts: Collection[str], token: str | None) -> None:
-    """Raise ConfigError if other machines could read the pages without a token, or if the token is short."""
+    """Raise ConfigError if other machines could read the pages without a token, or if the token is too short."""
     if token is not None and len(token) < SHORTEST_TOKEN:
         raise ConfigError(
             f"the token has {len(token)} characters, but needs {SHORTEST_TOKEN} (openssl rand -base64 24 makes one)"
@@ -39,12 +36,12 @@ def require_token(host: str, hosts: Collection[str], token: str | None) -> None:
         what = f"under the name {min(hosts)}" if hosts else f"on {host}"
         raise ConfigError(
             f"the page {what} can be read from elsewhere, so it needs a token: --token-file or PGCOMBINE_WEB_TOKEN "
-            "(or serve it on 127.0.0.1)"
+            "(or serve it on 127.0.0.1 without --allow-host)"
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Whether ``host`` is ``localhost`` or a loopback address, which other machines can't reach."""
     if host == "localhost":
         return True
     try:
@@ -54,17 +51,17 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises ConfigError if the host isn't known, or if the port is taken, for example."""
+    """Return a listening socket. Raises ConfigError if it can't be opened, for example because the port is taken."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         sock = socket.create_server(address[:2], family=family, backlog=64)
     except socket.gaierror as error:
-        raise ConfigError(f"the host {host} isn't known ({error.strerror})") from error
+        raise ConfigError(f"the host {host} isn't known ({error.strerror}; check --host)") from error
     except OSError as error:
         raise ConfigError(
             f"the page can't be served on port {port} of {host} ({error.strerror}; choose another one with --port)"
         ) from error
-    # connections inherit the option; without it, each answer's second packet would wait for an acknowledgement
+    # connections inherit the option; without it, an answer's second packet may wait for an acknowledgement
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
@@ -82,8 +79,8 @@ def serve(
 ) -> None:
     """Serve the pages on a listening socket until ``stop`` is set, also while the database is unreachable.
 
-    ``token``, ``hosts`` and ``actions`` are the options of ``pgcombine web``. ``seconds`` is the limit of a statement.
-    Raises SchemaError if the schema is upgraded while the server runs.
+    ``token`` is the readers' token, ``hosts`` are the names of ``--allow-host``, and ``actions`` is ``--allow-actions``.
+    ``seconds`` is the limit of a statement. Raises SchemaError if the schema fitted this program and no longer does.
     """
     database = Database(dsn, seconds=seconds)
     history = History(database)

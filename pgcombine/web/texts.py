@@ -1,7 +1,7 @@
 """The templates' filters: they make figures and texts readable.
 
-Keys and errors in the database come from other programs. So the filters escape control characters in them, and cut
-them to a length that a page can show. The templates escape HTML. A dash stands for a missing figure.
+Keys and errors in the database come from other programs. So ``shown`` and ``key`` escape control characters, and cut
+long texts. The templates escape HTML. A dash stands for a missing figure.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def age(value: datetime | None) -> str:
 
 
 def shown(value: Any, longest: int = LONGEST) -> str:
-    """Return any value as text in one line, with control characters escaped, cut to ``longest`` characters."""
+    """Return a value as one line of text, with control characters escaped, or ``null`` for None.
+
+    A text of more than ``longest`` characters is cut, and its length is appended.
+    """
     if value is None:
         return "null"
     text = str(value)
