@@ -101,9 +101,9 @@ class History:
             return [*self._points[queue]] if queue in self._points else []
 
     def minutes(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue, read MINUTES_EVERY seconds ago at most.
+        """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue. A queue without rows is missing.
 
-        A queue without rows is missing.
+        The rows were read MINUTES_EVERY seconds ago at most.
         """
         with self._turn():
             if self._clock() - self._minutes_at > MINUTES_EVERY:

@@ -1,1 +1,1 @@
-"""Workers poll for pending updates, run passes, quarantine failing keys, and clean up."""
+"""Workers: they poll for pending updates, run passes, quarantine failing keys, and clean up."""

@@ -1,8 +1,7 @@
 """The state that a worker's threads share: the buckets that are due for a pass, and the passes over them.
 
-One thread, the poller, finds the due buckets, most of which have pending updates, and dispatches them. The loops take
-the buckets and run one pass over each. So a bucket with many updates doesn't block the others, and the cost of polling
-doesn't grow with the number of loops.
+One thread, the poller, finds the due buckets and dispatches them. The loops take the buckets and run one pass over
+each. So the cost of polling doesn't grow with the number of loops.
 """
 
 from __future__ import annotations
@@ -37,23 +36,22 @@ log = logging.getLogger("pgcombine.worker")
 Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
-# After a failure that can't be recorded, for example because the role lacks a right, no pass over the bucket is tried
-# for so many seconds, or until the worker has slept.
-_TROUBLE_PAUSE = 5.0
-_SHORT_PASS = 0.02  # seconds that the next poll waits for passes in progress while a loop has nothing to do
-_FEW = 8  # up to this number, queues are polled one by one; otherwise one query polls all queues of the database
-_TICK = 1.0  # seconds between two calls of pgcombine_internal.tick
+_TROUBLE_PAUSE = 5.0  # seconds without passes over a bucket after an unexpected error; a sleep of the worker ends them
+_SHORT_PASS = 0.02  # seconds for which wait() waits for passes in progress although a loop has nothing to do
+_FEW = 8  # up to so many queues are polled one by one; if there are more, one query polls all queues of the database
+_TICK = 1.0  # least number of seconds between two calls of pgcombine_internal.tick
 
 
 class Dispatcher:
     """Dispatches the due buckets of the queues ``only`` (empty: of all queues), and runs the passes.
 
-    If ``observers`` lacks the Python observers of a queue, no pass over that queue is tried for a minute. A bucket over
-    which no pass can run now, mostly since another worker has it, is deferred until the worker has slept, for ``poll``
-    seconds at most. The other worker polls again after its pass. A bucket whose pass failed isn't due for a while,
-    unless the server cancelled the pass. ``count`` is called after each pass, or search for failing keys, that took
-    updates, and ``failed`` after each that failed. If the bucket may need another pass at once, ``waker`` wakes the
-    poller.
+    ``observers`` are the Python observers by queue. If a queue has Python observers that aren't among them, no pass
+    over the queue is tried for a minute. If no pass can run over a bucket now, for example because another worker has
+    it, the bucket is deferred for ``poll`` seconds, or until :meth:`retry_deferred` is called.
+
+    ``count`` is called with the result of each pass, and of each search for failing keys, that took updates. ``failed``
+    is called with the error of each pass or search that failed. ``waker`` wakes the poller after a pass if its queue
+    may need another pass.
     """
 
     def __init__(
@@ -73,28 +71,27 @@ class Dispatcher:
         self._poll = poll
         self._failed = failed
         self._next_tick = 0.0
-        self._changed = threading.Condition()  # guards the attributes below
+        self._changed = threading.Condition()
         self._dispatched: deque[Bucket] = deque()
         self._in_progress: set[Bucket] = set()
-        self._waiting = 0  # number of loops without a bucket
+        self._waiting = 0  # number of loops that wait for a bucket
         self._deferred: dict[Bucket, float] = {}  # by bucket: the monotonic time before which the bucket isn't tried
         # by queue: the monotonic time before which no pass over the queue is tried
         self._refused: dict[str, float] = {}
         self._again: set[str] = set()  # queues that passes since the last poll may have left with due buckets
-        self._observed: set[str] = set()  # queues with observers, or with triggers on their values
-        # whether the last poll found a log so large that passes may take long; a poll of all queues doesn't look
+        self._observed: set[str] = set()  # queues that had observers, or triggers on their values, in some poll
+        # whether the last poll found a due queue with a large log; a query for all queues doesn't look for one
         self.large = False
-        self._everything = False  # whether observers may have enqueued to any queue since the last poll
+        self._everything = False  # whether observers or triggers may have enqueued to any queue since the last poll
         self._passes = self._updates = 0  # sums over the passes since the last dispatch
 
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
-        """Return the buckets of these queues (None: of all) that are due and that no loop of this worker has.
+        """Return the due buckets of ``queues`` (None: of all queues), except those in progress, deferred or refused.
 
-        The poll also covers the queues whose passes since the last poll took updates or left work. After such passes
-        over queues with observers, or with triggers on their values, it covers all queues: observers and triggers may
-        have enqueued to any queue.
+        The poll also covers the queues that passes since the last poll may have left with due buckets. It covers all
+        queues if observers or triggers of these passes may have enqueued to other queues.
         """
-        self._waker.drain()  # earlier calls of the waker needn't cause another poll, since this poll sees their updates
+        self._waker.drain()  # this poll sees the updates of earlier wake-ups, so they need no other poll
         with self._changed:
             again, self._again = self._again, set()
             everything, self._everything = queues is None or self._everything, False
@@ -127,10 +124,10 @@ class Dispatcher:
             self._changed.notify_all()
 
     def wait(self, stop: threading.Event, check: float) -> None:
-        """Wait until the loops have taken all buckets and another poll is worthwhile.
+        """Wait until the loops have taken all dispatched buckets, and then until their passes are done.
 
-        Another poll is worthwhile when all passes are done, or when a pass takes long and a loop has nothing to do.
-        ``check`` is the longest time, in seconds, until the call sees that ``stop`` is set.
+        The wait for the passes ends early if a loop has nothing to do after _SHORT_PASS seconds. The call also returns
+        when ``stop`` is set. It checks this every ``check`` seconds.
         """
         with self._changed:
             while self._dispatched and not stop.is_set():
@@ -158,10 +155,11 @@ class Dispatcher:
         return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
-        """Run a pass over the next dispatched bucket. Returns False if no bucket comes within ``timeout`` seconds.
+        """Run a pass over the next dispatched bucket.
 
-        Also returns False if ``stop`` is set. Raises psycopg.OperationalError, for example if the connection is lost,
-        ServerNotReadyError if the server takes no writes, and SchemaError if the schema is of another version now.
+        Returns False if ``stop`` is set, or if no bucket is dispatched within ``timeout`` seconds. Raises
+        psycopg.OperationalError, for example if the connection is lost, ServerNotReadyError if the server takes no
+        writes, and SchemaError if the schema is of another version now.
         """
         with self._changed:
             if not self._dispatched:
@@ -173,7 +171,7 @@ class Dispatcher:
                 return False
             bucket = self._dispatched.popleft()
             self._in_progress.add(bucket)
-        worked = True  # if _pass raises an error, the bucket may have pending updates
+        worked = True  # if _pass raises, the bucket may still be due
         try:
             worked = self._pass(connection, stop, *bucket)
         finally:
@@ -188,7 +186,7 @@ class Dispatcher:
         return True
 
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
-        """Run a pass over the bucket, and log a failure. Returns whether the queue should be polled again at once."""
+        """Run a pass over the bucket, and handle its failure. Returns whether to poll the queue again at once."""
         observers = self._observers.get(queue, NO_OBSERVERS)
         try:
             try:
@@ -202,7 +200,7 @@ class Dispatcher:
                     connection, error, observers, on_pass=self._record, on_failure=self._failed, stopped=stop.is_set
                 )
         except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
-            return False  # the queue or the bucket was dropped, or the right was revoked
+            return False  # the queue or the bucket is gone, or the right was revoked
         except PassError:
             return False  # the failure is recorded, and the bucket isn't due for a while
         except psycopg.DatabaseError as trouble:  # trouble with one bucket must not end the worker

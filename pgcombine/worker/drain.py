@@ -1,8 +1,8 @@
 """Combine until nothing is pending.
 
 A failing bucket doesn't block the others. As in a worker, the failure is recorded, and a search for the failing keys
-may follow. Unless the search makes progress, or the next pass takes fewer updates, the bucket isn't tried again, and at
-the end the failure is raised as :class:`PassError`.
+may follow (:func:`~pgcombine.worker.quarantine.recover`). If no other pass should follow at once, the bucket isn't
+tried again, and its error is raised at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
 _RECENT = 0.6  # seconds; ``reclaim`` truncates more after half a second without a pass
-_RECLAIMS = 4  # attempts; a session that reads a segment, or an analysis by autovacuum, blocks some of them
+_RECLAIMS = 4  # calls of ``reclaim`` at most; a session that reads a segment may block some of them
 
 
 @operational()
@@ -39,16 +39,15 @@ def drain(
 ) -> Totals:
     """Combine until the queue has no pending updates. Returns the totals of this call's passes.
 
-    Other workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers.
-    ``timeout`` is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
-    ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the failing keys are
-    quarantined, and their updates aren't pending any more.
+    Workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers. ``timeout``
+    is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
+    :func:`~pgcombine.worker.passes.open_connection`. ``on_pass`` is called after each pass that took updates.
 
-    Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates,
-    ServerNotReadyError if the server isn't ready within ``timeout`` seconds, ConnectError if it doesn't answer,
-    SchemaError, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role lacks the
-    right to run passes over the queue, ObserversMissingError if the queue has Python observers that ``queue`` lacks,
-    and OperationalError if the connection is lost.
+    Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates;
+    ServerNotReadyError if the server isn't ready within ``timeout`` seconds, or takes no writes; ConnectError if it
+    doesn't answer; SchemaError; QueueNotFoundError; NotGrantedError if the role lacks the right to run passes over the
+    queue; ObserversMissingError if the queue has Python observers that ``queue`` lacks; and OperationalError if the
+    connection is lost. If passes over a bucket fail, the other buckets are drained before PassError is raised.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name
@@ -78,7 +77,7 @@ def drain(
 
 
 def _reclaim(connection: Connection, queue: str) -> None:
-    """Reclaim the segments of a queue. Try large segments again, since there may be no worker to do so later."""
+    """Reclaim the segments of a queue. Try again if large ones are left, since no worker may come later."""
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
@@ -90,9 +89,9 @@ def _reclaim(connection: Connection, queue: str) -> None:
 def _run_passes(
     connection: Connection, queue: CombineQueue, on_pass: Callable[[Pass], None], began: float, timeout: float | None
 ) -> dict[int, PassError]:
-    """Run passes until no bucket has pending updates, except those whose pass failed. Returns the failures by bucket.
+    """Run passes until no bucket has pending updates, except for failing ones. Returns the failures by bucket.
 
-    Buckets of a paused queue count as having none. Raises WaitTimeoutError after ``timeout`` seconds since ``began``.
+    If the queue is paused, returns at once. Raises WaitTimeoutError if ``timeout`` seconds have passed since ``began``.
     """
     name = queue.name
     failures: dict[int, PassError] = {}
@@ -105,7 +104,9 @@ def _run_passes(
         taken = False
         for bucket in buckets:
             if timeout is not None and time.monotonic() > began + timeout:
-                raise WaitTimeoutError(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
+                raise WaitTimeoutError(
+                    f'queue "{name}" still has pending updates after {timeout:g} s: raise the timeout', queue=name
+                )
             try:
                 done = run_pass(connection, name, bucket, queue.observers)
             except ObserversMissingError:

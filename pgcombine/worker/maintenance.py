@@ -2,9 +2,6 @@
 
 A worker reclaims segments, trims the journal, runs the components' upkeep and clean-up, and warns of old snapshots. In
 a database that was restored from a dump, it also calls ``pgcombine.post_restore``.
-
-Each task runs at intervals. psycopg's OperationalError, for example of a lost connection, is raised. Other errors of
-the database are logged. An error of an upkeep statement is raised only if the connection is closed.
 """
 
 from __future__ import annotations
@@ -24,8 +21,8 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # the time between two checks whether transaction ids have reached the next segment
-RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes
+ROUND_SECONDS = 0.1  # the interval of the checks whether transaction ids have reached the next segment
+RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes or large segments
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
@@ -35,21 +32,25 @@ WATCH_EVERY_SECONDS = 60.0
 
 
 class Maintenance:
-    """An action that runs every ``every`` seconds in one thread. ``name`` identifies it in the log."""
+    """A task that runs every ``every`` seconds. ``name`` identifies it in the log."""
 
     def __init__(self, name: str, every: float, do: Callable[[Connection], object]) -> None:
         self._name, self._every, self._do = name, every, do
         self._next = 0.0
 
     def run_if_due(self, connection: Connection) -> None:
-        """Run the action if it is due. The connection is idle in autocommit."""
+        """Run the task if it is due. The connection is idle in autocommit.
+
+        Raises psycopg.OperationalError, and any error of psycopg that closed the connection. Other errors of psycopg
+        are logged.
+        """
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + self._every
         try:
             self._do(connection)
-        # an error, for example after another user has changed the database, must not end the worker
+        # other errors, for example because a user has changed the database, must not end the worker
         except psycopg.Error as error:
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
@@ -59,7 +60,7 @@ class Maintenance:
 def post_restore(connection: Connection) -> bool:
     """Call ``pgcombine.post_restore`` if the database was restored from a dump and the function hasn't run since.
 
-    Returns whether the function had something to do. The connection is idle in autocommit.
+    Returns whether the function had something to do.
     """
     (own,) = one(connection, "select pgcombine_internal.own_cluster()")
     return not own and bool(one(connection, "select pgcombine.post_restore()")[0])
@@ -68,8 +69,9 @@ def post_restore(connection: Connection) -> bool:
 def reclaim(connection: Connection, queue: str | None) -> None:
     """Reclaim segments of a queue, or of all queues for None. The connection is idle in autocommit.
 
-    If combined updates were deleted instead of truncated, the function also vacuums their segments, because autovacuum
-    runs only once a minute. If the connection's statement timeout ends a statement, a later call reclaims the rest.
+    If combined updates were deleted instead of truncated, the function also vacuums their segments, since autovacuum
+    may come much later. If the server cancels a statement, for example at the statement timeout, the function returns,
+    and a later call does the rest.
     """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.reclaim(%s)", (queue,))
@@ -86,17 +88,16 @@ def reclaiming(connection: Connection) -> str:
 
 
 class Reclaim:
-    """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
+    """Reclaims the logs of ``queues`` (empty: of all queues), and trims their journals.
 
-    ``pgcombine.reclaim`` has the rules. If this worker combined updates of a queue in the last minute, the queue's log
-    is reclaimed every second. It is also reclaimed when transaction ids reach the next segment (a *round* ends), so
-    that each segment is empty before ids reach it again. Other queues' logs are reclaimed once a minute, and every
-    second while a large segment remains.
+    ``pgcombine.reclaim`` says what it truncates. Each log is reclaimed once a minute. If a pass of this worker combined
+    updates of a queue in the last minute, or if a large segment was left, the log is reclaimed every second, and
+    whenever transaction ids have reached the next segment (a *round* has ended).
     """
 
     def __init__(self, queues: tuple[str, ...]) -> None:
         self._queues = queues
-        self._passed_over: dict[str, float] = {}  # the time of the last pass, by queue
+        self._passed_over: dict[str, float] = {}  # by queue: when a pass, or a call that left a large segment, was last
         # by queue: the round of the last call, and the time of the next call
         self._reclaimed: dict[str, tuple[int, float]] = {}
         self._next_all = 0.0
@@ -113,8 +114,7 @@ class Reclaim:
             for queue in self._queues or (None,):
                 reclaim(connection, queue)
                 connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
-            # ``reclaim`` leaves a segment that a session reads. An entry in _passed_over causes another attempt, even
-            # without a pass.
+            # ``reclaim`` leaves a segment that a session reads. The entry in _passed_over makes further calls follow.
             for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
                 self._passed_over.setdefault(queue, now)
             return
@@ -133,9 +133,9 @@ class Reclaim:
 
 
 def clean(connection: Connection) -> None:
-    """Run the components' queries for the event ``clean_up``. They remove what is no longer needed, and return counts.
+    """Run the components' queries for the event ``clean_up``, which remove what is no longer needed.
 
-    The counts are logged. A query for which the worker's role lacks a right is skipped.
+    The counts that they return are logged. If the role lacks a privilege for a query, the query is skipped.
     """
     for (statement,) in connection.execute("select query from pgcombine.hook where event = 'clean_up'").fetchall():
         with suppress(pg.InsufficientPrivilege):
@@ -146,7 +146,8 @@ def clean(connection: Connection) -> None:
 def upkeep(connection: Connection) -> None:
     """Run the statements that the components' queries for the event ``upkeep`` return.
 
-    A statement is repeated while one of its rows is true. If a statement fails, the others still run.
+    A statement is repeated while one of its rows is true. If a statement fails, the error is logged and the others
+    still run, unless the connection is closed.
     """
     for (hook,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
         for (statement,) in connection.execute(hook.encode()).fetchall():

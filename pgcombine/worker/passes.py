@@ -1,9 +1,4 @@
-"""One pass over a bucket, in a separate transaction.
-
-The transaction is repeatable read. After SQLSTATE 40001 or a deadlock, which are expected, the pass is run again. A
-pass that waits too long for a lock is given up without an error. If a combiner or an observer fails for another reason,
-the pass is rolled back, nothing is lost, and :class:`PassError` is raised. :func:`run_pass` lists all errors.
-"""
+"""One pass over a bucket, in a transaction of its own."""
 
 from __future__ import annotations
 
@@ -43,9 +38,8 @@ _PASS = (
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
-# A pass combines about a million updates (the default of pass_limit), or a 32nd of a greater backlog. That takes
-# seconds, or a minute on a busy server. A pass that exceeds this timeout would block its bucket and keep its snapshot
-# and locks. So it is cancelled, and the next one combines half as many updates.
+# A pass normally takes seconds. The server cancels a pass that exceeds this timeout, since it would go on blocking its
+# bucket and keep its snapshot and locks. The next pass takes fewer updates.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -65,10 +59,10 @@ def open_connection(
     ``application_name``. ``timeout`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
     schema isn't this program's, ServerNotReadyError if the server takes no writes, and the errors of ``connect``.
 
-    ``lock_timeout`` and ``statement_timeout`` are in seconds. 0 means no limit. None leaves the setting of the URI, the
-    role or the server. If this setting is no limit, LOCK_TIMEOUT_SECONDS bounds waits for locks and
-    STATEMENT_TIMEOUT_SECONDS bounds statements. Through a pooler in transaction mode neither timeout is set, since it
-    would stay with the server's session. In that case set the timeouts with ``alter role … set``.
+    ``lock_timeout`` and ``statement_timeout`` are in seconds. 0 means no limit. None leaves the setting that the
+    connection has, for example from its URI or role; if that is 0, the defaults are LOCK_TIMEOUT_SECONDS and
+    STATEMENT_TIMEOUT_SECONDS. Through a pooler neither timeout is set, since it would stay with the server's session.
+    Then set the timeouts with ``alter role … set``.
     """
     connection = connect(dsn, name=name, timeout=timeout)
     with closed_on_error(connection):
@@ -89,13 +83,13 @@ def open_connection(
 
 
 def run_pass(connection: Connection, queue: str, bucket: int, observers: Observers = NO_OBSERVERS) -> Pass | None:
-    """Run one pass over a bucket in a separate transaction (``pgcombine_internal.run_pass``).
+    """Run one pass over a bucket in a transaction of its own (``pgcombine_internal.run_pass``).
 
-    Returns None if another worker has the bucket, if the queue is paused, or if the pass waits for a lock, for example
-    on the bucket's tables, for longer than the connection's lock timeout. None isn't a failure, and nothing is lost.
+    Returns None if another worker has the bucket, if the queue is paused, or if the pass waits for a lock for longer
+    than the connection's lock timeout. None isn't a failure.
 
     ``observers`` are the queue's Python observers. The connection must be idle in autocommit with isolation level
-    repeatable read. After a conflict the pass is run again. These are raised:
+    repeatable read. After a serialization failure or a deadlock the pass is run again. These are raised:
 
     - QueueNotFoundError, and InvalidDefinitionError for a bucket that doesn't exist;
     - ObserversMissingError if the queue has Python observers that ``observers`` lacks;
@@ -133,7 +127,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
 def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R | None]) -> tuple[R | None, int]:
     """Call ``take`` in a transaction, and again after each conflict. Returns its result and the number of conflicts.
 
-    The result is also None if a lock wasn't granted in time. Raises as :func:`run_pass` does.
+    The result is also None if a lock wasn't granted in time. Raises the errors of :func:`run_pass`.
     """
     for conflicts in itertools.count():
         try:
@@ -155,7 +149,7 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
             about_bucket = isinstance(mapped, ObserversMissingError | NotGrantedError) or not _exists(
                 connection, queue, bucket
             )
-            # An observer may raise such an error about another queue, for example a dropped one. Then the pass failed.
+            # Any other error of pgcombine may be about another queue, which an observer uses. Then the pass failed.
             if mapped is not None and about_bucket:
                 raise mapped from error
             # If an upgrade has replaced the functions, this raises SchemaError: the failure isn't the pass's.
@@ -182,10 +176,7 @@ def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassE
 
 
 def reason(error: psycopg.Error) -> str:
-    """Return the server's message and detail, without the statement.
-
-    If the server lacks memory, locks or disk, the server's hint, which names the remedy, is added.
-    """
+    """Return the server's message and detail, and its hint if the server lacks memory, locks or disk."""
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None
     return " ".join([primary, *(f"({part})" for part in (error.diag.message_detail, hint) if part)])

@@ -1,8 +1,7 @@
 """Passes with Python observers.
 
 A pass runs in a repeatable read transaction that the caller has begun. The changes are read in portions through a
-server-side cursor. If an observer raises, the exception becomes :class:`PassError`, unless it is an error of the
-database.
+server-side cursor.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ T = TypeVar("T")
 class Stream(Generic[T]):
     """Rows of a pass. An observer may iterate them several times, and use the connection meanwhile.
 
-    More than a megabyte of rows is stored in a temporary file, which is read in portions. So memory stays bounded, and
-    the connection is free: an observer may COPY into another queue while it iterates. ``shape`` converts a row to what
-    the observer gets.
+    If the rows take more than a megabyte, they are stored in a temporary file, which is read in portions. So memory
+    stays bounded, and an observer may, for example, COPY into another queue while it iterates. ``shape`` converts a row
+    to what the observer gets.
     """
 
     def __init__(self, portions: Iterable[list[tuple[Any, ...]]], shape: Callable[[tuple[Any, ...]], T]) -> None:
@@ -67,8 +66,8 @@ def call(
 
     The first ``changes`` rows of the cursor are changes. If an observer reads arrivals (the updates of the pass,
     combined by key but not with the old values), they are the rows after the changes. An observer isn't called if there
-    is nothing for it. Raises the errors of the database, and PassError if an observer raises, ends the transaction or
-    leaves it in an error state.
+    is nothing for it. Raises psycopg's errors as they are, and PassError if an observer raises another error, ends the
+    transaction or leaves it in an error state.
     """
     if not names:
         return
@@ -129,7 +128,7 @@ def declare(connection: Connection, queue: CombineQueue) -> None:
 
 
 def reads_arrivals(observers: Observers) -> bool:
-    """Return whether one of the observers reads what arrived."""
+    """Whether one of the observers reads arrivals."""
     return any(isinstance(observer, OfArrivals) for observer in observers.values())
 
 
@@ -148,10 +147,7 @@ def require(connection: Connection, queue: str, observers: Observers) -> None:
 
 
 def _require_transaction(connection: Connection, observer: str, queue: str, bucket: int) -> None:
-    """Raise PassError if the observer has ended the transaction, or left it in an error state.
-
-    Without this check the pass would seem to succeed.
-    """
+    """Raise PassError if the observer has ended the transaction, or left it in an error state."""
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
         what = "went on after an error that aborted the transaction: run what may fail in tx.transaction()"
@@ -163,7 +159,7 @@ def _require_transaction(connection: Connection, observer: str, queue: str, buck
 
 
 def _portions(connection: Connection, count: float = math.inf) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the next ``count`` rows of a pass's cursor in portions; by default all rows that are left."""
+    """Yield the next ``count`` rows of a pass's cursor in portions. By default, yield all rows that are left."""
     fetch = sql.SQL("fetch {} from pgcombine_changes")
     while count > 0 and (rows := connection.execute(fetch.format(min(_PORTION, count))).fetchall()):
         count -= len(rows)

@@ -1,10 +1,10 @@
 """Failing buckets: back-off, the search for the failing keys, and their quarantine.
 
-A failed pass rolls back. The failure is recorded, and no worker tries the bucket for a time that grows with each
-failure. After a pass that the server cancelled, the next one usually runs at once, with fewer updates. After enough
-failures a search bisects the bucket's keys: it combines those that don't fail and quarantines those that do
-(``pgcombine_internal.bisect``). For a queue with Python observers, this module takes the same steps. If the process is
-killed during a search, nothing is lost.
+A failed pass is rolled back and recorded, and no worker tries the bucket for a time that grows from a fifth of a second
+to about a minute (``pgcombine_internal.fail_pass``). After a pass that the server cancelled, the next one usually runs
+at once, with fewer updates. After ``quarantine_after`` failures in a row, a search bisects the bucket's keys: it
+combines those that don't fail and quarantines those that do (``pgcombine_internal.bisect``). For Python observers, this
+module takes the steps of the search. A search is one transaction, so no update is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-# A search ends soon after this time. During the search, the loop runs no passes over other buckets.
-_TIME_LIMIT_SECONDS = 10.0
+_TIME_LIMIT_SECONDS = 10.0  # a search with Python observers ends soon after this time
 
 
 def recover(
@@ -42,9 +41,10 @@ def recover(
 ) -> bool:
     """Record that a pass failed with ``error``, and search for the failing keys if a search is due.
 
-    Returns True if the bucket's next pass is worth trying at once. Otherwise raises ``error``. ``on_pass`` is called if
-    a search combined updates, ``on_failure`` with each error. The connection is as for
-    :func:`~pgcombine.worker.passes.run_pass`, whose other errors are raised, too.
+    Returns True if the next pass over the bucket should be tried at once. Otherwise raises ``error``. ``on_pass`` is
+    called with the result of a search that combined updates, and ``on_failure`` with ``error`` and with the error of a
+    failed search. The connection is as for :func:`~pgcombine.worker.passes.run_pass`, whose other errors may be raised,
+    too. ``stopped`` says whether a search with Python observers should end soon.
     """
     on_failure(error)
     attempts, due, smaller = _failed(connection, error)
@@ -88,7 +88,7 @@ def _bisect(
     on_pass: Callable[[Pass], None],
     stopped: Callable[[], bool],
 ) -> bool:
-    """Combine the keys that don't fail, and quarantine the keys that fail. Returns whether there was progress."""
+    """Search for the failing keys. Returns whether the search was completed, combined updates or quarantined keys."""
     began = time.monotonic()
 
     def search() -> tuple[Any, ...] | None:
@@ -121,7 +121,10 @@ def _search(
     observers: Observers,
     stopped: Callable[[], bool],
 ) -> tuple[Any, ...] | None:
-    """Take the steps of ``pgcombine_internal.bisect`` one by one, and call the Python observers for each try."""
+    """Take the steps of ``pgcombine_internal.bisect``, and call the Python observers in each try.
+
+    Returns what ``close_search`` returns, or None if another session has the bucket or the queue is paused.
+    """
     opened = one(
         connection,
         "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
@@ -144,7 +147,7 @@ def _search(
         sqlstate = why = None
         try:
             with connection.transaction():
-                # A try checks deferrable constraints at its end, as a pass does.
+                # as in a pass, deferrable constraints are checked at the end
                 connection.execute("set constraints all deferred")
                 changes, observe = one(
                     connection,
@@ -162,7 +165,7 @@ def _search(
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
-    """Return the quarantined keys, longest in quarantine first.
+    """Return the quarantined keys of a queue, or of all queues for None, longest in quarantine first.
 
     Each is a dict of queue, key, updates, attempts, sqlstate, error, since.
     """
@@ -199,15 +202,16 @@ def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = No
     """Make the updates of a quarantined key pending again, or those of all keys for None.
 
     Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFoundError, NotQuarantinedError,
-    InvalidUpdateError if ``key`` isn't a key of the queue, and NotGrantedError if the role may not operate the queue.
+    InvalidUpdateError if ``key`` isn't a key of the queue, BacklogFullError, PostRestorePendingError, and
+    NotGrantedError if the role may not operate the queue.
     """
     return _release(connection, "select pgcombine.retry_quarantined(%s, %s)", queue, key)
 
 
 def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Delete the updates of a quarantined key, or of all keys for None. Returns their number.
+    """Delete the quarantined updates of a key, or of all keys for None. Returns their number.
 
-    Raises as :func:`retry`.
+    Raises the errors of :func:`retry`, except for those about the backlog and about a restored database.
     """
     return _release(connection, "select pgcombine.drop_quarantined(%s, %s)", queue, key)
 

@@ -1,8 +1,4 @@
-"""The rights of a worker's role, and roles with one right each.
-
-The checks raise NotGrantedError if the role lacks a right on a named queue. If no queue is named, they log a warning
-for each queue on which the role lacks the right. They also log a warning if the role is a superuser.
-"""
+"""Checks of the rights of a worker's role, and roles with one right each."""
 
 from __future__ import annotations
 
@@ -53,8 +49,8 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
 def warn_of_superuser(connection: Connection) -> None:
     """Log a warning if the connection's role is a superuser.
 
-    Observers' statements, and triggers on the tables that they write, run with the worker's rights. Anybody who can
-    create an observer or such a trigger could become a superuser.
+    Observers' statements, and triggers on the tables that they write, run with the worker's rights. So whoever can
+    create an observer or such a trigger could use a superuser's rights.
     """
     row = connection.execute(
         "select rolname from pg_roles where rolname in (current_user, session_user) and rolsuper limit 1"
@@ -85,7 +81,7 @@ def roles(connection: Connection, prefix: str) -> list[Role]:
 def make_roles(connection: Connection, prefix: str) -> list[Role]:
     """Create and grant the roles of :func:`roles` in one transaction, and return them.
 
-    Raises psycopg's InsufficientPrivilege if the connection's role can't create roles, or doesn't own the schema.
+    Raises psycopg's InsufficientPrivilege if the connection's role may not create or grant them.
     """
     with connection.transaction():
         made = roles(connection, prefix)

@@ -1,15 +1,13 @@
 """A worker runs passes until an event stops it.
 
-- A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
-  bucket is tried at growing intervals. After ``quarantine_after`` failures the failing keys are quarantined
-  (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
-- A pass that takes too long is cancelled. The next one combines half as many updates.
-- A queue with Python observers that this worker lacks is left to other workers.
+- If a pass fails, for example because a combiner or an observer raises, no update is lost. The failure is recorded for
+  all workers, and the bucket is tried again at growing intervals (:mod:`pgcombine.worker.quarantine`). The other
+  buckets go on.
+- The server cancels a statement at the statement timeout. The next pass over the bucket takes fewer updates.
 - A lost connection is opened again with back-off, without limit.
-- Keys that have expired are removed by passes (``pgcombine.set_expiry``).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
-- A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass in progress.
+- A schema of another version ends the worker with :class:`SchemaError`, after the passes in progress.
 """
 
 from __future__ import annotations
@@ -53,12 +51,11 @@ log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
-# After a round of passes with at least this number of updates, the worker rests for the whole max_delay, so that more
-# updates gather: a round costs about a millisecond per bucket, however few updates it combines. After a smaller round,
-# few updates would gather. Then the worker rests for three times the round's duration, max_delay at most, which leaves
-# most of the processor to other processes. It doesn't rest after a small round that follows a sleep.
+# After a round of passes with at least this number of updates, the worker rests for max_delay, so that more updates
+# gather for the next round. After a smaller round it rests for three times the round's duration, max_delay at most, to
+# leave most of the processor to other processes. After a small round that follows a sleep it doesn't rest.
 _COMPANY = 32
-_SHORTEST_PAUSE = 0.1  # seconds that a loop pauses after trouble; later pauses are longer
+_SHORTEST_PAUSE = 0.1  # seconds, about, that a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # after so many seconds without trouble, the next pause is short again
 
@@ -70,24 +67,23 @@ _serial = itertools.count(1)
 class Worker(Background):
     """Combines the pending updates of ``queues`` (empty: all queues) in ``concurrency`` loops.
 
-    ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
-    :meth:`run` returns when the work ends. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
+    ``dsn`` is a connection string, or a function that returns a new psycopg connection. :meth:`run` works in the
+    calling thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
-    Each loop is a thread with one connection. A single loop also polls for pending updates and sleeps. With several
-    loops, one more thread with a connection polls and sleeps. Another thread with a connection does the upkeep
-    (:mod:`pgcombine.worker.maintenance`), so that passes don't wait for it. ``name`` is the worker's name in the view
-    ``pgcombine.worker``.
+    Each loop is a thread with one connection. If there is one loop, it also polls for pending updates. If there are
+    several, a further thread with a connection polls. One more thread with a connection runs the tasks of
+    :mod:`pgcombine.worker.maintenance`, so that passes don't wait for them. The attribute ``name`` is the worker's name
+    in the view ``pgcombine.worker``. ``heartbeat`` records that the loops make progress.
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
     ``app`` has more queues with Python observers. It doesn't restrict the worker to these queues. ``on_pass`` is called
-    after each pass, or search for failing keys, that took updates, ``on_failure`` after each that failed. ``heartbeat``
-    records that the loops make progress.
+    after each pass, or search for failing keys, that took updates, ``on_failure`` after each that failed.
 
-    Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, the worker rests for
-    ``max_delay`` at most between rounds of passes: the more updates a pass combines, the less each of them costs.
-    Updates of an idle queue are combined at once. ``lock_timeout`` and ``statement_timeout`` are as for
-    ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
-    start. The worker logs a warning for each snapshot in the database that is older than ``old_snapshot``.
+    Durations are in seconds. ``poll`` is the longest sleep when there are no updates. ``max_delay`` is the longest rest
+    between rounds of passes while updates keep coming: the more updates a pass combines, the less each of them costs.
+    ``lock_timeout`` and ``statement_timeout`` are as for :func:`~pgcombine.worker.passes.open_connection`. If no
+    connection can be opened at the start, the worker tries again for ``connect_timeout`` seconds. It logs a warning for
+    each snapshot that is older than ``old_snapshot`` and holds back the removal of old rows.
 
     Raises ConfigError if ``concurrency`` or ``poll`` isn't positive, or if a timeout or ``max_delay`` is negative.
     """
@@ -151,13 +147,14 @@ class Worker(Background):
     def run(self, stop: threading.Event | None = None) -> Totals:
         """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the totals.
 
-        Passes in progress are finished first.
+        Passes in progress are finished first. At the start, the observers of the given queues are declared, unless they
+        are declared already.
 
-        Declares the given queues' observers that aren't declared yet. Raises QueueNotFoundError if a given queue
-        doesn't exist at the start, NotGrantedError if the role lacks the right to run passes over a named queue,
-        ObserversMissingError if a named queue has Python observers that the worker lacks, SchemaError, and ConnectError
-        if the server doesn't answer at the start. If no queue is named, queues over which the role lacks the right to
-        run passes are logged and left alone.
+        At the start it raises QueueNotFoundError if a queue of ``queues`` or ``app`` doesn't exist, NotGrantedError if
+        the role lacks the right to run passes over a queue of ``queues``, ObserversMissingError if such a queue has
+        Python observers that the worker lacks, and ConnectError if no connection can be opened. It raises SchemaError
+        if the schema doesn't fit this program, also later. If ``queues`` is empty, queues over which the role lacks the
+        right to run passes are logged and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -219,7 +216,7 @@ class Worker(Background):
             warn_of_superuser(connection)
 
     def _poller(self, dispatcher: Dispatcher, waker: Waker, connection: Connection, stop: threading.Event) -> None:
-        """Poll for buckets with pending updates, and sleep while there are none. A single loop runs the passes, too."""
+        """Poll for due buckets, and sleep while there are none. If ``concurrency`` is 1, run the passes, too."""
         alone = self.concurrency == 1
         listener = QueueListener(connection, self.queues, poll=self.poll, waker=waker)
         if listener.listens:
@@ -254,8 +251,7 @@ class Worker(Background):
                 listener.sleep(stop, may_work)
                 dispatcher.retry_deferred()
             else:
-                # After a small first round there is no rest: if nothing else is pending, the worker sleeps, and the
-                # next update wakes it at once. Later rests let updates gather.
+                # no rest after a small first round: if nothing else is pending, the worker sleeps until an update comes
                 rounds += 1
                 rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
                 stop.wait(self.max_delay if dispatcher.updates >= _COMPANY else min(self.max_delay, rest))
@@ -285,10 +281,7 @@ class Worker(Background):
 
 
 def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
-    """Log the error that ended a loop. Returns whether the loop's connection was lost.
-
-    If the server lacks memory, locks or disk, the server's hint, which names the remedy, is logged.
-    """
+    """Log the error that ended a loop. Returns whether the connection was lost, or the server isn't ready."""
     reason = first_line(error)
     if connection.closed or not_ready(error):
         log.warning("worker.disconnected reason=%s", reason)
@@ -304,7 +297,7 @@ def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
 
 
 def _longest_round(poll: float, statement_timeout: float | None) -> float:
-    """Return the longest time in seconds of one round of a loop: a sleep, and a pass of three long statements."""
+    """Return how many seconds a round of a loop may take: a sleep, and three statements up to the timeout."""
     if statement_timeout == 0:
         return math.inf
     return max(STALLED_SECONDS, poll + 3 * (statement_timeout or STATEMENT_TIMEOUT_SECONDS))
