@@ -1,1 +1,1 @@
-"""What may be wrong with a database, a role, a machine or a queue, as a list of findings."""
+"""The doctor: it checks a database, its server, its queues and this machine, and returns findings."""

@@ -1,8 +1,4 @@
-"""Checks of the database: its schema and collation, the role's rights, the connection, and what holds old rows.
-
-Only :func:`cluster_identity`, :func:`role`, :func:`rights` and :func:`snapshots` need a schema of this program's
-version.
-"""
+"""Checks of the database, of the role, and of the connection."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ def schema(context: Context) -> Iterator[Finding]:
 
 
 def extensions(context: Context) -> Iterator[Finding]:
-    """The extensions of the database. pgcombine needs only plpgsql."""
+    """Whether the database has the extension plpgsql, which pgcombine needs."""
     found = [f"{row['name']} {row['version']}" for row in context.rows("doctor_extensions")]
     if any(name.startswith("plpgsql ") for name in found):
         yield ok(f"pgcombine needs only plpgsql; installed: {', '.join(found)}", value=found)
@@ -116,7 +112,7 @@ def rights(context: Context) -> Iterator[Finding]:
 
 
 def search_path(context: Context) -> Iterator[Finding]:
-    """Whether every role can create functions that replace PostgreSQL's own on the search path."""
+    """Whether every role can create functions in a schema on the search path."""
     open_to_all = [row["schema"] for row in context.rows("doctor_search_path")]
     if open_to_all:
         yield warning(
@@ -147,7 +143,7 @@ def notifications(context: Context) -> Iterator[Finding]:
         yield info("not measured: the connection goes through a pooler", "give the server's own address with --dsn")
         return
     channel = f"pgcombine.doctor.{context.connection.info.backend_pid}"
-    with ExitStack() as stack:  # other connections, since the context's transaction would delay a NOTIFY until its end
+    with ExitStack() as stack:  # two more connections, since a NOTIFY is sent at the end of its transaction
         try:
             listener, sender = (
                 stack.enter_context(
@@ -175,7 +171,7 @@ def notifications(context: Context) -> Iterator[Finding]:
 
 
 def snapshots(context: Context) -> Iterator[Finding]:
-    """Old snapshots and prepared transactions, and who holds them."""
+    """What keeps old rows, for example a session with an old snapshot (see :func:`old_snapshots`)."""
     found = old_snapshots(context.connection, context.limits.snapshot)
     for one_of in found:
         pid = one_of["pid"]
@@ -191,7 +187,7 @@ def snapshots(context: Context) -> Iterator[Finding]:
 
 
 def slots(context: Context) -> Iterator[Finding]:
-    """Replication slots that keep write-ahead log."""
+    """Replication slots, and how much write-ahead log they keep."""
     found = context.rows("doctor_slots")
     for slot in found:
         said = f"slot {slot['slot']} keeps {megabytes(slot['bytes'])} of write-ahead log"
@@ -207,7 +203,7 @@ def slots(context: Context) -> Iterator[Finding]:
 
 
 def collation(context: Context) -> Iterator[Finding]:
-    """Whether the collation still has the version with which the indexes were made."""
+    """Whether the database's collation still has the version with which the indexes were made."""
     (row,) = context.rows("doctor_collation")
     now = row["now"]
     if row["made"] is not None and row["made"] != now:

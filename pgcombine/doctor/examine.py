@@ -1,7 +1,7 @@
-"""All checks, in order. :func:`examine` runs them, and returns their findings.
+"""All checks, in the order in which :func:`examine` runs them.
 
-Errors of the database become findings, too, for example if the role lacks the right to make a check, or the database
-can't be reached. Each check runs in a separate transaction, in which the time of a statement is limited.
+Each check runs in a transaction of its own, in which the time of a statement is limited. Errors of the database become
+findings, too, for example if the role lacks a right, or if the database can't be reached.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVER: Sequence[Check] = (
     database.slots,
 )
 SCHEMA: Sequence[Check] = (database.schema,)
-# these need the schema
+# these checks need a schema of this program's version
 QUEUES: Sequence[Check] = (
     *(database.cluster_identity, database.role, database.rights, database.snapshots, server.locks, server.autovacuum),
     *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
@@ -42,9 +42,9 @@ def examine(
 ) -> list[Finding]:
     """Return the findings of all checks.
 
-    ``queues`` are the names of the queues to examine; none means all that the role may see. ``rights`` are the
-    rights that the role must have, such as ``work``. Without a schema of this program's version, the checks that need
-    it are left out.
+    ``queues`` are the names of the queues to examine (empty: all that the role may see). ``rights`` are the rights that
+    the role must have, such as ``work``. Without a schema of this program's version, the checks that need it are left
+    out.
     """
     findings: list[Finding] = []
     try:
@@ -52,7 +52,7 @@ def examine(
         with closing(connect(dsn, name="pgcombine doctor", timeout=0, limit=limits.answer)) as connection:
             context = Context(connection, dsn, queues, rights, limits)
             for check in (*MACHINE, *SERVER, *SCHEMA):
-                findings += made(check, context)  # one by one: if the connection is lost, the findings so far stay
+                findings += made(check, context)  # if the connection is lost, the findings of earlier checks stay
             if not (findings[-1].check == "schema" and findings[-1].level is Level.error):
                 for check in QUEUES:
                     findings += made(check, context)
@@ -66,7 +66,7 @@ def examine(
 
 
 def made(check: Check, context: Context) -> Iterator[Finding]:
-    """Yield the findings of one check. An error of the database is a finding, too."""
+    """Yield the findings of one check. An error of the database becomes a finding, unless the connection is closed."""
     try:
         with context.connection.transaction():
             context.connection.execute(f"set local statement_timeout = '{SECONDS}s'; set local lock_timeout = '1s'")

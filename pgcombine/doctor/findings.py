@@ -1,7 +1,7 @@
 """The types of the doctor's checks: what a check gets, and what it returns.
 
-A check is a function that takes a :class:`Context` and yields findings. Its name, with ``-`` for ``_``, is the name of
-its findings. Each finding has a level. :func:`worst` returns the highest one.
+A check is a function that takes a :class:`Context` and yields findings. The name of the function, with ``-`` for ``_``,
+is the ``check`` of its findings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgcombine.queue import status as figures
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.shard import nodes
 
-AGAIN = 1.0  # seconds until a lag above the limit is read again
+AGAIN = 1.0  # seconds after which a lag above the limit is read again
 
 
 class Level(StrEnum):
@@ -63,12 +63,12 @@ def info(found: str, advice: str, *, subject: str = "", value: Any = None) -> Fi
 
 
 def warning(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding about something that makes pgcombine slower or data less safe."""
+    """Return a finding about something that should be looked at."""
     return Finding(Level.warning, found, advice, subject, value)
 
 
 def error(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
-    """Return a finding about something that keeps pgcombine from doing its work."""
+    """Return a finding about something that keeps pgcombine, or a part of it, from working."""
     return Finding(Level.error, found, advice, subject, value)
 
 
@@ -76,12 +76,12 @@ def error(found: str, advice: str, *, subject: str = "", value: Any = None) -> F
 class Limits:
     """The values above which a check finds a problem. Times are in seconds."""
 
-    lag: float = 60.0  # age of the oldest pending update
-    snapshot: float = 60.0  # age of a transaction that holds a snapshot
+    lag: float = 60.0  # age of the oldest pending update, or of the oldest entry or write that waits
+    snapshot: float = 60.0  # age of a snapshot or of a transaction that has written
     clock: float = 2.0  # difference between the clocks of the server and of this machine
     round_trip: float = 1.0  # time from a notification to its arrival
     wait: float = 5.0  # time until a notification counts as lost
-    answer: float = 15.0  # time until a server that doesn't answer counts as lost
+    answer: float = 15.0  # time that a server takes to answer, or for which a queue's updates can't be counted
     load: float = 3600.0  # time since a load from Spark was last seen alive
     waiting_bytes: int = 256 * 2**20  # size of the segments that wait to be reclaimed
     retained_bytes: int = 2**30  # size of the write-ahead log that a slot keeps
@@ -92,9 +92,10 @@ class Limits:
 class Context:
     """A database as its checks see it.
 
-    ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to examine; none
-    means all. ``rights`` are the rights that the role must have; none means that the check reports the role's rights,
-    and those that it has only in part. ``clock`` returns the client's time in seconds since 1970.
+    ``connection`` is in autocommit. ``dsn`` opens more connections to the database. ``queues`` are the names of the
+    queues to examine (empty: all). ``rights`` are the rights that the role must have. If it is empty, the check
+    ``rights`` examines the rights of which the role has at least a part. ``clock`` returns this machine's time in
+    seconds since 1970.
     """
 
     connection: Connection
@@ -125,10 +126,10 @@ class Context:
 
     @cached_property
     def stats(self) -> list[dict[str, Any]]:
-        """The rows of the query ``doctor_queues`` for the chosen queues.
+        """The rows of the query ``doctor_queues`` for the queues to examine.
 
-        If a lag is above the limit, the rows are read again after a second. The first lag may be too high: if no worker
-        has recorded the time recently, a new update seems old.
+        If a lag is above the limit, the rows are read again after AGAIN seconds. The first lag may be too high: if no
+        worker has recorded the time recently, a new update seems old.
         """
 
         def read() -> list[dict[str, Any]]:

@@ -1,7 +1,4 @@
-"""Checks of queues, and of rollups, fronts, exports, feeds, other servers, loads from Spark, and workers.
-
-The figures come from the monitoring views. A role sees the queues on which it has any right.
-"""
+"""Checks of queues, and of rollups, fronts, exports, feeds, other servers, loads from Spark, and workers."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ def paused(context: Context) -> Iterator[Finding]:
 
 
 def lag(context: Context) -> Iterator[Finding]:
-    """The age of the oldest pending update, and whether passes end."""
+    """Whether the oldest pending update of a queue is too old, and whether passes end."""
     limit = context.limits.lag
     for row in context.stats:
         if row["lag_seconds"] <= limit:
@@ -105,17 +102,17 @@ def locked(context: Context) -> Iterator[Finding]:
 
 
 def _cause(row: Mapping[str, Any]) -> str:
-    """Return the SQLSTATE of a failure. For a role that may see it, the error's message follows."""
+    """Return the SQLSTATE of a failure, and the error's message if the role may see it."""
     return f"SQLSTATE {row['sqlstate']}" + (f": {row['error']}" if row["error"] else "")
 
 
 def _reason(row: Mapping[str, Any]) -> str:
-    """Return a colon and the reason why deliveries fail, or an empty text for a role that may not see the reason."""
+    """Return a colon and the reason why deliveries fail, or an empty text if the row has no reason."""
     return f": {row['reason']}" if row["reason"] else ""
 
 
 def failing(context: Context) -> Iterator[Finding]:
-    """Buckets whose passes fail, and those from which expired keys can't be removed."""
+    """Buckets whose passes fail, and buckets whose expired keys weren't removed because that failed."""
     names = {row["queue"] for row in context.stats}
     seen = {row["queue"]: row for row in context.rows("doctor_failures")}
     for row in context.stats:
@@ -162,7 +159,7 @@ def quarantine(context: Context) -> Iterator[Finding]:
 
 
 def backlog(context: Context) -> Iterator[Finding]:
-    """Whether a queue comes near the limit of its backlog, counted exactly."""
+    """Whether the backlog of a queue, counted exactly, is near its limit."""
     for row in context.stats:
         pending = row["max_backlog"] and one(context.connection, "select pgcombine.backlog(%s)", row["queue"])[0]
         if pending and pending > 0.8 * row["max_backlog"]:
@@ -175,7 +172,7 @@ def backlog(context: Context) -> Iterator[Finding]:
 
 
 def segments(context: Context) -> Iterator[Finding]:
-    """Combined updates that wait to be truncated."""
+    """The size of the segments that wait to be truncated."""
     names = {row["queue"] for row in context.stats}
     for row in context.rows("doctor_segments"):
         if row["queue"] in names and row["waiting_bytes"] > context.limits.waiting_bytes:
@@ -300,7 +297,7 @@ def exports(context: Context) -> Iterator[Finding]:
 
 
 def feeds(context: Context) -> Iterator[Finding]:
-    """Feeds: registered consumers that have lost changes, or will lose some."""
+    """Feeds: registered consumers that have missed changes, or may miss some."""
     for row in context.rows("doctor_feeds"):
         if context.queues and row["queue"] not in context.queues:
             continue
@@ -321,7 +318,7 @@ def feeds(context: Context) -> Iterator[Finding]:
 
 
 def servers(context: Context) -> Iterator[Finding]:
-    """Other servers that hold the same queues, and the writes that are kept for them."""
+    """Other servers that hold the same queues, and the writes that wait for them."""
     for row in context.rows("doctor_servers"):
         name = row["destination"]
         said = f"about {row['writes']} writes wait for it, the oldest for {row['oldest_seconds']:.0f} s"
@@ -352,7 +349,7 @@ def servers(context: Context) -> Iterator[Finding]:
 
 
 def loads(context: Context) -> Iterator[Finding]:
-    """Loads from Spark that died, and left rows behind."""
+    """Loads from Spark that weren't seen alive for a long time."""
     for row in context.rows("doctor_loads"):
         if row["silent_seconds"] > context.limits.load:
             yield info(

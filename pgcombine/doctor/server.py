@@ -1,7 +1,4 @@
-"""Checks of the server: its version, its settings, and its resources, such as connections, locks and disk space.
-
-No check needs a right. A check leaves out what the role isn't allowed to see, or reports that as a finding.
-"""
+"""Checks of the server: its version, its settings, and its resources, such as connections, locks and disk space."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ def writable(context: Context) -> Iterator[Finding]:
 
 
 def connections(context: Context) -> Iterator[Finding]:
-    """How many connections are free for the role in this database."""
+    """Whether the limits of the server, the database and the role leave enough connections."""
     (row,) = context.rows("doctor_connections")
     found = f"{row['used']} of {row['usable']} connections are in use, {row['workers']} of them by workers"
     if row["used"] > 0.8 * row["usable"]:
@@ -57,7 +54,7 @@ def connections(context: Context) -> Iterator[Finding]:
 
 
 def locks(context: Context) -> Iterator[Finding]:
-    """How many locks the server can hold, how many are held, and how many a drop or a dump needs."""
+    """Whether the server has room for enough locks, also for dropping a queue and for a dump of the database."""
     (row,) = context.rows("doctor_locks")
     capacity, setting = row["capacity"], int(context.settings["max_locks_per_transaction"])
     found = f"the server has room for {capacity} locks; {row['held']} are held"
@@ -81,7 +78,7 @@ def locks(context: Context) -> Iterator[Finding]:
 
 
 def autovacuum(context: Context) -> Iterator[Finding]:
-    """Whether autovacuum removes dead rows."""
+    """Whether autovacuum is on, for the server and for the tables of pgcombine."""
     off = [name for name in ("autovacuum", "track_counts") if context.settings[name] != "on"]
     for name in off:
         yield error(
@@ -156,7 +153,7 @@ def durability(context: Context) -> Iterator[Finding]:
 
 
 def wal(context: Context) -> Iterator[Finding]:
-    """The size of the write-ahead log between checkpoints."""
+    """Whether ``max_wal_size`` is large enough."""
     size = int(context.settings["max_wal_size"])
     if size < 1024:
         yield info(
@@ -180,7 +177,7 @@ def jit(context: Context) -> Iterator[Finding]:
 
 
 def clock(context: Context) -> Iterator[Finding]:
-    """The server's clock against this machine's."""
+    """The difference between the server's clock and this machine's."""
     before = context.clock()
     (server,) = one(context.connection, "select date_part('epoch', clock_timestamp())")
     after = context.clock()
@@ -204,7 +201,7 @@ def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
-    # an embedded server that root started has the data_directory /proc/self/cwd, where self is the server's process
+    # a server that root started with pgcombine.embedded has the data_directory /proc/self/cwd: self is its own process
     session = f"/proc/{context.connection.info.backend_pid}/"
     directory = (context.settings.get("data_directory") or "").replace("/proc/self/", session)
     if not directory or not _served_from(Path(directory), context):
@@ -224,7 +221,7 @@ def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
 
 
 def _served_from(directory: Path, context: Context) -> bool:
-    """Whether the directory on this machine is the server's, and not another server's at the same path."""
+    """Whether the directory on this machine is the server's: another server may have one at the same path."""
     (started,) = one(context.connection, "select date_part('epoch', pg_postmaster_start_time())")
     try:
         lines = (directory / "postmaster.pid").read_text().splitlines()

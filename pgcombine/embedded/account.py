@@ -1,13 +1,12 @@
 """The account that PostgreSQL's programs run as.
 
-PostgreSQL refuses to run as root. So root runs the server as an unprivileged account, and makes that account the owner
-of the data directory, even if an earlier version of pgcombine made the directory for root. The account may be unable to
-reach the data directory by its path, so the directory is the programs' working directory. If the account can't reach
-the programs, it runs a copy of them.
+PostgreSQL refuses to run as root. So root runs the server as an unprivileged account, and makes this account the owner
+of the data directory. The data directory is the programs' working directory, since the account may be unable to reach
+it by its path. If the account can't reach the programs, it runs a copy of them.
 
-If root can't become another account, or if the user has no name, the server runs in a user namespace in which the user
-has another user id. The namespace doesn't change rights to files: if root started the server, a superuser of the server
-has root's rights to files. So root's start logs a warning. If neither way works, :class:`ConfigError` is raised.
+If root can't use such an account, or if this process's user has no name, the server runs in a user namespace in which
+the user has another id. The namespace doesn't change rights to files. So if root starts a server in a namespace, the
+server's superusers have root's rights to files, and the start logs a warning.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$
 
 @dataclass(frozen=True)
 class Account:
-    """How to start programs: as ``uid`` and ``gid`` (None: as this process's user), ``prefix`` before the command."""
+    """How to start programs: as the user ``uid`` and the group ``gid``, with ``prefix`` before the command.
+
+    If ``uid`` is None, programs run as this process's user.
+    """
 
     prefix: tuple[str, ...] = ()
     uid: int | None = None
@@ -152,7 +154,7 @@ def _reachable(account: Account, programs: Programs) -> Programs:
 
 
 def _refusal(account: Account, program: str, data: Path | None = None) -> str | None:
-    """Return why ``account`` can't run ``program`` or write to ``data``, or None if it can do both."""
+    """Return why ``account`` can't run ``program``, or can't write to ``data`` if it is given, or None if it can."""
     command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", program]
     if data:
         command.append(account.directory(data))
@@ -178,7 +180,7 @@ def _refusal(account: Account, program: str, data: Path | None = None) -> str | 
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:
-    """Return those of the system accounts postgres, nobody and daemon that exist. PostgreSQL may run as one of them."""
+    """Return those of the accounts postgres, nobody and daemon that exist and aren't root."""
     records = []
     for name in ("postgres", "nobody", "daemon"):
         try:

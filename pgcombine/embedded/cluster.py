@@ -1,8 +1,8 @@
 """The directory of a server. It is created completely or not at all.
 
-``postgres/`` in the home has ``data/`` (PostgreSQL's own), ``password`` (the superuser's), ``owner-password`` (of the
-role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). The directory is created under
-another name and then renamed, so an existing one is complete. Failures raise ConfigError, or OSError for the files.
+``postgres/`` in the home can have ``data/`` (PostgreSQL's own), ``password`` (the superuser's), ``owner-password`` (of
+the role that owns the database), ``port``, ``alive.lock`` and ``run/`` (for the Unix socket). The directory is created
+under another name and then renamed.
 """
 
 from __future__ import annotations
@@ -106,24 +106,21 @@ class Cluster:
             return None
 
     def record(self, name: str, content: object) -> None:
-        """Write the file ``owner-password`` or ``port``."""
+        """Write ``content`` to the file ``name``: ``owner-password`` or ``port``."""
         fresh = self.directory / f"{name}.new"
         fresh.unlink(missing_ok=True)
         _private(fresh, f"{content}\n")
         fresh.replace(self.directory / name)
 
     def port(self) -> int | None:
-        """Return the port of the last start, or None."""
+        """Return the port of the last start, or None if no file has it."""
         try:
             return int((self.directory / "port").read_text())
         except (FileNotFoundError, ValueError):
             return None
 
     def size(self) -> int:
-        """Return the bytes of the files in the data directory.
-
-        The result is 0 if there are no files, or if this user can't list them.
-        """
+        """Return the size of the files in the data directory, in bytes. Files that this user can't list don't count."""
         total = 0
         for directory, _, files in os.walk(self.data):
             for name in files:
@@ -134,7 +131,7 @@ class Cluster:
         return total
 
     def clean(self) -> None:
-        """Remove the unfinished directories of programs that were killed."""
+        """Remove what programs have left that were killed in :meth:`create` or :meth:`remove`."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
             # If initdb still writes into the directory, some files remain. The next start removes them.
             shutil.rmtree(left, ignore_errors=True)
@@ -148,10 +145,10 @@ class Cluster:
         self.clean()
 
     def create(self, programs: Programs, *, durable: bool = True) -> None:
-        """Create the directory: a password, empty data, a database. The caller holds the home's lock.
+        """Create the directory with a password, and data with an empty database. The caller holds the home's lock.
 
-        With ``durable=False`` the call doesn't wait until the files are on disk. Raises ConfigError with PostgreSQL's
-        reason, or OSError.
+        With ``durable=False`` the call doesn't wait until the files are on disk. Raises ConfigError, with PostgreSQL's
+        reason if its programs fail, or OSError.
         """
         staging = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
         try:
@@ -174,7 +171,7 @@ def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     account, programs = accounts.choose(new.data, programs)
     password = new.directory / "password"
     _private(password, f"{secrets.token_hex(24)}\n")
-    # The account can now enter this directory, but not list it: initdb reads the password beside the data.
+    # The account can now enter this directory, so that initdb can read the password beside the data, but not list it.
     new.directory.chmod(0o711)
     account.give(password)
     locale = ["--locale=C"]  # sorts by bytes on every machine, regardless of its C library
@@ -215,15 +212,15 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for PostgreSQL's programs, without the variables that would change their work."""
+    """Return the environment for PostgreSQL's programs: this process's, but without PG*, with fixed locale and zone."""
     mine = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_")) and k != "LANG"}
     return mine | {"LC_ALL": "C", "TZ": "UTC"}
 
 
 def failure(log: str) -> str | None:
-    """Return the line of PostgreSQL's log that says why it failed: the first line of the highest severity.
+    """Return the first line of the highest severity in PostgreSQL's log, from the severity on.
 
-    The text before the severity is cut off. Returns None if no line has a severity of an error.
+    Returns None if no line has the severity of an error.
     """
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
         for line in log.splitlines():

@@ -1,8 +1,8 @@
-"""Locks between programs. A lock ends with its program, even if the program is killed.
+"""Locks between programs: ``flock`` locks on files of the home directory.
 
-A lock is an ``flock`` lock on a file of the home directory. So it also excludes programs in other containers that share
-the directory. A server that pgcombine starts inherits the lock *alive*, and so does each process of the server. So
-*alive* is held as long as a process of such a server is left. A lock that isn't free in time raises OperationalError.
+A lock also excludes programs in other containers that share the directory. It ends when no process is left that holds
+it or has inherited it, even if these processes are killed. The processes of a server that pgcombine starts inherit the
+lock *alive*. So *alive* is held as long as such a process is left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLL = 0.02  # seconds
 def exclusive(path: Path, *, timeout: float) -> Iterator[int]:
     """Hold the lock ``path`` during the block. Yields its file descriptor, which a child may inherit.
 
-    Raises OperationalError if others hold it for ``timeout`` seconds, and OSError if the file can't be created.
+    Raises OperationalError if others hold it for ``timeout`` seconds, and OSError if the file can't be opened.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -31,8 +31,8 @@ def exclusive(path: Path, *, timeout: float) -> Iterator[int]:
         while not _try(descriptor, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise OperationalError(
-                    f"another program, which starts or stops the server, has held {path} for {timeout:g} s: "
-                    "check why it takes so long"
+                    f"another program, such as one that starts the server, has held the lock {path} for {timeout:g} s: "
+                    "check which one, and why it takes so long"
                 )
             time.sleep(POLL)
         yield descriptor
@@ -47,7 +47,7 @@ def held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # The lock is shared: an exclusive one would make two checks at the same time see each other as holders.
+        # With an exclusive lock, two checks at the same time would see each other as holders.
         return not _try(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

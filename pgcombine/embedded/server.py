@@ -1,9 +1,9 @@
 """The embedded server of a home: start, find, stop, remove.
 
 Any number of programs may start and stop the server of a home at once. A lock makes them take turns, and all of them
-get the same server. The server runs on when the program that started it ends. If the server is killed, or a program
-that is starting it, the next start works. Failures raise :class:`ConfigError`, or OperationalError if another program
-holds the lock for too long.
+get the same server. The server runs on when the program that started it ends. If the server or a program that starts it
+is killed, the next start works. Failures raise :class:`ConfigError`, or OperationalError if another program holds the
+lock for too long.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ SETTINGS: Mapping[str, str] = {
     "log_min_error_statement": "panic",  # the message is enough; statements would fill the log
 }
 
-SHARED_MEMORY = 512 * 1024 * 1024  # bytes that parallel queries should have in /dev/shm
+SHARED_MEMORY = 512 * 1024 * 1024  # bytes that /dev/shm should have for parallel queries
 
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """The state of a server. It is running if it accepts connections.
+    """The state of a server. ``running`` says whether it accepts connections.
 
-    Otherwise ``pid``, ``port`` and ``socket_directory`` are None.
+    If it doesn't, ``pid``, ``port`` and ``socket_directory`` are None.
     """
 
     running: bool
@@ -62,7 +62,7 @@ class ServerStatus:
     version: int | None  # major version of the data; None if there are no data yet
     data_directory: Path
     socket_directory: Path | None
-    size: int  # bytes on disk
+    size: int  # bytes of the files in the data directory
 
 
 class EmbeddedServer:
@@ -132,7 +132,7 @@ class EmbeddedServer:
         return self._cluster.size() if self._cluster.exists else None
 
     def status(self) -> ServerStatus:
-        """Return the state of the server now. Raises ConfigError for damaged data."""
+        """Return the present state of the server. Raises ConfigError if the data directory lacks its version file."""
         with self._usable_home():
             found = self._postmaster.ready()
             return ServerStatus(
@@ -149,15 +149,15 @@ class EmbeddedServer:
         """Return the server's URI with the password of the database's owner, even if the server doesn't run.
 
         The owner is an ordinary role. So observers, which run with the worker's rights, don't have a superuser's rights
-        if the worker uses this URI. While the superuser owns the database, the URI is the superuser's. Raises
-        ConfigError if the server has never run.
+        if the worker uses this URI. While the owner has no password yet, the URI is the superuser's. Raises ConfigError
+        if the server has never run.
         """
         with self._usable_home():
             password = self._cluster.owner_password()
             return self._uri(OWNER, password) if password else self.superuser_dsn()
 
     def superuser_dsn(self) -> str:
-        """Return the URI of the superuser, for managing the server. Raises ConfigError as :meth:`dsn` does."""
+        """Return the URI of the superuser, for managing the server. Raises ConfigError if the server has never run."""
         with self._usable_home():
             return self._uri(SUPERUSER)
 
@@ -192,12 +192,11 @@ class EmbeddedServer:
         self._postmaster.start(programs, self.settings)
 
     def _set_owner(self) -> None:
-        """Give the superuser's databases to the ordinary role.
+        """Make the role OWNER the owner of the superuser's databases, unless this was done before.
 
-        The owner changes once: at the first start, or for data of an older version of pgcombine at the next start. If
-        the change fails, for example because a session holds locks, the superuser stays the owner, and a later start
-        tries again. The role gets the right to see the sessions of other roles, so that workers can truncate segments
-        of a queue's log.
+        If it fails, for example because a session holds locks, :meth:`dsn` stays the superuser's, and a later start
+        tries again. The role may see the sessions of other roles, so that workers can truncate segments of a queue's
+        log.
         """
         dsn = self.superuser_dsn()
         if self._cluster.owner_password() is not None:
@@ -224,7 +223,7 @@ class EmbeddedServer:
 
 
 def _memory() -> dict[str, str]:
-    """Return the setting for System V shared memory if /dev/shm is small: in containers it often has 64 MB."""
+    """Return the setting for System V shared memory if /dev/shm is small, as in many containers, else no setting."""
     try:
         small = shutil.disk_usage("/dev/shm").total < SHARED_MEMORY
     except OSError:  # not Linux
