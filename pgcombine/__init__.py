@@ -1,4 +1,4 @@
-"""pgcombine: contended counters and aggregates on PostgreSQL without collisions.
+"""pgcombine: combine queues on PostgreSQL, for counters and aggregates that many transactions update at once.
 
 Transactions append updates to a :class:`CombineQueue`. A :class:`Worker`, or :func:`drain`, combines them into new
 values. ``pgcombine.errors`` has the exceptions, ``pgcombine.operations`` has operations for Alembic migrations, and
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     __version__: str
 else:
-    # The names are imported at their first use, so that ``import pgcombine`` is fast.
+    # A name is imported at its first use, so that ``import pgcombine`` is fast.
     def __getattr__(name):
         from importlib import import_module, metadata, util
 
@@ -23,7 +23,7 @@ else:
             value = [*sorted(name for name in names if not name.startswith("_")), "__version__"]
         elif not util.find_spec(f"pgcombine.{name}") and name in __getattr__("__all__"):
             value = getattr(import_module("pgcombine.facade"), name)
-        else:  # For a submodule that isn't imported yet, the import system calls this function first.
+        else:  # also for a submodule that isn't imported yet: the error makes the import system import it
             raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
         globals()[name] = value  # so that the next look-up doesn't call this function
         return value

@@ -1,8 +1,8 @@
 """Settings: the database and the home directory.
 
-``given_dsn`` chooses the database: the command's argument, else ``PGCOMBINE_DSN``, else libpq's ``PG*`` variables if
-one of LIBPQ_VARIABLES is set. If none of these is given, a command uses the embedded server in the directory
-:func:`home`. A connection string that can't be read raises :class:`ConfigError`.
+:func:`given_dsn` chooses the database: the command's argument, else ``PGCOMBINE_DSN``, else libpq's ``PG*`` variables
+if one of LIBPQ_VARIABLES is set. If none of these is given, commands use the embedded server in the directory
+:func:`home`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def home() -> Path:
 
 
 def given_dsn(dsn: str | None = None) -> str | None:
-    """Return the connection string that the user gave (argument or environment). None means the embedded server.
+    """Return the connection string that the user gave, as the argument or in the environment, or None if there is none.
 
-    An empty string means that libpq takes all from its ``PG*`` variables. Raises ConfigError if the string isn't a
-    libpq connection string. Without the argument ``dsn``, also raises it if the name of a variable is misspelt.
+    An empty string means that libpq uses its ``PG*`` variables. Raises the errors of :func:`libpq_dsn`. If ``dsn`` is
+    missing, also raises ConfigError if the name of one of pgcombine's variables is misspelt.
     """
     if not dsn:
         _refuse_misspelt()
@@ -54,7 +54,7 @@ def given_dsn(dsn: str | None = None) -> str | None:
 
 
 def _refuse_misspelt() -> None:
-    """Raise ConfigError for a variable whose name resembles one of VARIABLES, but differs from all of them.
+    """Raise ConfigError for a variable whose name begins with PGCOMBINE_ and resembles one of VARIABLES.
 
     Other names that begin with PGCOMBINE_ are allowed: Kubernetes sets such variables for a service named pgcombine.
     """
@@ -76,7 +76,7 @@ def _unreadable(reason: str) -> ConfigError:
 def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
     """Whether libpq may have taken a piece of the password for the host, the port or the database.
 
-    An error message would show that piece.
+    Later error messages would show this piece.
     """
     if any(not port.strip().isdigit() for port in str(parts.get("port") or "0").split(",") if port):
         return True
@@ -91,7 +91,8 @@ def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
 def libpq_dsn(dsn: str) -> str:
     """Return ``dsn`` in libpq's form, without the driver in a SQLAlchemy URL (``postgresql+psycopg://…``).
 
-    Raises ConfigError if ``dsn`` isn't a libpq connection string, or if SQLAlchemy has hidden the password in it.
+    Raises ConfigError if ``dsn`` can't be read as a libpq connection string, if libpq would misread its password, or if
+    SQLAlchemy has hidden the password.
     """
     chosen, is_url = _SQLALCHEMY.subn(r"\1://", dsn)
     if is_url:  # SQLAlchemy doesn't encode a space before the question mark, and writes + for it after the mark

@@ -1,18 +1,18 @@
 """The exceptions of pgcombine, and their SQLSTATEs.
 
-Functions under ``sql/`` raise SQLSTATEs of class ``PC``. :func:`translate` maps them to the classes below. A caller
-can act on the base classes alone:
+The functions under ``sql/`` raise errors with SQLSTATEs of the class ``PC``. :func:`translate` maps these errors to the
+classes below. A caller can act on the base classes alone:
 
 ==================== ===============================================================================================
-ConfigError          The programmer or the operator must change something: an argument, a setting, a right, the schema.
-OperationalError     A server is unreachable or not ready, a lock isn't free, a queue is full, or the time is up.
+ConfigError          The programmer or the operator must change something, such as an argument, a setting or a right.
+OperationalError     The call may succeed later: for example, a server is unreachable, or a queue is full.
 QueueError           The definition or the use of a queue is wrong.
 PassError            A combiner or an observer failed.
 ExportError          The definition, the use or the destination of an export is wrong.
 ReplicationError     Something is wrong with one of the servers that hold the same queue, or between them.
 ==================== ===============================================================================================
 
-Some classes have two bases: ``except OperationalError`` also catches a destination that is down.
+Some classes have two bases: for example, ``except OperationalError`` also catches DestinationDownError.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from uuid import UUID
 
 
 def pip_install(extra: str) -> str:
-    """Return the command that installs an extra. The command also works if pgcombine was installed from a checkout."""
+    """Return the command that installs an extra of pgcombine."""
     return f"pip install 'pgcombine[{extra}]'"
 
 
@@ -34,10 +34,10 @@ except ImportError as error:
 
 
 class PgCombineError(Exception):
-    """The base of all errors of pgcombine. The message names the fault, the value and the remedy.
+    """The base class of pgcombine's errors.
 
-    ``hint`` is the remedy that the server gave. ``queue``, ``bucket`` and ``sqlstate`` are set where they are known.
-    ``__cause__`` is the driver's error, if the error comes from the server.
+    ``hint`` is the hint of the server's error, if it has one. The message includes it. ``queue``, ``bucket`` and
+    ``sqlstate`` are set where they are known.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class PgCombineError(Exception):
 
 
 class ConfigError(PgCombineError):
-    """The programmer or the operator must change something: an argument, a setting, a right or a program."""
+    """The programmer or the operator must change something, such as an argument, a setting or a right."""
 
 
 class SchemaError(ConfigError):
-    """The database's pgcombine schema isn't the one that this program works with, or it can't be changed."""
+    """The database's pgcombine schema doesn't fit this program, or can't be changed."""
 
 
 class SchemaMissingError(SchemaError):
@@ -69,7 +69,7 @@ class SchemaMissingError(SchemaError):
 
 
 class SchemaMismatchError(SchemaError):
-    """The schema is of another version than this program."""
+    """The database's pgcombine schema is of another version than this program."""
 
 
 class NotGrantedError(ConfigError):
@@ -81,10 +81,7 @@ class TooManyLocksError(ConfigError):
 
 
 class OperationalError(PgCombineError):
-    """A server is unreachable or not ready, a lock isn't free, a queue is full, or the time is up.
-
-    The same call may succeed later.
-    """
+    """The same call may succeed later: for example, a server is unreachable or not ready, or a queue is full."""
 
 
 class ConnectError(OperationalError):
@@ -92,9 +89,9 @@ class ConnectError(OperationalError):
 
 
 class ServerNotReadyError(ConnectError):
-    """The server takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03).
+    """The server takes no connections now, since it starts up, recovers or shuts down (SQLSTATE 57P03).
 
-    Also raised if writes are needed and the server takes none: it is a standby, or read-only.
+    Also raised if writes are needed and the server takes none, since it is a standby or read-only.
     """
 
 
@@ -103,11 +100,11 @@ class WaitTimeoutError(OperationalError):
 
 
 class BacklogFullError(OperationalError):
-    """The queue has ``max_backlog`` pending updates or more, and takes no others until workers combine some."""
+    """The queue has ``max_backlog`` pending updates or more, and takes no further ones until workers combine some."""
 
 
 class PostRestorePendingError(OperationalError):
-    """The database was restored from a dump. Try again after a worker has started and so called ``post_restore``."""
+    """The database was restored from a dump, and ``post_restore`` hasn't run yet. A worker calls it when it starts."""
 
 
 class QueueError(PgCombineError):
@@ -119,18 +116,18 @@ class QueueNotFoundError(QueueError):
 
 
 class QueueExistsError(QueueError):
-    """A queue, a rollup, an export or an observer of that name exists already."""
+    """The name is taken, for example by another queue, rollup, export, feed or observer."""
 
 
 class InvalidDefinitionError(QueueError):
-    """A definition or an option is invalid, or the call isn't possible in this transaction.
-
-    The message names the fault.
-    """
+    """A definition or an argument is invalid, or the call isn't possible in this transaction."""
 
 
 class QueueNotEmptyError(QueueError):
-    """The queue isn't empty, an export or a tier uses it, or the operation would lose updates or waiting entries."""
+    """The operation would lose updates or waiting entries, or the queue's state or use doesn't allow it.
+
+    For example, a tier uses the queue, or a shard is being moved.
+    """
 
 
 class InvalidUpdateError(QueueError):
@@ -147,10 +144,9 @@ class NotQuarantinedError(QueueError):
 
 
 class LoadError(QueueError):
-    """A load from Spark can't be completed.
+    """A load from Spark can't be completed, and no row was applied on the server that raised this.
 
-    No row of the load was applied; of a load into a front, no row on the node that failed. Run the load again with the
-    same run id.
+    Run the load again, with the same run id if it has one.
     """
 
 
@@ -189,13 +185,13 @@ class DestinationNotFoundError(DestinationError):
 
 
 class DestinationDownError(DestinationError, OperationalError):
-    """A delivery failed because of the destination's health or configuration. The same delivery may work later."""
+    """A delivery failed because of the destination's state or configuration. The same delivery may work later."""
 
 
 class FencedError(DestinationDownError):
-    """Several servers have the export, and the destination accepts only the server ``owner``.
+    """Several servers have the export, and the destination accepts only deliveries of the server ``owner``.
 
-    ``epoch`` rises whenever another server becomes the owner.
+    ``epoch`` rises when another server becomes the owner.
     """
 
     def __init__(self, message: str, *, owner: str, epoch: int) -> None:
@@ -213,7 +209,7 @@ class ReplicationError(PgCombineError):
 
 
 class UnavailableError(ReplicationError, OperationalError):
-    """No server took the write, so nothing was written. For a read: too few servers answered."""
+    """No server took a write, so nothing was written; or too few servers answered a read."""
 
 
 class HintsFullError(UnavailableError):
@@ -223,8 +219,8 @@ class HintsFullError(UnavailableError):
 class IndeterminateError(ReplicationError):
     """Too few servers acknowledged a write in time. The write isn't rolled back.
 
-    ``token`` is the write's token: retrying with it is safe. ``acked`` are the servers that acknowledged the write,
-    ``hinted`` those that get the write by hints. If both are empty, the write may or may not have been made.
+    ``token`` is the write's token: a retry with it doesn't write twice. ``acked`` are the servers that acknowledged the
+    write, ``hinted`` those that get the write by hints. If both are empty, it isn't known whether the write was made.
     """
 
     def __init__(
@@ -259,7 +255,7 @@ class QueueMismatchError(ReplicationError):
 
 
 class RebuildInProgressError(ReplicationError, OperationalError):
-    """The server takes no writes while it is rebuilt from another one. Hints for the server wait."""
+    """The server takes no writes while it is rebuilt from another server."""
 
 
 class ReplicaError(ReplicationError):
@@ -319,7 +315,7 @@ def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | N
 def from_sqlstate(
     sqlstate: str | None, message: str, hint: str | None, *, queue: str | None = None, bucket: int | None = None
 ) -> PgCombineError | None:
-    """Do the same as :func:`translate` for the parts of an error of any driver."""
+    """Do the same as :func:`translate` for an error of any driver, given by its parts."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
     # The hint of an error about a missing right of pgcombine is a call of grant_right. Any other 42501 stays the
     # driver's error: for example, the role lacks a privilege on a table, or doesn't own the schema.
@@ -336,7 +332,7 @@ def first_line(error: BaseException) -> str:
 
 @contextmanager
 def operational() -> Iterator[None]:
-    """Raise pgcombine's OperationalError in place of the driver's. For calls that open connections themselves."""
+    """Raise pgcombine's OperationalError in place of psycopg's."""
     try:
         yield
     except psycopg.OperationalError as error:
@@ -346,7 +342,7 @@ def operational() -> Iterator[None]:
 
 @contextmanager
 def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
-    """Raise pgcombine's exceptions in place of the driver's, for errors raised by ``sql/``."""
+    """Raise pgcombine's exceptions in place of psycopg's, for errors raised by ``sql/``."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,7 +1,4 @@
-"""The list of the public names.
-
-Type checkers read this module. The package ``pgcombine`` imports it when a program first uses a public name.
-"""
+"""The public names. The package ``pgcombine`` imports this module when a program first uses one of them."""
 
 from pgcombine.errors import PgCombineError as PgCombineError
 from pgcombine.export.entries import Entry as Entry

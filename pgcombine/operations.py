@@ -16,9 +16,9 @@ Import the module in the migrations' ``env.py``. Then ``op`` has five more opera
 
 The operations run in the migration's transaction. Offline (``alembic upgrade --sql``) they print SQL statements. The
 database must have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissingError` is
-raised. Other errors are those of :class:`~pgcombine.CombineQueue` and :class:`~pgcombine.Rollup`.
+raised.
 
-Autogenerate drops tables that the models don't have. With these two functions it ignores pgcombine's tables::
+Autogenerate proposes to drop tables that the models don't have. With two functions it ignores pgcombine's tables::
 
     context.configure(
         ...,
@@ -26,7 +26,7 @@ Autogenerate drops tables that the models don't have. With these two functions i
         include_object=pgcombine.operations.include_object,
     )
 
-If you already use your own functions there, call pgcombine's functions in them.
+If you already give functions of your own there, call pgcombine's functions in them.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ class CreateCombineQueue(MigrateOperation):
         """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.
 
         ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises
-        InvalidDefinitionError (its message names the fault), QueueExistsError, SchemaMissingError, and ConfigError for
-        an unknown option.
+        InvalidDefinitionError, QueueExistsError, SchemaMissingError, and ConfigError for an unknown option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
@@ -113,7 +112,7 @@ class CreateTier(MigrateOperation):
         """Create a queue that another queue feeds, as ``pgcombine.create_tier`` does.
 
         ``key`` has expressions over the key columns of ``source`` (``["date_trunc('day', hour) as day"]``). ``options``
-        are further options of that function. Raises as ``op.create_combine_queue`` does, and QueueNotFoundError.
+        are further options of that function. Raises the errors of ``op.create_combine_queue``, and QueueNotFoundError.
         """
         operations.invoke(cls(queue, source, key, options))
 
@@ -140,10 +139,10 @@ class DropCombineQueue(MigrateOperation):
 
     @classmethod
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
-        """Drop a queue with its values.
+        """Drop a queue with its values. Raises QueueNotFoundError.
 
-        Without ``force``, raises QueueNotEmptyError while updates are pending or quarantined, or if the queue belongs
-        to a rollup, feeds a tier, or is exported, for example.
+        Without ``force``, also raises QueueNotEmptyError, for example while updates are pending or quarantined, or if
+        the queue feeds a tier.
         """
         operations.invoke(cls(queue, force=force))
 
@@ -176,14 +175,14 @@ class CreateRollup(MigrateOperation):
     ) -> None:
         """Create an aggregate of a table, as ``pgcombine.create_rollup`` does, and leave the backfill to workers.
 
-        Writers of the table wait until the migration's transaction ends. ``key`` has expressions over the table's rows,
-        and ``value`` has aggregates (``["count(*) as requests"]``). ``options`` are further options of that function.
-        Raises as ``op.create_combine_queue`` does.
+        Writers of the table wait until the migration's transaction ends. ``key`` has expressions over the table's
+        columns, and ``value`` has aggregates (``["count(*) as requests"]``). ``options`` are further options of that
+        function. Raises the errors of ``op.create_combine_queue``.
         """
         operations.invoke(cls(rollup, {"source": source, "key": list(key), "value": list(value), **options}))
 
     def reverse(self) -> DropRollup:
-        """Return the operation that undoes this one."""
+        """Return the operation that drops the rollup."""
         return DropRollup(self.queue, force=True)
 
     function = "pgcombine.create_rollup"
@@ -200,9 +199,9 @@ class DropRollup(DropCombineQueue):
 
     @classmethod
     def drop_rollup(cls, operations: Operations, rollup: str, *, force: bool = False) -> None:
-        """Drop a rollup; the table that it aggregates stays.
+        """Drop a rollup. The table that it aggregates stays.
 
-        Without ``force``, raises QueueNotEmptyError if the rollup is exported or feeds a tier, for example.
+        Without ``force``, raises QueueNotEmptyError, for example if the rollup is exported or feeds a tier.
         """
         operations.invoke(cls(rollup, force=force))
 
@@ -218,7 +217,10 @@ Operation = CreateCombineQueue | CreateTier | CreateRollup | DropCombineQueue
 @Operations.implementation_for(DropCombineQueue)
 @Operations.implementation_for(DropRollup)
 def _run(operations: Operations, operation: Operation) -> None:
-    """Run the statement, or print it offline. ``op.execute`` would read ``:name`` and ``%`` in it as parameters."""
+    """Run the statement, or print it offline.
+
+    ``op.execute`` isn't used, since it would take ``:name`` and ``%`` in the statement for parameters.
+    """
     context = operations.get_context()
     if context.as_sql:
         context.impl.static_output(operation.call + context.impl.command_terminator)
@@ -240,14 +242,14 @@ def _run(operations: Operations, operation: Operation) -> None:
 
 
 def include_name(name: str | None, type_: str, parent_names: Any) -> bool:
-    """For ``context.configure(include_name=…)``. Returns False for pgcombine's schemas and the names in them."""
+    """Return False for pgcombine's schemas and the names in them. For ``context.configure(include_name=…)``."""
     return (name if type_ == "schema" else parent_names.get("schema_name")) not in SCHEMAS
 
 
 def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
-    """For ``context.configure(include_object=…)``. Returns False for pgcombine's tables and for their parts.
+    """Return False for pgcombine's tables and their parts. For ``context.configure(include_object=…)``.
 
-    The result is also False for tables of pgcombine that your models map for reading.
+    The result is also False for tables of pgcombine that your models map.
     """
     table = object_ if type_ == "table" else getattr(object_, "table", None)
     return getattr(table, "schema", None) not in SCHEMAS

@@ -1,12 +1,9 @@
 """The life of the database schema: upgrade, check, downgrade.
 
 An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
-and regenerates each queue's objects. It executes the statements that :mod:`pgcombine.database.script` also writes to a
-file. An upgrade is one transaction under a lock: all of it happens or nothing, also when several programs start it at
-once. It tries for a minute, or for ``lock_timeout``, to get the locks. Then it raises SchemaError with the sessions
-that hold the locks. Between two tries it holds no locks, so that writers go on. :func:`check` refuses a schema that
-isn't this program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says what to
-do.
+and makes each queue's generated objects again. An upgrade or a downgrade is one transaction under a lock. It tries to
+get its locks for the session's ``lock_timeout``, or for a minute if there is none. Between two tries it holds no locks,
+so that writers go on.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect, one, warning
 from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError, translated
 
-# The import of Alembic takes a third of a second, so only the functions that need Alembic import it.
+# Only the functions that need Alembic import it, since the import is slow.
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -44,9 +41,9 @@ _PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
 def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     """Bring the database's schema to this program's version. Returns the revision.
 
-    ``warn`` is called with the server's warnings: they name objects of other roles that fail from now on. Raises
+    ``warn`` is called with each warning of the server, for example that an object of another role was dropped. Raises
     SchemaMismatchError if the schema is newer than this program. Raises SchemaError if the schema, or an object in it,
-    belongs to another role that isn't a superuser, if a foreign object depends on one that the upgrade must drop or
+    belongs to another role that isn't a superuser, if a user's object depends on one that the upgrade must drop or
     change, or if a needed lock isn't free in time.
     """
 
@@ -111,9 +108,9 @@ class VersionWatch:
         self._next = time.monotonic() + every
 
     def check(self, connection: Connection) -> None:
-        """Check the schema if the last check is ``every`` seconds old or older. Raises as :func:`check_connection`.
+        """Check the schema if the last check was ``every`` seconds ago or longer.
 
-        The connection must be in autocommit, outside a transaction.
+        The connection must be in autocommit, outside a transaction. Raises the errors of :func:`check_connection`.
         """
         if time.monotonic() >= self._next:
             check_connection(connection)
@@ -125,15 +122,15 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
 
     ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissingError if there is no
     schema, SchemaMismatchError if the schema is newer than this program, and SchemaError for an unknown revision, for a
-    schema or an object of another role that isn't a superuser, or if a needed lock isn't free in time.
-    Without ``force``, raises QueueNotEmptyError while updates are pending or keys are quarantined.
+    schema or an object of another role that isn't a superuser, or if a needed lock isn't free in time. Without
+    ``force``, raises QueueNotEmptyError if updates are pending or can't be counted, or if keys are quarantined.
     """
     if not revision or ":" in revision:
         raise SchemaError(f"there is no revision '{revision}' to go back to")
 
     def run(connection: Connection) -> str:
-        # Only the revision is checked: this program can downgrade an older schema, too, whose functions differ. A newer
-        # schema is refused, since only a newer program has its revisions.
+        # Only the revision is checked, not the functions: this program can also downgrade an older schema. It can't
+        # downgrade a newer one, since it lacks the newer revisions.
         current = _current(connection)
         if current is None:
             raise SchemaMissingError("there is no pgcombine schema to downgrade")
@@ -162,7 +159,7 @@ def head() -> str:
 def _in_one_transaction(
     dsn: str, run: Callable[[Connection], str], *, create: bool, warn: Callable[[str], None] | None = None
 ) -> str:
-    """Call ``run`` in a transaction that has the locks, and return its result. Tries again while a lock isn't free."""
+    """Call ``run`` in a transaction that has the locks, and return its result. Tries again if a lock isn't free."""
     told: list[str | None] = []
     began = time.monotonic()
     while True:
@@ -207,9 +204,8 @@ def _lock(connection: Connection, create: bool) -> None:
 def _refuse_foreign(connection: Connection) -> None:
     """Raise SchemaError if the schema, or an object in it, isn't owned by the current role or a superuser.
 
-    The owner of an object can replace the object by code that its users then run. If the current role is only a member
-    of the owning role, it would have to trust all other members, so this is refused, too. Objects of superusers are
-    accepted, since superusers can do everything anyway.
+    The owner of an object can replace it by code that users of pgcombine then run. The error is also raised if the
+    current role is a member of the owning role, since it would have to trust all other members.
     """
     foreign = connection.execute(sqlfiles.query("foreign_objects").encode()).fetchone()
     if foreign is not None:
@@ -249,7 +245,7 @@ def _refuse_newer(revision: str, database: str) -> None:
 
 def _refuse_pending(connection: Connection) -> None:
     queues = [queue for (queue,) in connection.execute(sqlfiles.query("queues"))]
-    # A downgrade drops all functions. The older version creates its functions when it upgrades.
+    # After a downgrade there are no functions until the older version has upgraded.
     if queues and one(connection, "select to_regproc('pgcombine.backlog')") == (None,):
         raise QueueNotEmptyError(
             f'queue "{queues[0]}" may have pending updates, and the schema has no function that counts them: '
@@ -282,7 +278,10 @@ def _revisions_sql(start: str | None) -> str:
 
 
 def _downgrade_sql(start: str, revision: str) -> str:
-    """Return the statements of the revisions from ``start`` back to ``revision``. Raises SchemaError."""
+    """Return the statements of the revisions from ``start`` back to ``revision``.
+
+    Raises SchemaError if Alembic refuses ``revision``.
+    """
     from alembic import command
     from alembic.util import CommandError
 

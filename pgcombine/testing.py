@@ -14,10 +14,9 @@ In the top ``conftest.py`` (or in a test module)::
 there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue)``.
 
 The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. The DSN's role must be allowed to create databases.
-Without a DSN, an embedded server runs for the test session (the extra ``embedded``). Each database is a copy of a
-template, which gets pgcombine's schema once. A copy takes some ten milliseconds. At the end of its test a database is
-dropped, and sessions that are still connected end. Without a DSN and without the extra, the fixtures raise
-:class:`~pgcombine.errors.ConfigError`.
+Without a DSN, an embedded server runs for the test session. It needs the extra ``embedded``; without it the fixtures
+raise :class:`~pgcombine.errors.ConfigError`. At the end of its test a database is dropped, and sessions that are still
+connected to it are ended.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class Databases:
             self._drop(name)
 
     def _new_name(self, kind: str) -> str:
-        # The process id is in the name because several test runs may share a server.
+        # several test runs may share a server, so the name has the process id
         return f"pgcombine_{kind}_{os.getpid()}_{next(self._numbers)}"
 
     def _dsn_of(self, name: str) -> str:
@@ -118,10 +117,10 @@ class Databases:
 
 
 class ThrowAwayQueue(CombineQueue):
-    """A queue on a throw-away database. ``connection`` is a connection to the database ``dsn``, in autocommit.
+    """A queue on the throw-away database ``dsn``. ``connection`` is a connection to it, in autocommit.
 
-    The class takes the arguments of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and observers
-    the new queue shares.
+    The further arguments are those of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and
+    observers the new queue shares.
     """
 
     def __init__(self, dsn: str, connection: Connection, queue: str | CombineQueue, **definition: Any) -> None:
@@ -135,7 +134,7 @@ class ThrowAwayQueue(CombineQueue):
     def drain(self, timeout: float = DRAIN_SECONDS) -> Totals:
         """Combine all pending updates, and return the totals.
 
-        Raises WaitTimeoutError after ``timeout`` seconds, and PassError.
+        Raises WaitTimeoutError after ``timeout`` seconds, PassError, and the other errors of :func:`~pgcombine.drain`.
         """
         return drain(self.dsn, self, timeout=timeout)
 
@@ -174,10 +173,7 @@ def pgcombine_dsn(pgcombine_databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def combine_queue(pgcombine_dsn: str) -> Iterator[Callable[..., ThrowAwayQueue]]:
-    """A function that creates queues on the test's database.
-
-    The function takes CombineQueue's arguments, or a queue of your program.
-    """
+    """A function that creates queues on the test's database. It takes CombineQueue's arguments, or a CombineQueue."""
     with psycopg.connect(pgcombine_dsn, autocommit=True, prepare_threshold=None) as connection:
 
         def make(queue: str | CombineQueue, **definition: Any) -> ThrowAwayQueue:

@@ -22,7 +22,7 @@ from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError
 Offset = Mapping[str, int]
 Rows = list[dict[str, Any]]
 
-_NAP = 0.05  # seconds until the next look while passes are in progress, which don't notify
+_NAP = 0.05  # seconds until the next read while passes are in progress that won't notify
 
 
 class Batch(NamedTuple):
@@ -40,11 +40,12 @@ class Batch(NamedTuple):
 class Feed:
     """A feed by name: the changes of ``queue``, which are kept for ``retention``.
 
-    An offset says how far a consumer has read: a dict of the last sequence of each bucket. Connections are as for
-    :class:`~pgcombine.CombineQueue`. On an asynchronous connection a method returns an awaitable, and :meth:`read` an
-    asynchronous iterator. Methods raise FeedNotFoundError; OffsetTooOldError if changes after the offset are no longer
-    kept; and InvalidDefinitionError if the offset is none of this feed. Only :meth:`create` needs arguments other than
-    the name.
+    Only :meth:`create` uses ``queue``, ``retention`` and ``max_bytes``. An offset says how far a consumer has read: it
+    is a dict that has a sequence for each bucket. Connections are as for :class:`~pgcombine.CombineQueue`. On an
+    asynchronous connection :meth:`read` returns an asynchronous iterator, and any other method an awaitable.
+
+    Methods raise FeedNotFoundError; OffsetTooOldError if changes after the offset are no longer kept;
+    InvalidDefinitionError if the offset doesn't fit the feed; and NotGrantedError if the role lacks a right.
     """
 
     name: str
@@ -69,22 +70,25 @@ class Feed:
 
     @in_transaction(queue="queue")
     def drop(self) -> Steps[None]:
-        """Drop the feed with its changes."""
+        """Drop the feed with its changes. Raises WaitTimeoutError if sessions are reading it for too long."""
         yield Statement("select pgcombine.drop_feed(%s)", (self.name,))
 
     @in_transaction(queue="queue")
     def offset(self, after: Offset | None = None, *, most: int | None = None) -> Steps[dict[str, int]]:
-        """Return the present offset, or the end of the portion of at most ``most`` changes after an offset."""
+        """Return the present offset; or, if ``after`` is given, the end of the portion of ``most`` changes after it.
+
+        If ``most`` is None, the portion has no limit.
+        """
         return (yield from self._offset(after, most))
 
     @in_transaction(queue="queue")
     def commit(self, consumer: str, after: Offset | None) -> Steps[None]:
-        """Register how far a consumer has read. None: forget the consumer."""
+        """Register the offset up to which a consumer has read. If ``after`` is None, forget the consumer."""
         yield Statement("select pgcombine.commit_feed(%s, %s, %s::text::jsonb)", (self.name, consumer, _text(after)))
 
     @in_transaction(queue="queue")
     def committed(self, consumer: str) -> Steps[dict[str, int] | None]:
-        """Return the offset that a consumer has registered; None: none."""
+        """Return the offset that a consumer has registered, or None if it hasn't registered any."""
         for name, after, _ in (yield Statement(query("feed_consumers"), (self.name,))):
             if name == consumer:
                 return _offset(after)
@@ -97,7 +101,7 @@ class Feed:
         self, connection: AsyncCaller
     ) -> Coroutine[Any, Any, tuple[dict[str, int], AsyncIterator[dict[str, Any]]]]: ...
     def snapshot(self, connection: Any) -> Any:
-        """Return an offset, and all values as of that offset: an iterator of dicts by column.
+        """Return the present offset, and all values as of this offset: an iterator of dicts by column.
 
         The iterator reads in portions, so read it to the end, or close it, before the transaction ends.
         """
@@ -142,13 +146,15 @@ class Feed:
         follow: bool = False,
         poll: float = 1.0,
     ) -> Any:
-        """Iterate the changes after an offset, in batches of at most ``most`` changes.
+        """Iterate over the changes after an offset, in batches that are made from at most ``most`` changes.
 
-        ``after`` is the offset of the last batch that the consumer has processed. ``{}`` begins with the first change
-        that is kept, None with the next change. With ``compact`` the changes of a key in a batch are one: first old,
-        last new. With ``follow`` the iterator waits for further changes; without it, it ends when all are read. It
-        waits for a notification, and ``poll`` seconds at the longest, on a psycopg connection in autocommit, whose
-        other notifications it takes.
+        ``after`` is the offset of the last batch that the consumer has processed. With ``{}`` the iterator begins with
+        the first change that is kept, with None at the present offset. With ``compact`` the changes of a key in a batch
+        become one row, with the old values of the first change and the new values of the last one.
+
+        The iterator ends when all changes are read. With ``follow`` it waits for further changes instead: for a
+        notification, but for ``poll`` seconds at most. This needs a psycopg connection in autocommit, outside of a
+        transaction. Other notifications that the connection gets meanwhile are lost.
         """
         if follow and not (
             isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection))
@@ -156,7 +162,7 @@ class Feed:
             and connection.info.transaction_status == TransactionStatus.IDLE
         ):
             raise InvalidDefinitionError(
-                f'feed "{self.name}" can only be followed on a psycopg connection in autocommit'
+                f'feed "{self.name}" can only be followed on a psycopg connection in autocommit, in no transaction'
             )
         read = self._read_async if is_asynchronous(connection) else self._read_sync
         return read(connection, after, _Options(most, compact, follow, poll))
@@ -235,7 +241,7 @@ class Feed:
         ), become
 
     def _listen(self) -> Steps[_Idle]:
-        """Listen, and take the idle lock, so that passes notify. The caller then looks for changes once more."""
+        """Listen, and take the idle lock, so that passes notify. Afterwards the caller reads once more."""
         yield Statement(sql.SQL("listen {}").format(sql.Identifier(f"pgcombine.feed {self.name}")))
         ((relation, state),) = yield Statement(query("feed_listen"), (self.name,))
         return _Idle(int(relation), str(state))
@@ -254,7 +260,7 @@ class _Options(NamedTuple):
 
 
 class _Idle(NamedTuple):
-    """The idle lock of a feed's table, and whether it is taken (see ``take_idle_lock``)."""
+    """The table whose idle lock the session needs, and the result of ``pgcombine_internal.take_idle_lock``."""
 
     relation: int
     state: str

@@ -1,1 +1,1 @@
-"""Serves metrics of workers and other daemons to Prometheus; has files for Grafana and Prometheus."""
+"""The metrics of workers and other daemons, and files for Prometheus and Grafana."""

@@ -1,14 +1,13 @@
-"""The figures of the database. Of all processes that serve metrics, one gives these figures.
+"""The figures of the database. Normally, one of the processes that serve metrics gives these figures.
 
-- The process that holds an advisory lock gives the figures. The others try to take the lock at each scrape, and never
-  wait for it. When the holder ends, or isn't scraped for five minutes, another process takes over. A pooler in
-  transaction mode can't keep such a lock, so each process behind it gives the figures.
-- Except behind such a pooler, a process whose role lacks the right ``monitor`` gives no figures, since the role doesn't
-  see all queues. The process logs that once for each connection.
-- Scrapes within a few seconds get the same figures. All queries of a scrape share a deadline. If the server refuses or
-  cancels a query, only its figures are missing, and ``figures_read`` says so. After any other failure all figures are
-  missing, and the next attempt is some seconds later. No error is raised. Workers don't wait for the figures, which
-  have a separate connection and thread.
+- The process that holds an advisory lock gives the figures. The others try to take the lock at each scrape, without
+  waiting for it. When the holder ends, or isn't scraped for five minutes, the lock is free for another process. Behind
+  a pooler, which can't keep such a lock, each process gives the figures.
+- Except behind a pooler, a process whose role lacks the right ``monitor`` gives no figures, since the role doesn't see
+  all queues.
+- Scrapes within a few seconds get the same figures. If the server refuses or cancels a query, the figures of this query
+  are missing, and ``figures_read`` says so. After any other failure all figures are missing, and the next attempt is
+  some seconds later.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from pgcombine.runtime.wakeup import pooled
 
 log = logging.getLogger("pgcombine.metrics")
 
-DEADLINE_SECONDS = 4.0  # the limit for all queries of a scrape; Prometheus waits for ten seconds
+DEADLINE_SECONDS = 4.0  # the limit for all queries of a scrape; by default, Prometheus waits for ten seconds
 _STATEMENT_SECONDS = 2.0
 _KEPT_SECONDS = 3.0  # the time for which scrapes get the same figures
 _REST_SECONDS = 5.0  # the time from a failure to the next attempt
@@ -62,7 +61,7 @@ class DatabaseFigures(Collector):
         """Yield the figures.
 
         Yields none if another process gives them, if the role lacks the right ``monitor``, or if the database can't be
-        read now.
+        read in time.
         """
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return
@@ -78,10 +77,7 @@ class DatabaseFigures(Collector):
         yield from found
 
     def unfit(self) -> str | None:
-        """Return why the program can't use the database, or None if it can.
-
-        The possible reasons: the database can't be reached, or its schema has another version than this program.
-        """
+        """Return why the program can't use the database, or None if it can."""
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return "the database doesn't answer"
         try:
@@ -97,7 +93,7 @@ class DatabaseFigures(Collector):
             self._close()
 
     def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
-        """Return the result of ``read``, or None after an error. For some seconds after it, return None at once."""
+        """Return the result of ``read``, or None if it fails. After a failure, don't call ``read`` for some seconds."""
         if time.monotonic() < self._rest_until:
             return None
         try:
@@ -156,7 +152,7 @@ class DatabaseFigures(Collector):
         return bool(self._turn)
 
     def _read(self, connection: DeadlineConnection) -> Iterator[Metric]:
-        """Yield which queries the server has answered, and the figures of these queries."""
+        """Yield which queries the server has answered, and the figures of all queries that it has answered."""
         rows = {query: self._rows(connection, query) for query in dict.fromkeys(one.query for one in OF_THE_DATABASE)}
         answered = GaugeMetricFamily(FIGURES_READ.name, FIGURES_READ.help, labels=FIGURES_READ.labels)
         for query, found in rows.items():

@@ -1,7 +1,7 @@
 """The definitions of the metrics.
 
-A process counts its own passes. The figures of the database are gauges: a named query returns a row for each
-combination of labels, and a column of the row is the figure.
+A process counts its own passes. The figures of the database are gauges: a query of ``sql/queries`` returns a row for
+each combination of labels, and a column of the row is the figure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Gauge(Metric):
-    """A figure of the database: ``column`` of the named query ``query``."""
+    """A figure of the database: the column ``column`` of the query ``query``."""
 
     query: str
     column: str

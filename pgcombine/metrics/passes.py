@@ -1,4 +1,4 @@
-"""Counts the passes of a process with prometheus-client. No label contains a queue's key."""
+"""Counts the passes of a process with prometheus-client."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ class PassCounters:
         self._passes.labels(error.queue, "failed").inc()
 
     def _know(self, queue: str) -> None:
-        """Create all counters of a queue at its first pass, so that a later failure is an increase.
-
-        Prometheus sees no increase in a counter that begins with 1.
-        """
+        """Create all counters of a queue at its first pass. Prometheus sees no increase if a counter begins with 1."""
         if queue not in self._queues:
             self._queues.add(queue)
             for outcome in _OUTCOMES:

@@ -3,9 +3,7 @@
 - ``/metrics``: the process's own counters, and the figures of the database if this process gives them
   (:mod:`pgcombine.metrics.database`).
 - ``/healthz``: 503 if a loop is stalled, else 200. A loop that waits for an unreachable database isn't stalled.
-- ``/readyz``: 200 if all loops are connected, and the schema has this program's version. Else 503 with the reason.
-
-The server runs in separate threads. If it can't listen on its address, it raises :class:`ConfigError`.
+- ``/readyz``: 200 if all loops are connected and the schema has this program's version, else 503 with the reason.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ class _Handler(WSGIRequestHandler):
     timeout = 10  # seconds for a request to arrive, and for the client to take each part of the answer
 
     def setup(self) -> None:
-        """Limit the time for the whole request. The socket's timeout would only limit the wait for each byte."""
+        """Limit the time for the whole request. The socket's timeout only limits the wait for the next bytes."""
         super().setup()
         self.rfile = io.BufferedReader(_Until(self.connection, time.monotonic() + self.timeout))
 
@@ -78,7 +76,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*given)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread. If too many connections are open, close the oldest, so that probes are answered."""
+        """Answer in a thread. If MOST_AT_ONCE connections are open, first close the oldest one."""
         with self._lock:
             while len(self._open) >= MOST_AT_ONCE:
                 oldest = next(iter(self._open))
@@ -100,7 +98,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error only at the level DEBUG: usually the client has disconnected."""
+        """Log an error at the level DEBUG, since usually the client has disconnected."""
         log.debug("metrics.request_failed", exc_info=True)
 
 
@@ -119,8 +117,8 @@ class ProcessMetrics:
     def served(self, dsn: str, heartbeats: Sequence[Heartbeat], *, port: int, host: str) -> Iterator[int]:
         """Serve until the end of the block. Yields the port, which the system chooses if ``port`` is 0.
 
-        The figures of the database at ``dsn`` are served, too. ``heartbeats`` are those of the process's
-        daemons. Raises ConfigError if ``host`` isn't known, or the port can't be used.
+        The figures of the database at ``dsn`` are served, too. ``heartbeats`` are those of the process's daemons.
+        Raises ConfigError if ``host`` isn't known, or if the port can't be used.
         """
         with closing(DatabaseFigures(dsn)) as figures, _listening(host, port) as server:
             self._registry.register(figures)
@@ -143,7 +141,7 @@ def _listening(host: str, port: int) -> Iterator[_Server]:
         kind = type("_Server", (_Server,), {"address_family": family})
         server: _Server = kind(address[:2], _Handler)
     except socket.gaierror as error:
-        raise ConfigError(f"the host {host} for metrics isn't known ({error.strerror})") from error
+        raise ConfigError(f"the host {host} for metrics isn't known ({error.strerror}): check its name") from error
     except OSError as error:
         raise ConfigError(
             f"port {port} of {host} can't serve metrics ({error.strerror}); choose another one with --metrics-port"

@@ -1,5 +1,5 @@
--- Every role may see the definitions of feeds. Passes raise the last sequences of their queue's buckets. The functions
--- <feed>_read, <feed>_snapshot and commit_feed serve the readers of the queue with their owner's rights.
+-- Every role may see the definitions of feeds. A role with any right on a queue sees the buckets and consumers of its
+-- feeds. Passes raise the last sequences of the buckets.
 grant select on pgcombine.feed, pgcombine.feed_stat to public;
 grant select, update (last) on pgcombine.feed_bucket to public;
 drop policy if exists seen on pgcombine.feed_bucket;

@@ -1,11 +1,11 @@
 -- pgcombine_internal.feed_bounds(feed, after) → setof (bucket, low, high)
--- Checks an offset, and returns for each bucket after which sequence a portion begins, and the sequence up to which it
--- may reach.
---   low   the bucket's sequence in the offset. In the offset {} a bucket begins with its first kept change. In any
+-- Checks an offset, and returns for each bucket the sequence after which a portion begins, and the sequence up to which
+-- the portion may reach.
+--   low   the bucket's sequence in the offset. For the offset {} a bucket begins with its first kept change. For any
 --         other offset a bucket that the offset lacks begins with its first change, which must still be kept
---   high  the bucket's last sequence. A portion doesn't reach beyond a rebucket. Until the offset has passed all the
---         changes from before a rebucket, high is the bucket's last sequence at that rebucket. So consumers see the
---         changes of a key in order although the key's bucket changes
+--   high  the bucket's last sequence; but if the offset is before the end of a rebucket's former changes, the bucket's
+--         last sequence at that rebucket (low, if that is greater). So consumers see the changes of a key in order
+--         although a rebucket changes the key's bucket
 -- Errors: PC050 unknown feed; PC003 the offset isn't an object of sequences by bucket, has an unknown bucket, or is
 -- ahead of the feed; PC051 changes after the offset are no longer kept.
 create or replace function pgcombine_internal.feed_bounds(feed text, after jsonb)

@@ -1,7 +1,7 @@
 -- pgcombine_internal.feed_portion(feed, after, most, upto) → (low, high, changes)
--- Returns the sequences after which and up to which <feed>_read reads each bucket, and the number of changes between
--- them.
--- Checks no right: <feed>_read has checked its caller (see feed_reader).
+-- Returns for each bucket the sequence after which <feed>_read begins and the one up to which it reads, and the number
+-- of changes in the portion.
+-- The function doesn't check the right of the caller of <feed>_read: <feed>_read has done so (see feed_reader).
 --   after  null: the portion is empty
 --   upto   null: the result of feed_offset(feed, after, most). The portion has no changes of a bucket that upto lacks
 -- Errors: those of feed_offset; PC003 upto is before after, beyond a rebucket, or given with most.

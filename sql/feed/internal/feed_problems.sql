@@ -1,6 +1,6 @@
 -- pgcombine_internal.feed_problems(queue) → problems
--- The part of verify that checks the feeds of a queue: their observers, their functions, that no segment stays for
--- want of upkeep, and that no kept change is missing.
+-- The part of verify that checks the feeds of a queue: that their observers and functions exist, that feed_upkeep has
+-- closed each segment that has changes and isn't in use, and that no kept change is missing.
 -- Runs with its owner's rights, for roles with any right on the queue.
 -- Errors: 42501 the caller has no right on the queue.
 create or replace function pgcombine_internal.feed_problems(queue text)
@@ -29,7 +29,7 @@ begin
             _feed.feed, s)
         from generate_series(0, cardinality(_feed.closed) - 1) s
         where s <> _feed.segment and _feed.closed[s + 1] is null
-          and clock_timestamp() >= _feed.since + _feed.retention / 2 -- upkeep comes at half of this time
+          and clock_timestamp() >= _feed.since + _feed.retention / 2 -- upkeep is due after half of this time
           and pg_relation_size(format('pgcombine.%I', _feed.feed || '_feed_s' || s)) > 0;
         return query execute format($query$
             select format('feed "%%s" has %%s changes of bucket %%s after sequence %%s instead of %%s',

@@ -1,10 +1,11 @@
 -- pgcombine_internal.feed_upkeep(feed) → boolean
--- Lets passes write into the next segment of a feed after a quarter of the retention, and truncates the segments whose
--- changes are older than the retention. Returns whether it changed the segment in use or truncated one.
+-- Lets passes write into the next segment of a feed after a quarter of the retention, and truncates the segments that
+-- were closed longer than the retention ago. Returns whether it changed the segment in use or truncated one.
 -- A segment stays while it holds changes after the offset of a registered consumer, and the feed has at most max_bytes.
 -- A segment that a session is reading stays for a later call. The next segment must be empty; otherwise the present one
--- grows. If a pass writes late into a segment, its changes may be truncated early, but no reader misses them unnoticed:
--- the transaction that truncates records the truncated sequences, and <feed>_read counts.
+-- grows. A pass that began before its segment was closed may still write into it. Its changes may be truncated early,
+-- but readers get an error then (PC051): the transaction that truncates records the truncated sequences, and
+-- <feed>_read counts the changes that it finds.
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Tables written: feed, <feed>_feed.
 -- Errors: PC050 unknown feed; 42501 the caller lacks the right to run passes.
@@ -45,7 +46,7 @@ begin
     for _segment in 1 .. cardinality(_tables) loop
         if _feed.closed[_segment] is null and _segment <> _feed.segment + 1
             and pg_relation_size(_tables[_segment]) > 0
-        then -- a late pass has written into the segment after its truncation
+        then -- a pass that began before the segment was closed has written into it after its truncation
             _feed.closed[_segment] := clock_timestamp();
             update pgcombine.feed f set closed = _feed.closed where f.feed = _feed.feed;
         end if;

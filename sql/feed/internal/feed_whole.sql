@@ -1,7 +1,7 @@
 -- pgcombine_internal.feed_whole(feed, counted, expected) → true
--- Raises unless two numbers are equal. For <feed>_read they are the number of changes that it has found, and the number
--- of sequences in its portion: a snapshot from before the truncation of a segment finds none of the segment's changes.
--- feed_bounds gives unequal numbers to raise the same error.
+-- Raises an error unless two numbers are equal. <feed>_read gives the number of changes that it has found, and the
+-- number of sequences in its portion: it finds no changes of a segment that was truncated after its snapshot.
+-- feed_bounds gives numbers that differ if changes are no longer kept.
 -- Errors: PC051 changes after the offset are no longer kept.
 create or replace function pgcombine_internal.feed_whole(feed text, counted bigint, expected bigint)
 returns boolean

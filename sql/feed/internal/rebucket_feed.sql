@@ -1,6 +1,7 @@
 -- pgcombine_internal.rebucket_feed(feed)
--- Records the present offset of a feed while its queue gets other buckets. No portion reaches beyond this offset, since
--- keys have changes in other buckets after it (see feed_bounds).
+-- Records the present offset of a feed while its queue gets other buckets, and adds missing buckets to the feed. A
+-- portion that begins before this offset ends there at the latest, since the later changes of a key can be in another
+-- bucket (see feed_bounds).
 -- Tables written: feed, feed_bucket.
 create or replace function pgcombine_internal.rebucket_feed(feed text)
 returns void

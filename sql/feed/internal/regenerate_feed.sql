@@ -1,17 +1,17 @@
 -- pgcombine_internal.regenerate_feed(feed)
 -- Makes the functions <feed>_read and <feed>_snapshot of a feed again, and its wake-up trigger. The trigger's channel
--- is 'feed ' followed by the feed's name. No queue has a channel with a space.
+-- is 'feed ' followed by the feed's name. Because of the space it isn't the channel of a queue.
 -- <feed>_read([after, most, compact, upto]) returns a portion of changes, in the order of _bucket and _sequence. Its
 -- parameters:
 --   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty
 --   most     maximum number of changes, spread over the buckets. Null: no maximum
---   compact  whether the changes of a key in the portion become one: first old, last new, last sequence. A key that has
---            no value before and after the portion has no row
+--   compact  whether the changes of a key in the portion become one row, with the old values of the first change and
+--            everything else of the last one. A key without a value both before and after the portion has no row
 --   upto     the offset up to which the portion reaches, instead of most. The portion has no changes of a bucket that
 --            upto lacks, so the next offset is the former one with the buckets of upto. Null: the result of
 --            feed_offset(feed, after, most)
--- <feed>_snapshot() returns the values of the queue and the offset that fits, from one snapshot. Its first row has only
--- the offset, in the column _after. The other rows have only keys and values.
+-- <feed>_snapshot() returns the present offset, and the values of the queue from the same snapshot. Its first row has
+-- only the offset, in the column _after. The other rows have only keys and values.
 -- Both functions run with their owner's rights, for roles that may read the queue.
 -- Errors: PC050 unknown feed.
 create or replace function pgcombine_internal.regenerate_feed(feed text)
@@ -101,7 +101,7 @@ declare
 begin
     return query
     select pgcombine_internal.feed_vector({feed}), {nulls} union all select null, {columns} from {values};
-    -- the query sees the table of the snapshot, and to_regclass the present one
+    -- the query finds the partition that the snapshot sees, and to_regclass the present one of the same name
     perform pgcombine_internal.require((select c.oid from pg_class c
         where c.relname = {partition} and c.relnamespace = 'pgcombine'::regnamespace)
             = to_regclass(format('pgcombine.%I', {partition})), '40001',

@@ -1,8 +1,9 @@
 -- pgcombine_internal.renew_feed(feed)
--- Empties a feed, and gives it a new number, after a restore from a dump. A restored feed would give sequences again
--- that the former database has given to other changes. With the new number all former offsets are too old.
--- Two databases that are restored from one dump draw numbers from the same state of the generator. So the function
--- skips a random number of numbers.
+-- Empties a feed, and gives it a new number, after a restore from a dump. Otherwise the restored feed could give new
+-- changes sequences that the former database has given to other changes. The new number makes the former offsets too
+-- old.
+-- Two databases that are restored from one dump have the same state of the generator of numbers. So the function skips
+-- a random part of its numbers, to make equal numbers in both unlikely.
 -- Tables written: feed, feed_bucket, feed_consumer, <feed>_feed.
 create or replace function pgcombine_internal.renew_feed(feed text)
 returns void

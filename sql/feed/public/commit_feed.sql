@@ -1,7 +1,7 @@
 -- pgcombine.commit_feed(feed, consumer, after)
--- Registers how far a consumer has read a feed. The view feed_stat shows how far consumers are behind. Up to the size
--- max_bytes of the feed, changes after the offset stay although they are older than the retention.
---   consumer  a name. All roles that may read the queue share the names
+-- Registers the offset up to which a consumer has read a feed. The view feed_stat shows how far consumers are behind.
+-- While the feed has at most max_bytes, changes after the offset stay even if they are older than the retention.
+--   consumer  a name of 1 to 200 characters. All roles that may read the queue share the names
 --   after     the offset (see feed_offset); it may be before the former one. Null: the consumer is forgotten
 -- Runs with its owner's rights, for roles that may read the queue.
 -- Tables written: pgcombine.feed_consumer.

@@ -1,7 +1,7 @@
 -- pgcombine.create_feed(feed, queue [, retention, max_bytes, if_not_exists])
--- Creates a feed: from now on every change of the queue's values is kept, for consumers that read at their own pace.
+-- Creates a feed: from now on the changes of the queue's values are kept, for consumers that read at their own pace.
 -- Passes write the changes into the table <feed>_feed, in their own transactions. The call also makes two functions. A
--- consumer calls the first one once, and then the second one again and again (see regenerate_feed):
+-- consumer begins with the first one, and then calls the second one repeatedly (see regenerate_feed):
 --   <feed>_snapshot()                           returns all values of the queue, and the offset that fits
 --   <feed>_read(after [, most, compact, upto])  returns a portion of the changes after an offset, in the order of
 --                                               _bucket and _sequence. The portion ends at the offset
@@ -9,25 +9,28 @@
 --                                               bucket that upto lacks
 -- A change has these columns:
 --   _bucket             the bucket of the pass
---   _sequence           number of the change in its bucket. A bucket's numbers have no gaps, in the order of commits
+--   _sequence           number of the change in its bucket. A bucket's numbers have no gaps, and rise in the order of
+--                       commits
 --   _change_type        insert, update or delete
---   _commit_version     id of the pass's transaction (txid_current), the column tx of the journal. All changes that
---                       commit together have it. It says nothing about the order of commits
+--   _commit_version     id of the pass's transaction (txid_current), the column tx of the journal. Changes of one
+--                       transaction have the same id. The ids don't show the order of commits
 --   _commit_timestamp   when the pass's transaction began
 --   the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has none)
--- The feed has what the relation changes of observers has (see add_observer). It lacks keys that expire silently, and
--- values that are loaded without updates.
+-- The feed has the rows of the relation changes of observers (see add_observer). It lacks keys that expire silently,
+-- and values that are loaded without updates.
 --   feed           lower-case name, at most 40 characters
---   retention      how long changes are kept at least. Workers remove them after at most one and a half times as long.
---                  A consumer whose offset is older must read everything again (PC051)
+--   retention      how long a change is kept at least, from the beginning of its pass on. Workers remove older changes
+--                  in portions. If changes after a consumer's offset were removed, the consumer must read everything
+--                  again (PC051)
 --   max_bytes      size of the feed up to which older changes wait for registered consumers (see commit_feed). Null:
 --                  they don't wait
 --   if_not_exists  whether a feed with the same definition may exist already
--- The call waits for running passes. Later passes over the queue raise synchronous_commit to on, if it is off or local.
+-- The call waits for running passes. Later passes that change values set synchronous_commit to on, if it is off or
+-- local.
 -- Tables written: pgcombine.feed, feed_bucket, component_table, observer, queue, bucket.
--- Errors: PC001 unknown queue; PC002 the feed, or a relation or function of its name exists; PC003 an invalid
--- definition, or queue columns with the names of other columns or parameters of <feed>_read; 40001 another session has
--- changed the queue since the snapshot.
+-- Errors: PC001 unknown queue; PC002 the feed, or a relation or function with one of its names, exists; PC003 an
+-- invalid definition, or a queue column with the name of another column or of a parameter of <feed>_read; 40001 another
+-- session has changed the queue since the snapshot.
 create or replace function pgcombine.create_feed(feed text, queue text, retention interval default '7 days',
     max_bytes bigint default null, if_not_exists boolean default false)
 returns void
@@ -64,7 +67,7 @@ begin
             'PC002', format('feed "%s" exists with another definition', _name),
             'drop it first, or choose another name');
         return;
-    elsif not found then -- a conflict would draw a number in vain
+    elsif not found then -- an insert that conflicts would use up a number of the feeds' sequence
         insert into pgcombine.feed (feed, queue, retention, max_bytes)
         values (_name, _queue.queue, create_feed.retention, create_feed.max_bytes)
         on conflict do nothing -- another session has created the feed for another queue
@@ -114,9 +117,8 @@ begin
         'columns', concat_ws(', ', pgcombine_internal.column_list(_queue.queue, 'key'),
             pgcombine_internal.column_list(_queue.queue, 'value', '{old}'),
             pgcombine_internal.column_list(_queue.queue, 'value', '{new}')));
-    -- A pass has claimed its bucket. So both statements see the last sequence of the pass before. If the row were
-    -- missing, the sequence would be null and the insert would fail. A consumer reads changes as soon as they are
-    -- visible. A crash must not take them back, so the pass doesn't commit asynchronously.
+    -- The pass has claimed its bucket, so no other pass changes the bucket's last sequence meanwhile. Consumers may
+    -- read a change as soon as it is visible. Then a crash must not lose it, so the pass doesn't commit asynchronously.
     perform pgcombine.add_observer(_queue.queue, 'feed ' || _name, pgcombine_internal.fill(
         'insert into {table} (_segment, _bucket, _sequence, {columns})
 select (select f.segment from pgcombine.feed f where f.feed = {feed}), {pgcombine_bucket},

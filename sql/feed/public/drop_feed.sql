@@ -1,8 +1,9 @@
 -- pgcombine.drop_feed(feed)
--- Drops a feed with its changes and its functions. The call waits for running passes, and then for readers of the feed:
--- each table for lock_timeout, or for 5 seconds if there is none, since no pass begins meanwhile.
+-- Drops a feed with its changes and its functions. The call waits for running passes, and then for readers of the feed.
+-- Meanwhile no pass over the queue begins. So the call waits for the lock on each of the feed's tables at most for
+-- lock_timeout, or for 5 seconds if there is no lock_timeout.
 -- Tables written: pgcombine.feed, feed_bucket, feed_consumer, component_table, observer, queue, bucket.
--- Errors: PC050 unknown feed; PC006 a session is reading the feed; 40001 another session has changed the
+-- Errors: PC050 unknown feed; PC006 sessions have read the feed for too long; 40001 another session has changed the
 -- queue since the snapshot.
 create or replace function pgcombine.drop_feed(feed text)
 returns void
@@ -18,7 +19,7 @@ begin
         execute format('lock table pgcombine.%I in access exclusive mode', _feed.feed || '_feed');
         perform set_config('lock_timeout', _timeout, true);
     exception when lock_not_available then
-        raise exception 'feed "%" was being read all the time', _feed.feed using errcode = 'PC006',
+        raise exception 'feed "%" can''t be dropped while sessions are reading it', _feed.feed using errcode = 'PC006',
             hint = 'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a '
                 'longer time';
     end;

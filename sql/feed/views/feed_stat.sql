@@ -1,6 +1,6 @@
 -- pgcombine.feed_stat
 -- One row for each feed on whose queue the reader has any right: how many changes are kept, and how far its consumers
--- are.
+-- are behind.
 -- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   feed       name of the feed
 --   queue      name of the queue
@@ -9,7 +9,8 @@
 --   kept       number of changes that are kept
 --   bytes      size of the feed's tables
 --   consumers  number of registered consumers
---   behind     number of kept changes after the offset of the consumer that is furthest behind; null: no consumer
+--   behind     number of kept changes after the offset of the consumer that is furthest behind; null: no consumer is
+--              registered
 create or replace view pgcombine.feed_stat with (security_barrier) as
 select f.feed, f.queue, f.retention, f.max_bytes, b.kept,
        (select sum(pg_total_relation_size(to_regclass(format('pgcombine.%I', f.feed || '_feed_s' || s))))::bigint
