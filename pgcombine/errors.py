@@ -7,7 +7,7 @@ classes below. A caller can act on the base classes alone:
 ConfigError          The programmer or the operator must change something, such as an argument, a setting or a right.
 OperationalError     The call may succeed later: for example, a server is unreachable, or a queue is full.
 QueueError           The definition or the use of a queue is wrong.
-PassError            A combiner or an observer failed.
+PassError            A pass failed, for example because a combiner or an observer raised.
 ExportError          The definition, the use or the destination of an export is wrong.
 ReplicationError     Something is wrong with one of the servers that hold the same queue, or between them.
 ==================== ===============================================================================================
@@ -151,7 +151,7 @@ class LoadError(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of that error."""
+    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of the cause."""
 
     reason: str = ""
 
@@ -259,7 +259,7 @@ class RebuildInProgressError(ReplicationError, OperationalError):
 
 
 class ReplicaError(ReplicationError):
-    """A server isn't registered, can't be registered like this, or isn't in a state for the operation."""
+    """A server isn't registered, can't be registered like this, or is in a state that doesn't allow the operation."""
 
 
 _BY_SQLSTATE: dict[str, type[PgCombineError]] = {

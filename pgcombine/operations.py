@@ -139,7 +139,7 @@ class DropCombineQueue(MigrateOperation):
 
     @classmethod
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
-        """Drop a queue with its values. Raises QueueNotFoundError.
+        """Drop a queue with its values. Raises QueueNotFoundError if there is no such queue.
 
         Without ``force``, also raises QueueNotEmptyError, for example while updates are pending or quarantined, or if
         the queue feeds a tier.

@@ -74,7 +74,7 @@ def error(found: str, advice: str, *, subject: str = "", value: Any = None) -> F
 
 @dataclass(frozen=True)
 class Limits:
-    """The values above which a check finds a problem. Times are in seconds."""
+    """The limits of the checks. Times are in seconds."""
 
     lag: float = 60.0  # age of the oldest pending update, or of the oldest entry or write that waits
     snapshot: float = 60.0  # age of a snapshot or of a transaction that has written

@@ -112,7 +112,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 
 def failing(context: Context) -> Iterator[Finding]:
-    """Buckets whose passes fail, and buckets whose expired keys weren't removed because that failed."""
+    """Buckets whose passes fail, and buckets in which passes failed to remove expired keys."""
     names = {row["queue"] for row in context.stats}
     seen = {row["queue"]: row for row in context.rows("doctor_failures")}
     for row in context.stats:

@@ -134,7 +134,7 @@ def _other(data: Path, programs: Programs, uid: int, gid: int) -> tuple[Account,
 def _reachable(account: Account, programs: Programs) -> Programs:
     """Return ``programs``, or a copy of them, that ``account`` can run.
 
-    Raises ConfigError if there is no place for a copy.
+    Raises ConfigError if the account can run neither ``programs`` nor a copy.
     """
     refused = _refusal(account, programs.path("postgres"))
     if not refused:

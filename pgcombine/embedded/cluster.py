@@ -131,7 +131,7 @@ class Cluster:
         return total
 
     def clean(self) -> None:
-        """Remove what programs have left that were killed in :meth:`create` or :meth:`remove`."""
+        """Remove the rests of directories that are left if a program is killed in :meth:`create` or :meth:`remove`."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
             # If initdb still writes into the directory, some files remain. The next start removes them.
             shutil.rmtree(left, ignore_errors=True)
@@ -212,7 +212,10 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for PostgreSQL's programs: this process's, but without PG*, with fixed locale and zone."""
+    """Return the environment for PostgreSQL's programs: this process's, with the locale C and the time zone UTC.
+
+    Variables whose names begin with PG are left out, since they would change what the programs do.
+    """
     mine = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_")) and k != "LANG"}
     return mine | {"LC_ALL": "C", "TZ": "UTC"}
 

@@ -1,7 +1,7 @@
 """Locks between programs: ``flock`` locks on files of the home directory.
 
-A lock also excludes programs in other containers that share the directory. It ends when no process is left that holds
-it or has inherited it, even if these processes are killed. The processes of a server that pgcombine starts inherit the
+A lock also excludes programs in other containers that share the directory. A lock ends when the last process that holds
+it or has inherited it ends, also if the process is killed. The processes of a server that pgcombine starts inherit the
 lock *alive*. So *alive* is held as long as such a process is left.
 """
 

@@ -194,9 +194,9 @@ class EmbeddedServer:
     def _set_owner(self) -> None:
         """Make the role OWNER the owner of the superuser's databases, unless this was done before.
 
-        If it fails, for example because a session holds locks, :meth:`dsn` stays the superuser's, and a later start
-        tries again. The role may see the sessions of other roles, so that workers can truncate segments of a queue's
-        log.
+        If this fails, for example because a session holds locks, :meth:`dsn` still returns the superuser's URI, and a
+        later start tries again. The role may see the sessions of other roles, so that workers can truncate segments of
+        a queue's log.
         """
         dsn = self.superuser_dsn()
         if self._cluster.owner_password() is not None:

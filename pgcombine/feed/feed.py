@@ -75,9 +75,9 @@ class Feed:
 
     @in_transaction(queue="queue")
     def offset(self, after: Offset | None = None, *, most: int | None = None) -> Steps[dict[str, int]]:
-        """Return the present offset; or, if ``after`` is given, the end of the portion of ``most`` changes after it.
+        """Return the present offset; or, if ``after`` is given, the end of a portion of the changes after it.
 
-        If ``most`` is None, the portion has no limit.
+        The portion has at most ``most`` changes; None means no limit. It doesn't reach beyond a rebucket of the queue.
         """
         return (yield from self._offset(after, most))
 
@@ -260,7 +260,7 @@ class _Options(NamedTuple):
 
 
 class _Idle(NamedTuple):
-    """The table whose idle lock the session needs, and the result of ``pgcombine_internal.take_idle_lock``."""
+    """A feed's table, and the result of ``pgcombine_internal.take_idle_lock`` for it."""
 
     relation: int
     state: str
@@ -279,7 +279,7 @@ def _offset(text: str) -> dict[str, int]:
 
 
 def feeds(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the feeds, or the one named ``name``, as rows of the view ``pgcombine.feed_stat``.
+    """Return the feeds, or only the one named ``name``, each as a dict with the figures of ``pgcombine.feed_stat``.
 
     Raises FeedNotFoundError if there is no feed of that name.
     """

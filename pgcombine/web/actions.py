@@ -36,7 +36,7 @@ async def form_of(request: Request) -> dict[str, str]:
         raise HTTPException(415, "The request has no form: the content type isn't application/x-www-form-urlencoded.")
     body = await request.body()
     if len(body) > LARGEST:
-        raise HTTPException(413, "The form is too large.")
+        raise HTTPException(413, f"The form has more than {LARGEST} bytes: shorten it.")
     try:
         return dict(parse_qsl(body.decode("ascii"), max_num_fields=10))
     except ValueError:
@@ -48,7 +48,7 @@ async def own_form(request: Request) -> dict[str, str]:
     fields = await form_of(request)
     if not site_of(request).keys.is_form(fields.get("form_key", "")):
         raise HTTPException(
-            403, "The form has no valid key: it is from an earlier run of pgcombine web. Reload its page and try again."
+            403, "The form has no valid key: it may be from an earlier run of pgcombine web. Reload its page."
         )
     return fields
 
@@ -90,7 +90,7 @@ async def call(request: Request, *, name: str) -> Response:
 
 
 async def release(request: Request, *, drops: bool) -> Response:
-    """Retry the quarantined key that the form names, or all of the queue. With ``drops``, delete the updates."""
+    """Retry the quarantined key that the form names, or all of the queue's. With ``drops``, delete their updates."""
     name: str = request.path_params["queue"]
 
     def work(connection: Connection, fields: Mapping[str, str]) -> str:
@@ -115,14 +115,14 @@ async def release(request: Request, *, drops: bool) -> Response:
 
 
 async def examine(request: Request) -> Response:
-    """Run the doctor, unless it is running or has ended in the last seconds, and redirect to its page."""
+    """Run the doctor, unless it is running or has ended a few seconds ago, and redirect to its page."""
     await own_form(request)
     site_of(request).checkup.result(again=True)
     return RedirectResponse("/doctor", 303)
 
 
 async def sign_in(request: Request) -> Response:
-    """Show the sign-in form; for a POST, check its token and set the cookie. Redirects if no token is needed."""
+    """Show the sign-in form, or, for a POST, check the token and set the cookie. Redirects if no token is needed."""
     keys = site_of(request).keys
     if not keys.needed:
         return RedirectResponse("/", 303)

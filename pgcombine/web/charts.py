@@ -45,7 +45,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing of the time since ``begin``.
+    """A drawing whose time axis begins at ``begin``.
 
     ``line`` and ``area`` are the data of SVG paths. They are empty if there is nothing to draw. ``last`` is the last
     value, ``peak`` the highest one, and ``peak_at`` the time of the highest one. These three are None if there is no
@@ -64,7 +64,7 @@ class Chart:
 
 
 def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
-    """Return the drawing of a series between two times. An interval's point is the highest one in the interval."""
+    """Return the drawing of a series from ``begin`` to ``end``. Of the points in an interval, the highest is drawn."""
     inside = [point for point in series if begin <= point[0] <= end]
     highest = max(inside, key=lambda point: point[1], default=None)
     full = rounded_up(highest[1] if highest else 0.0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUEST_SECONDS = 10.0  # counted from the connection's start, or from the end of the answer before
+REQUEST_SECONDS = 10.0  # counted from the connection's start, or from the end of the former answer
 ANSWER_SECONDS = 120.0
 MOST_OF_CLIENT = 50
 MOST = 200

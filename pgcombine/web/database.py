@@ -51,7 +51,7 @@ class Database:
         Raises what ``work`` raises. Raises BusyError if no connection becomes free in time, ConnectError if none can be
         opened, and SchemaError if the schema doesn't fit this program. A statement raises psycopg.errors.QueryCanceled
         after ``seconds``, and psycopg.errors.LockNotAvailable if it has waited for a lock for a second. If the server
-        doesn't answer a second after the limit, it raises psycopg.OperationalError.
+        still doesn't answer a second after ``seconds``, the statement raises psycopg.OperationalError.
         """
         with self._one() as connection, connection.transaction():
             milliseconds = round(self.seconds * 1000)
@@ -72,7 +72,7 @@ class Database:
             self._free.release()
 
     def _taken(self) -> DeadlineConnection | None:
-        """Return an idle connection, or None if there is none. If it doesn't answer, close all and return None."""
+        """Return an idle connection, or None. If the connection doesn't answer, close all idle ones and return None."""
         with self._lock:
             if not self._idle:
                 return None

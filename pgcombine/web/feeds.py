@@ -2,8 +2,8 @@
 
 The data of an event ``change`` is a change of the feed, and the event's id is the offset after this change. A client
 that connects again sends the last id as Last-Event-ID, and gets the changes after it. A stream ends after an event
-``error``, and after STREAM_SECONDS, since the server limits the time of an answer. It uses a connection to the database
-only while it reads.
+``error``, when the server ends, and after STREAM_SECONDS, since the time of an answer is limited. A stream uses a
+connection to the database only while it reads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Stream(StreamingResponse):
     """A stream of events. It counts toward MOST_STREAMS while it is sent."""
 
     def __init__(self, site: Site, content: AsyncIterator[str]) -> None:
-        super().__init__(content, media_type=TYPE, headers={"X-Accel-Buffering": "no"})  # nginx would hold events back
+        super().__init__(content, media_type=TYPE, headers={"X-Accel-Buffering": "no"})  # else nginx holds events back
         self._site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +74,7 @@ async def feed(request: Request) -> Response:
 
     after = await run_in_threadpool(begun)
     if site.streams >= MOST_STREAMS:
-        raise HTTPException(503, f"There are {MOST_STREAMS} streams already, the most at a time. Try again later.")
+        raise HTTPException(503, f"There are {MOST_STREAMS} streams already. Try again when one has ended.")
     if request.method == "HEAD":
         return Response(media_type=TYPE)
     return _Stream(site, _events(site, wanted, after))

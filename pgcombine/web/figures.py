@@ -21,9 +21,9 @@ from pgcombine.queue import status
 from pgcombine.queue.status import Column
 from pgcombine.worker.maintenance import old_snapshots
 
-QUARANTINED_KEYS = 100  # quarantined keys on a queue's page
-QUARANTINED_UPDATES = 50  # updates on the page of a quarantined key
-GREATEST = 20  # keys on the page of the greatest values
+QUARANTINED_KEYS = 100  # greatest number of quarantined keys on a queue's page
+QUARANTINED_UPDATES = 50  # greatest number of updates on the page of a quarantined key
+GREATEST = 20  # greatest number of keys on the page of the greatest values
 LONGEST = 4000  # characters of a queue's key or value; longer ones are cut in the database
 
 
@@ -41,7 +41,7 @@ def part(connection: Connection, name: str, *parameters: Any) -> Part:
 
 
 def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -> Part:
-    """Return the rows that ``read`` returns, or a sentence for an expected error. The caller's transaction goes on."""
+    """Return the rows that ``read`` returns, or a sentence for an expected error. The transaction stays usable."""
     try:
         with connection.transaction():
             return Part(read())
@@ -76,7 +76,7 @@ def may_operate(connection: Connection, queue: str) -> bool:
 
 
 def greatest(connection: Connection, queue: str, found: Sequence[Column], by: str) -> Part:
-    """Return the GREATEST keys with the greatest values of the column ``by``. ``found`` are the queue's columns."""
+    """Return at most GREATEST keys, those with the greatest values of ``by``. ``found`` are the queue's columns."""
     statement = sql.SQL("select {} from {} order by {} desc nulls last limit {}").format(
         _texts(found),
         sql.Identifier("pgcombine", f"{queue}_values"),

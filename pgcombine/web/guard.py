@@ -28,8 +28,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SESSION_SECONDS = 12 * 3600
-MOST_AT_ONCE = 100  # requests that are answered at the same time
-MOST_OF_CLIENT = 50  # requests of one client that are answered at the same time
+MOST_AT_ONCE = 100  # greatest number of requests that are answered at the same time
+MOST_OF_CLIENT = 50  # greatest number of these that one client may have
 LARGEST = 4096  # bytes of a form; a longer one is refused
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {

@@ -26,7 +26,7 @@ from pgcombine.web.database import BUSY, BusyError, Database
 
 EVERY = 5.0  # seconds between two polls of the thread
 YOUNGEST = 1.0  # seconds for which all readers get the result or the error of one poll
-KEPT = 720  # points of a queue, those of about an hour
+KEPT = 720  # greatest number of points of a queue, those of about an hour
 MINUTES_EVERY = 30.0  # seconds for which all readers get the result of one read of pgcombine.minute_stat
 
 log = logging.getLogger("pgcombine.web")

@@ -27,8 +27,8 @@ from pgcombine.web.lines import Lines
 from pgcombine.web.texts import FILTERS, counted
 
 REFRESH = 5  # seconds after which an open page refreshes
-BEHIND = 60.0  # seconds; a queue with a greater lag is behind
-WAITING = 10.0  # seconds; a queue with a greater lag is waiting, if it isn't behind
+BEHIND = 60.0  # limit of the lag for the state "behind", in seconds
+WAITING = 10.0  # limit of the lag for the state "waiting", in seconds
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # greatest number of cells of a heat map
 REFUSED = 50  # greatest number of refused entries on the page of exports
@@ -109,7 +109,7 @@ def _done(request: Request) -> str:
 
 
 def identified(site: Site, connection: Connection) -> None:
-    """Read the site's names from the database, unless it has them already."""
+    """Read the site's names from the database, unless the site has them already."""
     if not site.names:
         site.names = figures.identity(connection)
 
@@ -271,7 +271,7 @@ def servers(request: Request) -> Response:
 
 
 def loads(request: Request) -> Response:
-    """The loads from Spark."""
+    """The page of the loads from Spark."""
     return _listed(request, "loads.html", {"loads": ()})
 
 
@@ -288,7 +288,7 @@ def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]
 
 
 def doctor(request: Request) -> Response:
-    """The doctor's findings."""
+    """The page of the doctor's findings."""
     site = site_of(request)
     states = None
     with suppress(PgCombineError, psycopg.Error):  # the doctor's findings will report the error

@@ -79,8 +79,9 @@ def serve(
 ) -> None:
     """Serve the pages on a listening socket until ``stop`` is set, also while the database is unreachable.
 
-    ``token`` is the readers' token, ``hosts`` are the names of ``--allow-host``. ``actions`` is ``--allow-actions``.
-    ``seconds`` is the limit of a statement. Raises SchemaError if the schema fitted this program and no longer does.
+    ``token`` is the readers' token, and ``hosts`` are the names of ``--allow-host``. ``actions`` says whether readers
+    may change queues and exports. ``seconds`` is the limit of a statement. Raises SchemaError if the schema fitted this
+    program and no longer does.
     """
     database = Database(dsn, seconds=seconds)
     history = History(database)

@@ -36,7 +36,7 @@ log = logging.getLogger("pgcombine.worker")
 Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
-_TROUBLE_PAUSE = 5.0  # seconds without passes over a bucket after an unexpected error; a sleep of the worker ends them
+_TROUBLE_PAUSE = 5.0  # seconds for which a bucket is deferred after an unexpected error of the database
 _SHORT_PASS = 0.02  # seconds for which wait() waits for passes in progress although a loop has nothing to do
 _FEW = 8  # up to so many queues are polled one by one; if there are more, one query polls all queues of the database
 _TICK = 1.0  # least number of seconds between two calls of pgcombine_internal.tick

@@ -27,7 +27,7 @@ RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
 UPKEEP_EVERY_SECONDS = 5.0
-OLD_SECONDS = 60.0  # the age at which a snapshot is old
+OLD_SECONDS = 60.0  # the age from which a snapshot counts as old, by default
 WATCH_EVERY_SECONDS = 60.0
 
 
@@ -97,7 +97,7 @@ class Reclaim:
 
     def __init__(self, queues: tuple[str, ...]) -> None:
         self._queues = queues
-        self._passed_over: dict[str, float] = {}  # by queue: when a pass, or a call that left a large segment, was last
+        self._passed_over: dict[str, float] = {}  # by queue: when the last pass ended, or a large segment was left
         # by queue: the round of the last call, and the time of the next call
         self._reclaimed: dict[str, tuple[int, float]] = {}
         self._next_all = 0.0
@@ -107,7 +107,7 @@ class Reclaim:
         self._passed_over[queue] = time.monotonic()
 
     def do(self, connection: Connection) -> None:
-        """Reclaim the segments that can be reclaimed."""
+        """Reclaim the logs that are due."""
         now = time.monotonic()
         if now >= self._next_all:
             self._next_all = now + RECLAIM_ALL_SECONDS

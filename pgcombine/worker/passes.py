@@ -38,8 +38,8 @@ _PASS = (
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
-# A pass normally takes seconds. The server cancels a pass that exceeds this timeout, since it would go on blocking its
-# bucket and keep its snapshot and locks. The next pass takes fewer updates.
+# A pass normally takes seconds. A pass that exceeds this timeout is cancelled, since it blocks its bucket and keeps its
+# snapshot and locks. The next pass over the bucket normally takes fewer updates.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -60,9 +60,9 @@ def open_connection(
     schema isn't this program's, ServerNotReadyError if the server takes no writes, and the errors of ``connect``.
 
     ``lock_timeout`` and ``statement_timeout`` are in seconds. 0 means no limit. None leaves the setting that the
-    connection has, for example from its URI or role; if that is 0, the defaults are LOCK_TIMEOUT_SECONDS and
-    STATEMENT_TIMEOUT_SECONDS. Through a pooler neither timeout is set, since it would stay with the server's session.
-    Then set the timeouts with ``alter role … set``.
+    connection has, for example from its URI or role; but if that is 0, LOCK_TIMEOUT_SECONDS or
+    STATEMENT_TIMEOUT_SECONDS applies. Through a pooler this function sets neither timeout, since it would stay with the
+    server's session. For a pooler, set the timeouts with ``alter role … set``.
     """
     connection = connect(dsn, name=name, timeout=timeout)
     with closed_on_error(connection):
@@ -176,7 +176,7 @@ def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassE
 
 
 def reason(error: psycopg.Error) -> str:
-    """Return the server's message and detail, and its hint if the server lacks memory, locks or disk."""
+    """Return the message and the detail of a server's error, and the hint if the server lacks memory, locks or disk."""
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None
     return " ".join([primary, *(f"({part})" for part in (error.diag.message_detail, hint) if part)])

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Stream(Generic[T]):
-    """Rows of a pass. An observer may iterate them several times, and use the connection meanwhile.
+    """Rows of a pass. An observer may iterate over them several times, and use the connection meanwhile.
 
     If the rows take more than a megabyte, they are stored in a temporary file, which is read in portions. So memory
     stays bounded, and an observer may, for example, COPY into another queue while it iterates. ``shape`` converts a row

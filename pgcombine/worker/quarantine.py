@@ -1,10 +1,10 @@
 """Failing buckets: back-off, the search for the failing keys, and their quarantine.
 
-A failed pass is rolled back and recorded, and no worker tries the bucket for a time that grows from a fifth of a second
-to about a minute (``pgcombine_internal.fail_pass``). After a pass that the server cancelled, the next one usually runs
-at once, with fewer updates. After ``quarantine_after`` failures in a row, a search bisects the bucket's keys: it
-combines those that don't fail and quarantines those that do (``pgcombine_internal.bisect``). For Python observers, this
-module takes the steps of the search. A search is one transaction, so no update is lost if the process is killed.
+A failed pass is rolled back and recorded (``pgcombine_internal.fail_pass``). Normally no worker then tries the bucket
+for a time that grows from a fifth of a second to about a minute. After ``quarantine_after`` failures in a row that a
+key may have caused, a search bisects the bucket's keys: it combines those that don't fail and quarantines those that do
+(``pgcombine_internal.bisect``). For queues with Python observers, this module takes the steps of the search. A search
+is one transaction, so no update is lost if the process is killed.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 - If a pass fails, for example because a combiner or an observer raises, no update is lost. The failure is recorded for
   all workers, and the bucket is tried again at growing intervals (:mod:`pgcombine.worker.quarantine`). The other
   buckets go on.
-- The server cancels a statement at the statement timeout. The next pass over the bucket takes fewer updates.
+- A pass that exceeds the statement timeout is cancelled. The next pass over the bucket normally takes fewer updates.
 - A lost connection is opened again with back-off, without limit.
 - The worker waits for a server that isn't ready, or that is a standby.
-- A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
+- If the server lacks locks, memory or disk, the worker tries again with back-off, and logs the server's hint.
 - A schema of another version ends the worker with :class:`SchemaError`, after the passes in progress.
 """
 
@@ -77,13 +77,13 @@ class Worker(Background):
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
     ``app`` has more queues with Python observers. It doesn't restrict the worker to these queues. ``on_pass`` is called
-    after each pass, or search for failing keys, that took updates, ``on_failure`` after each that failed.
+    after each pass, or search for failing keys, that took updates, and ``on_failure`` after each that failed.
 
     Durations are in seconds. ``poll`` is the longest sleep when there are no updates. ``max_delay`` is the longest rest
     between rounds of passes while updates keep coming: the more updates a pass combines, the less each of them costs.
-    ``lock_timeout`` and ``statement_timeout`` are as for :func:`~pgcombine.worker.passes.open_connection`. If no
-    connection can be opened at the start, the worker tries again for ``connect_timeout`` seconds. It logs a warning for
-    each snapshot that is older than ``old_snapshot`` and holds back the removal of old rows.
+    ``lock_timeout`` and ``statement_timeout`` are as for :func:`~pgcombine.worker.passes.open_connection`. If the
+    server refuses the connection or doesn't answer at the start, the worker tries again for ``connect_timeout``
+    seconds. The worker logs warnings of snapshots that are older than ``old_snapshot``.
 
     Raises ConfigError if ``concurrency`` or ``poll`` isn't positive, or if a timeout or ``max_delay`` is negative.
     """
@@ -152,9 +152,9 @@ class Worker(Background):
 
         At the start it raises QueueNotFoundError if a queue of ``queues`` or ``app`` doesn't exist, NotGrantedError if
         the role lacks the right to run passes over a queue of ``queues``, ObserversMissingError if such a queue has
-        Python observers that the worker lacks, and ConnectError if no connection can be opened. It raises SchemaError
-        if the schema doesn't fit this program, also later. If ``queues`` is empty, queues over which the role lacks the
-        right to run passes are logged and left alone.
+        Python observers that the worker lacks, and ConnectError if the server refuses the connection or doesn't answer.
+        It raises SchemaError if the schema doesn't fit this program, also later. If ``queues`` is empty, queues over
+        which the role lacks the right to run passes are logged and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():

@@ -3,9 +3,9 @@
 -- the portion may reach.
 --   low   the bucket's sequence in the offset. For the offset {} a bucket begins with its first kept change. For any
 --         other offset a bucket that the offset lacks begins with its first change, which must still be kept
---   high  the bucket's last sequence; but if the offset is before the end of a rebucket's former changes, the bucket's
---         last sequence at that rebucket (low, if that is greater). So consumers see the changes of a key in order
---         although a rebucket changes the key's bucket
+--   high  the bucket's last sequence. But while changes from before a rebucket follow the offset, it is the bucket's
+--         last sequence at the first such rebucket (or low, if that is greater). So consumers see the changes of a key
+--         in order although a rebucket changes the key's bucket
 -- Errors: PC050 unknown feed; PC003 the offset isn't an object of sequences by bucket, has an unknown bucket, or is
 -- ahead of the feed; PC051 changes after the offset are no longer kept.
 create or replace function pgcombine_internal.feed_bounds(feed text, after jsonb)

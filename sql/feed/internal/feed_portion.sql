@@ -16,7 +16,7 @@ declare
     _problem text;
 begin
     perform pgcombine_internal.require(num_nonnulls(feed_portion.most, feed_portion.upto) < 2, 'PC003',
-        'a portion ends at upto, or after most changes', 'give one of upto and most');
+        'upto and most can''t be given together: both end the portion', 'give one of upto and most');
     if feed_portion.after is null then
         select '{}', '{}', 0 into low, high, changes;
         return;

@@ -29,7 +29,7 @@ begin
             _feed.feed, s)
         from generate_series(0, cardinality(_feed.closed) - 1) s
         where s <> _feed.segment and _feed.closed[s + 1] is null
-          and clock_timestamp() >= _feed.since + _feed.retention / 2 -- upkeep is due after half of this time
+          and clock_timestamp() >= _feed.since + _feed.retention / 2 -- feed_upkeep is due after retention / 4
           and pg_relation_size(format('pgcombine.%I', _feed.feed || '_feed_s' || s)) > 0;
         return query execute format($query$
             select format('feed "%%s" has %%s changes of bucket %%s after sequence %%s instead of %%s',

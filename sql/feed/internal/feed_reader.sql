@@ -1,6 +1,6 @@
 -- pgcombine_internal.feed_reader(feed) → pgcombine.feed
--- Returns a feed's definition to a function that runs with its owner's rights. Raises unless the role that called that
--- function may read the feed's queue.
+-- Returns a feed's definition to a function that runs with its owner's rights. Raises an error unless the role that
+-- called that function may read the feed's queue.
 -- Errors: PC050 unknown feed; 42501 the role lacks the right.
 create or replace function pgcombine_internal.feed_reader(feed text)
 returns pgcombine.feed

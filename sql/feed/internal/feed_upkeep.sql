@@ -4,8 +4,8 @@
 -- A segment stays while it holds changes after the offset of a registered consumer, and the feed has at most max_bytes.
 -- A segment that a session is reading stays for a later call. The next segment must be empty; otherwise the present one
 -- grows. A pass that began before its segment was closed may still write into it. Its changes may be truncated early,
--- but readers get an error then (PC051): the transaction that truncates records the truncated sequences, and
--- <feed>_read counts the changes that it finds.
+-- but then consumers that haven't read them get an error (PC051): the transaction that truncates records the truncated
+-- sequences, and <feed>_read counts the changes that it finds.
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Tables written: feed, <feed>_feed.
 -- Errors: PC050 unknown feed; 42501 the caller lacks the right to run passes.

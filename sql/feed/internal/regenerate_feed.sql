@@ -6,7 +6,7 @@
 --   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty
 --   most     maximum number of changes, spread over the buckets. Null: no maximum
 --   compact  whether the changes of a key in the portion become one row, with the old values of the first change and
---            everything else of the last one. A key without a value both before and after the portion has no row
+--            everything else of the last one. A key that has no value before the portion and none after it has no row
 --   upto     the offset up to which the portion reaches, instead of most. The portion has no changes of a bucket that
 --            upto lacks, so the next offset is the former one with the buckets of upto. Null: the result of
 --            feed_offset(feed, after, most)

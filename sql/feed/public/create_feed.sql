@@ -2,7 +2,7 @@
 -- Creates a feed: from now on the changes of the queue's values are kept, for consumers that read at their own pace.
 -- Passes write the changes into the table <feed>_feed, in their own transactions. The call also makes two functions. A
 -- consumer begins with the first one, and then calls the second one repeatedly (see regenerate_feed):
---   <feed>_snapshot()                           returns all values of the queue, and the offset that fits
+--   <feed>_snapshot()                           returns the present offset, and all values of the queue as of it
 --   <feed>_read(after [, most, compact, upto])  returns a portion of the changes after an offset, in the order of
 --                                               _bucket and _sequence. The portion ends at the offset
 --                                               feed_offset(feed, after, most), or at upto. It has no changes of a

@@ -3,8 +3,8 @@
 -- An offset is an object that has a sequence for each bucket, such as {"0": 812, "1": 977}: the consumer has read the
 -- bucket's changes up to this sequence.
 --   after  null: the result is the present offset. Otherwise the result is the end of the portion of changes after this
---          offset, for <feed>_read. It equals after if there are no changes after it. The changes from before a
---          rebucket and those from after it are in different portions
+--          offset, for <feed>_read. If no change follows, the end has the same sequences as this offset. The changes
+--          from before a rebucket and those from after it are in different portions
 --   most   maximum number of changes in the portion, spread over the buckets. Null: no maximum
 -- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept: read it all again; PC003 an invalid
 -- offset or number; 42501 the caller lacks the right to read the queue.
@@ -27,8 +27,9 @@ begin
     elsif after is null then
         return pgcombine_internal.feed_vector(_feed.feed);
     end if;
-    for _bound in -- Buckets with few changes come first, so that others can take what these leave of their shares. If
-        -- there are more buckets with changes than the portion may have changes, the order is random.
+    -- Buckets with few changes come first, so that others can take what these leave of their shares. If there are more
+    -- buckets with changes than the portion may have changes, the order is random.
+    for _bound in
         select b.bucket, b.low, b.high, count(*) over () - row_number() over turn + 1 as buckets
         from (select b.*, count(*) filter (where b.high > b.low) over () as filled
               from pgcombine_internal.feed_bounds(_feed.feed, after) b) b

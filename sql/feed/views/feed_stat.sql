@@ -4,7 +4,7 @@
 -- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   feed       name of the feed
 --   queue      name of the queue
---   retention  how long changes are kept at least
+--   retention  how long changes are kept at least (see create_feed)
 --   max_bytes  up to which size of the feed changes wait for registered consumers; null: they don't wait
 --   kept       number of changes that are kept
 --   bytes      size of the feed's tables
