@@ -20,7 +20,7 @@ REQUEST_SECONDS = 10.0  # counted from the connection's start, or from the end o
 ANSWER_SECONDS = 120.0
 MOST_OF_CLIENT = 50
 MOST = 200
-# If many clients connect at once, the server usually reads their requests within this time, and closes none of them.
+# If many clients connect at once, the server usually reads their requests within this time, so no connection is closed.
 ROOM_SECONDS = 0.1
 
 
