@@ -1,10 +1,9 @@
 """The check of a frame's columns against a queue's columns, and the Spark types for reading a queue's columns.
 
-A frame that doesn't fit raises InvalidUpdateError before any row is written. Columns match by their exact names. The
-key columns are required. A missing value column takes its default in each row. A type fits if the queue's column can
-hold its values. Sizes aren't compared: the write of a value that is too large fails. A decimal type with more digits
-after the point than the column keeps doesn't fit, since PostgreSQL would round its values silently. A column of a type
-that :func:`check_frame` doesn't know (uuid, jsonb, enums, …) takes text. An array column takes text, too.
+Columns match by their exact names. A frame needs the key columns. A value column that it lacks takes its default. The
+sizes of numbers aren't compared: the write of a value that is too large fails. A decimal type with more digits after
+the point than the column doesn't fit, since PostgreSQL would round its values silently. A column whose type has no
+counterpart in Spark (uuid, jsonb, enums, …) takes text. An array column takes an array or text.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _INTEGERS = {"smallint", "integer", "bigint"}
 
 
 def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[str]:
-    """Return the frame's column names. If columns don't fit, raises InvalidUpdateError, which lists all of them."""
+    """Return the names of the frame's columns. Raises InvalidUpdateError if they don't fit the queue."""
     there = {column.name: column for column in columns}
     names: list[str] = schema.fieldNames()
     wrong = []
@@ -49,7 +48,7 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
 
 
 def not_utf8(column: str, content: str) -> str:
-    """Return the message about text that isn't UTF-8. ``content`` is its bytes in hexadecimal."""
+    """Return what a message says about text that isn't UTF-8. ``content`` is the text's bytes in hexadecimal."""
     return (
         f'column "{column}" holds text that isn\'t UTF-8, the bytes {content}: decode it in the job (decode), '
         "or repair it (make_valid_utf8)"
@@ -57,7 +56,7 @@ def not_utf8(column: str, content: str) -> str:
 
 
 def spark_type(column: Column) -> DataType:
-    """Return the Spark type for reading a column. Types that this function doesn't know are read as StringType."""
+    """Return the Spark type for reading a column. Types that aren't listed here are read as StringType."""
     from pyspark.sql import types as t
 
     simple: dict[str, Callable[[], DataType]] = {
@@ -73,17 +72,14 @@ def spark_type(column: Column) -> DataType:
         "bytea": t.BinaryType,
     }
     if column.base == "numeric":
-        one: DataType = t.DecimalType(*(_numeric(column.type) or (38, 18)))  # like Spark's JDBC reader
+        one: DataType = t.DecimalType(*(_numeric(column.type) or (38, 18)))
     else:
         one = simple.get(column.base, t.StringType)()
     return t.ArrayType(one) if column.is_array else one
 
 
 def arrow_type(given: Any) -> pa.DataType:
-    """Return the Arrow type in which Spark takes values of a Spark type.
-
-    Raises ConfigError for a type that no column can be read as.
-    """
+    """Return the Arrow type for values of a Spark type. Raises ConfigError for a type that isn't listed here."""
     import pyarrow as pa
     from pyspark.sql import types as t
 
@@ -144,7 +140,7 @@ def _element_fits(given: Any, base: str) -> bool:
 
 
 def _scale(given: Any) -> float:
-    """Return how many digits after the point a Spark type has: -inf for floating point, and for other than numbers."""
+    """Return the digits after the point of a decimal or integer type, or of an array of it. Others have -inf."""
     from pyspark.sql import types as t
 
     if isinstance(given, t.ArrayType):
@@ -155,7 +151,7 @@ def _scale(given: Any) -> float:
 
 
 def _numeric(type_name: str) -> tuple[int, int] | None:
-    """Return precision and scale of ``numeric(p,s)``, or None if the type has none or Spark can't hold them."""
+    """Return precision and scale of ``numeric(p,s)``, or None if the type has none or they don't fit DecimalType."""
     inside = type_name.partition("(")[2].partition(")")[0].split(",")
     if not inside[0]:
         return None

@@ -1,7 +1,4 @@
-"""COPY of Arrow batches into a table.
-
-A row that doesn't fit raises :class:`InvalidUpdateError`, which shows the value.
-"""
+"""COPY of Arrow batches into a table."""
 
 from __future__ import annotations
 
@@ -29,10 +26,9 @@ def copy_batches(
     queue: str,
     keys: Sequence[str],
 ) -> int:
-    """COPY the batches into ``table``, in the connection's transaction. Returns the number of rows.
+    """COPY the batches into ``table``, as CSV. Returns the number of rows.
 
-    The format is CSV: Arrow writes CSV fast, the server reads it fast, and the server converts every type. One batch at
-    a time is in memory.
+    Raises InvalidUpdateError for a row that doesn't fit the queue.
     """
     count = 0
     batches = iter(batches)
@@ -65,12 +61,12 @@ def refuse_unfit(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) -> None
 
 
 def key_texts(batch: pa.RecordBatch, keys: Sequence[str]) -> list[str]:
-    """Return each key column as the text of an array of texts, with the same values that COPY reads."""
+    """Return the values of each key column as the text of a PostgreSQL array."""
     return [_array_text(_plain(batch.column(key)).cast("string").to_pylist()) for key in keys]
 
 
 def csv_of(batch: pa.RecordBatch) -> memoryview:
-    """Return the batch as CSV for COPY: null is empty, text is quoted."""
+    """Return the batch as CSV for COPY. Null is an empty field without quotes."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -90,7 +86,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
     kind = column.type
     if pa.types.is_list(kind):
-        if pa.types.is_temporal(kind.value_type):  # not to_pylist(), since Python's dates have fewer years
+        if pa.types.is_temporal(kind.value_type):  # as text, since Python's dates have fewer years
             in_utc = column.cast(pa.list_(_utc(kind.value_type)))
             texts = in_utc.cast(pa.list_(pa.string())).to_pylist()
             return pa.array([None if one is None else _array_text([*map(_era, one)]) for one in texts], pa.string())
@@ -105,7 +101,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _utc(kind: pa.DataType) -> pa.DataType:
-    """Replace a zone with UTC. For other zones, Arrow's text lacks the seconds that historic offsets have."""
+    """Return a timestamp's type with UTC as its zone: in other zones Arrow's text lacks the seconds of old offsets."""
     import pyarrow as pa
 
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
@@ -137,8 +133,6 @@ _ELEMENT: dict[type, Callable[[Any], str]] = {
 
 
 def _array_text(elements: list[Any]) -> str:
-    """Return the text of an array for PostgreSQL."""
-
     def text(one: Any) -> str:
         if one is None:
             return "NULL"
@@ -163,7 +157,7 @@ def _refuse_null_keys(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) ->
 
 
 def _refuse_broken_text(batch: pa.RecordBatch, queue: str) -> None:
-    """Raise InvalidUpdateError for text that isn't UTF-8. Spark's functions can make strings of any bytes."""
+    """Raise InvalidUpdateError for text that isn't UTF-8. Spark's strings can have any bytes."""
     import pyarrow as pa
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

@@ -1,4 +1,4 @@
-"""Errors of Spark in one line: the first cause in a task or in the Java machine, without the stack traces."""
+"""Errors of Spark, reduced to the line that names the first cause."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$")
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Raise PgCombineError with the first cause in place of an error of PySpark or py4j, which stays as ``__cause__``.
+    """Raise PgCombineError in place of an error of PySpark or py4j. Its message names the first cause.
 
-    If pgcombine raised the error in a task, or in Spark's planning process, the same class is raised here.
+    If an error of pgcombine in a process of Spark is the cause, its class is raised, unless that class has a
+    constructor of its own.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -41,7 +42,7 @@ def explained() -> Iterator[None]:
 def brief() -> Iterator[None]:
     """Let Spark report an error of pgcombine by its message alone, without a traceback.
 
-    Use this for code that runs in a Python process of Spark. Such a process ends with its first error.
+    Use this for code that runs in a Python process of Spark: the setting holds for the whole process.
     """
     try:
         yield

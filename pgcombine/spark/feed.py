@@ -1,11 +1,10 @@
-"""The reading of a feed's changes by ``format("pgcombine")``: frames, and streams.
+"""The reading of a feed's changes by ``format("pgcombine")``, as a frame or as a stream.
 
-An offset is an object that has a sequence for each bucket, as in SQL (``pgcombine.feed_offset``). Each task reads the
-changes of one bucket between two offsets, so a repeated task or batch reads the same changes. If they are no longer
-kept, :class:`OffsetTooOldError` is raised.
+An offset has a sequence for each bucket, as in SQL (``pgcombine.feed_offset``). A task reads the changes of one bucket
+between two offsets. If they are no longer kept, :class:`OffsetTooOldError` is raised.
 
-A batch of a stream doesn't reach beyond a rebucket, after which keys have their changes in other buckets. So the
-batches have the changes of a key in order. With the trigger ``availableNow``, PySpark before 4.2 ends after one batch.
+A batch of a stream ends where a rebucket gave keys other buckets. So a key's changes before the rebucket come in an
+earlier batch than those after it. With the trigger ``availableNow``, PySpark before 4.2 ends after one batch.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ try:
 except ImportError:  # PySpark before 4.2
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Has no method."""
+        """Stands for the class that PySpark before 4.2 lacks."""
 
 
 if TYPE_CHECKING:
@@ -41,15 +40,15 @@ if TYPE_CHECKING:
 
 Offset = dict[str, int]
 # After a crash during the first batch, Spark asks for the initial offset again, which may be another one by then. So
-# the end of the first batch also says where it begins, under this key.
+# the offset at the end of the first batch has the offset at its begin under this key.
 _BEGIN = "after"
 
-_IDLE_SECONDS = 0.1  # Spark asks for the latest offset a hundred times a second while there is nothing new
+_IDLE_SECONDS = 0.1  # a pause, since Spark asks again soon while there is nothing new
 _LOW = "select jsonb_object_agg(bucket, low) from pgcombine_internal.feed_bounds(%s, %s)"
 
 
 class _Changes(RowsReader):
-    """Reads the changes of partitions, and asks the database for offsets, over one connection."""
+    """The common base of the readers of changes: it asks the database for offsets, and makes the parts."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         super().__init__(options, schema)
@@ -84,12 +83,12 @@ class _Changes(RowsReader):
         return present
 
     def _portion(self, after: Offset, most: int | None = None) -> Offset:
-        """Return the offset up to which the portion after an offset reaches."""
+        """Return the offset at which the next portion of changes after an offset ends."""
         upto: Offset = self._ask("select pgcombine.feed_offset(%s, %s, %s)", self.feed, Jsonb(after), most)
         return upto
 
     def _start(self, otherwise: str) -> Offset:
-        """Return the offset of the option ``startingOffsets``, with all buckets."""
+        """Return the offset that the option ``startingOffsets`` gives; without the option, the one of ``otherwise``."""
         given = self.options.start or otherwise
         present = self._present()  # raises if the role lacks the right
         if given == "latest":
@@ -126,7 +125,10 @@ class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
 
     @brief()
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a part for each bucket that has changes. Changes before and after a rebucket are in separate parts."""
+        """Return a part for each bucket that has changes, or one empty part.
+
+        If the queue was rebucketed, the changes of a bucket before and after that are separate parts.
+        """
         try:
             return self._planned()
         finally:
@@ -148,7 +150,7 @@ class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
         while (upto := _limited(self._portion(after), end, after)) != after:
             parts += self._parts(after, upto)
             after = upto
-        return parts or [self._part(after, after)]  # Spark requires a part of a frame
+        return parts or [self._part(after, after)]  # for no part, Spark would pass one that isn't a Partition
 
 
 class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -158,15 +160,14 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         if options.end != "latest":
             raise ConfigError('the option "endingOffsets" is only for spark.read: leave it out')
         super().__init__(options, schema)
-        # Where the next batch begins. PySpark before 4.2 says it only by calls of partitions(): the first call after a
-        # restart is for the last batch.
+        # Where the next batch begins. PySpark before 4.2 doesn't pass this to latestOffset(), so partitions() keeps it.
         self._known: Offset | None = None
         self._initial: Offset | None = None
         self._target: Offset | None = None  # where a stream with the trigger availableNow ends
 
     @brief()
     def initialOffset(self) -> Offset:
-        """Return the offset at which the next batch begins. If it isn't known, that is the start of a new query."""
+        """Return the offset at which the next batch begins: the end of the last known batch, or a new query's start."""
         self._known = self._initial = self._known or self._start("latest")
         return self._known
 
@@ -206,12 +207,15 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         self._ask(_LOW, self.feed, Jsonb(end))  # raises if the database is older than the checkpoint
         self._known = end
         if _limited(self._portion(start), end, start) != end or any(end[one] < last for one, last in start.items()):
-            raise ConfigError(f'Spark asks for a batch that feed "{self.feed}" doesn\'t have: from {start} to {end}')
+            raise ConfigError(
+                f'Spark asks for a batch that feed "{self.feed}" doesn\'t have: from {start} to {end}. '
+                "Start the query with a new checkpoint"
+            )
         return self._parts(start, end)
 
     @brief()
     def commit(self, end: dict[str, Any]) -> None:
-        """Register the offset for the option ``consumer``."""
+        """Commit the offset for the consumer that the option ``consumer`` names, if it is given."""
         if self.options.consumer is not None:
             self._ask("select pgcombine.commit_feed(%s, %s, %s)", self.feed, self.options.consumer, Jsonb(_vector(end)))
 
@@ -225,6 +229,9 @@ def _vector(offset: dict[str, Any]) -> Offset:
 
 
 def _limited(upto: Offset, end: Offset, after: Offset) -> Offset:
-    """Return ``upto``, but no sequence beyond ``end``. A bucket that ``end`` lacks keeps its sequence in ``after``."""
+    """Return ``upto``, but no sequence beyond ``end``.
+
+    A bucket that ``end`` lacks has its sequence in ``after``. If ``after`` lacks the bucket, too, it is left out.
+    """
     limited = {bucket: min(last, end.get(bucket, after.get(bucket, -1))) for bucket, last in upto.items()}
     return {bucket: last for bucket, last in limited.items() if last >= 0}

@@ -1,10 +1,9 @@
 """Writing into a front: a queue whose shards are queues of other servers, the nodes.
 
-Tasks ask the front for the shard of each row, and COPY the rows straight to the nodes. Each shard has a separate load,
-with the run id of the whole. So each shard counts the run once. A task writes in one transaction on each node. At the
-end the driver applies all loads, and commits only when every node has accepted its rows. The nodes commit one after
-the other. So if the driver dies in between, some nodes have applied the run, and the next job with the run id writes
-the rest.
+Tasks ask the front for the shard of each row, and COPY the rows to the nodes. Each shard has a separate load, with the
+run id of the whole. At the end the driver applies all loads, and commits when every node has accepted its rows. The
+nodes commit one after the other. So if the driver dies in between, some nodes have applied the run, and others haven't.
+Another job with the same run id writes the rest.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class FrontLoad(Load):
-    """A load into a front. ``shards`` has a load for each shard, in order."""
+    """A load into a front. ``shards`` has a load for each shard, in the order of the shards' numbers."""
 
     shards: tuple[Load, ...] = ()
 
@@ -66,7 +65,7 @@ class FrontLoad(Load):
 
 @dataclass(frozen=True)
 class FrontWriting(Writing):
-    """What the tasks get from the driver. ``conninfo`` is the front's database, and ``shards`` are in order."""
+    """What the tasks get from the driver. ``conninfo`` is the front's database. A shard's number is its place here."""
 
     shards: tuple[Shard, ...] = ()
 
@@ -77,7 +76,7 @@ class FrontWriting(Writing):
         with closing(connect(conninfo, name=NAME)) as front, translated(queue=options.queue):
             places = front.execute("select * from pgcombine_internal.front_places(%s)", (options.queue,)).fetchall()
         roles = {address["user"]: node for _, node, address in places}
-        if len(roles) > 1:  # a run counts once for a role, and a shard may move
+        if len(roles) > 1:  # a run counts once for each role, and a shard may move to another node
             raise ConfigError(
                 f'the user mappings of front "{options.queue}" name different roles: '
                 + ", ".join(f'"{role}" on node "{node}"' for role, node in sorted(roles.items())),
@@ -141,7 +140,7 @@ class FrontWriting(Writing):
             for name, node in nodes.items():
                 with _at(name):
                     node.connection.commit()
-        # also shards that got no row: a stream's task has begun their loads
+        # with the shards that got no row, since this task may have begun their loads
         begun = [(queue, node.attempt) for node in nodes.values() for queue, table in node.tables.items() if table]
         return Written(load.load, load.run_id, {queue: (attempt, rows[queue]) for queue, attempt in begun})
 
@@ -157,7 +156,7 @@ class FrontWriting(Writing):
                         connection = connect(loads[0].conninfo, name=NAME, autocommit=False)
                         nodes[node] = stack.enter_context(closing(connection))
                         for part in loads:
-                            if self.options.run_id or part.queue in begun:  # a batch job has begun all loads
+                            if self.options.run_id or part.queue in begun:  # a stream has no option runId
                                 _hold(connection, part)
                                 found = attempts_at(part.queue, messages)
                                 part.end_in(connection, *found, preaggregate=self.options.preaggregate)
@@ -166,7 +165,7 @@ class FrontWriting(Writing):
                         connection.commit()
 
     def _by_node(self, load: FrontLoad) -> dict[str, list[Load]]:
-        """Return the loads of the shards by node. All jobs take the nodes in the same order, so they can't deadlock."""
+        """Return the loads of the shards by node. The nodes have the same order in all jobs, to avoid deadlocks."""
         found: dict[str, list[Load]] = {node: [] for node in sorted({shard.node for shard in self.shards})}
         for shard, part in zip(self.shards, load.shards, strict=True):
             found[shard.node].append(part)
@@ -188,7 +187,10 @@ class FrontWriting(Writing):
 
 @dataclass(frozen=True)
 class _Node:
-    """A task's transaction on a node, its id, and the stages there by queue (None: the run was applied)."""
+    """A task's transaction on a node, its id, and the stages there by queue.
+
+    None stands for the stage of a shard that has applied the run.
+    """
 
     connection: Connection
     attempt: str
@@ -196,7 +198,10 @@ class _Node:
 
     @classmethod
     def of(cls, connection: Connection, loads: list[Load], join_only: bool) -> _Node:
-        """Join or begin the loads, each in its own transaction: other tasks wait for one that begins a load."""
+        """Join or begin the loads, each in a separate transaction. Then open the transaction that writes the rows.
+
+        While a load begins, other tasks wait for it.
+        """
         tables = {load.queue: load.begin(connection, join_only=join_only) for load in loads}
         connection.autocommit = False
         for load in loads:
@@ -212,7 +217,10 @@ def _hold(connection: Connection, load: Load) -> None:
 
 @contextmanager
 def _at(node: str) -> Iterator[None]:
-    """Name the node in an error. Raises LoadError if a shard has moved away from the node, or is being moved."""
+    """Name the node in an error of the connection.
+
+    Raises LoadError if a shard has moved away from the node, or is being moved.
+    """
     try:
         yield
     except (ConnectError, psycopg.OperationalError) as error:
@@ -221,5 +229,5 @@ def _at(node: str) -> Iterator[None]:
         if not isinstance(error, QueueNotFoundError) and error.sqlstate != "PC015":
             raise
         raise LoadError(
-            f'node "{node}": {first_line(error)}', hint="if the shard has moved, run it again with the same run id"
+            f'node "{node}": {first_line(error)}', hint="if the shard has moved, run the job again with the same run id"
         ) from error

@@ -1,4 +1,4 @@
-"""The initial load of an empty queue's values from a frame, in parallel, completely or not at all."""
+"""The initial load of an empty queue's values from a frame, in parallel."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
 
     ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). Tasks COPY in parallel into a
     table, the stage. One transaction moves the rows into the values. Rows that meet the queue's condition
-    ``delete_when`` or ``expire_when`` are left out. Raises PgCombineError if the queue isn't empty, a key comes twice,
-    the frame doesn't fit, or Spark fails. Then nothing is loaded.
+    ``delete_when`` or ``expire_when`` are left out. Raises PgCombineError if the load fails, for example because the
+    queue isn't empty or a key comes twice.
     """
     from pgcombine.spark.startup import register
 

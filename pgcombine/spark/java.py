@@ -4,9 +4,9 @@ The candidates are, in order: ``JAVA_HOME``, ``java`` on ``PATH``, and the runti
 first one of version 17 or later is taken. If there is none, :class:`~pgcombine.errors.ConfigError` names every
 candidate.
 
-:func:`java_home` makes a directory that serves as ``JAVA_HOME`` for the runtime. Its ``java`` drops two arguments of
-Spark's launcher. One asks for the module ``jdk.incubator.vector``, which small runtimes lack. Other runtimes print a
-warning about it at each start. The other argument names a package that newer runtimes no longer have.
+:func:`java_home` makes a directory that serves as ``JAVA_HOME`` for the runtime. The program ``bin/java`` in it drops
+two arguments of Spark's launcher. One asks for the module ``jdk.incubator.vector``, which small runtimes lack, and
+about which others print a warning. The other names a package that newer runtimes no longer have.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def find_java() -> Path:
 
 
 def java_version(program: Path) -> int | None:
-    """Return the feature version (17, 21, …) of a ``java`` program, or None if it doesn't run."""
+    """Return the feature version (17, 21, …) of a ``java`` program, or None if the program doesn't tell it."""
     try:
         done = subprocess.run([str(program), "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

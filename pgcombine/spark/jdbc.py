@@ -1,7 +1,4 @@
-"""Writing a frame into the stage of a load, a table for its rows, by Spark's JDBC writer with pgcombine's settings.
-
-A setting or a column that can't work raises ConfigError.
-"""
+"""Writing a frame into the stage of a load, a table for its rows, by Spark's JDBC writer with pgcombine's settings."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ DEFAULTS = {
     "reWriteBatchedInserts": "true",  # batches become inserts of many rows
     "batchsize": "10000",
     "isolationLevel": "READ_COMMITTED",
-    "stringtype": "unspecified",  # text reaches uuid, jsonb and other columns unchanged
+    "stringtype": "unspecified",  # the server converts text to the type of the column (uuid, jsonb, …)
 }
 _OTHERS = ("numPartitions", "queryTimeout", "runId", "preaggregate")
 # in the message of a Spark error, this makes explained() raise InvalidUpdateError
 _REFUSED = f"{InvalidUpdateError.__module__}.{InvalidUpdateError.__name__}: "
-# settings that follow from the queue and the DSN
+# settings of Spark's writer that a caller can't give
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 
 def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, settings: Mapping[str, str]) -> None:
-    """Write the rows of ``df``, with the numbers of their partitions, into the stage ``table`` of a queue."""
+    """Write the rows of ``df``, with the numbers of their partitions, into the stage ``table``."""
     from pyspark.sql import functions as F
 
     assert target.url is not None
@@ -55,11 +52,10 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 
 
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
-    """Return the frame, with text for the columns that Spark's writer or the driver would change or refuse.
+    """Return the frame, with text in place of timestamps and some arrays, and with the checks of :func:`_valid`.
 
-    Java reads timestamps in the zone of its machine. So Java can't represent the hour that summer time skips in that
-    zone, and the zone's historic offsets are inexact. The writer doesn't support arrays of some types. Java would put
-    replacement characters into text that isn't UTF-8, so such text fails the task. A null key fails the task, too.
+    Spark's writer doesn't support arrays of some types. Java would write a timestamp in the zone of its machine, in
+    which summer time skips an hour.
     """
     from pyspark.sql import types as t
 
@@ -82,7 +78,7 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
 
 
 def _valid(one: Any, field: Any, *, key: bool) -> Any:
-    """Return the column with a check: a null key, or text that isn't UTF-8, fails the task with a message."""
+    """Return the column with checks: a null key, or text that isn't UTF-8, fails the task with a message."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as t
 
@@ -121,10 +117,11 @@ def _text(one: Any, kind: Any) -> Any:
 
 
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:
-    """Return the settings of Spark's writer: the given ones, else the defaults.
+    """Return the settings of Spark's writer: the given ones, and the defaults of others.
 
-    Names are accepted in any case, with or without ``_``. An unknown name is passed on, since it may be a setting of
-    the driver. Raises ConfigError for an unknown name that resembles a known one, and for a setting that can't be used.
+    Known names are accepted in any case, with or without ``_``. An unknown name is passed on, since it may be a setting
+    of the driver. Raises ConfigError for an unknown name that resembles a known one, and for a setting that can't be
+    used.
     """
     known = {plain(name): name for name in (*DEFAULTS, *_OTHERS)}
     given = {}
@@ -139,5 +136,5 @@ def settings_of(options: Mapping[str, object]) -> dict[str, str]:
             "write its rows twice: leave out isolationLevel"
         )
     if wrong := sorted(name for name in given if name.lower() in _OURS):
-        raise ConfigError(f"{', '.join(wrong)} can't be given to write_jdbc: they follow from the queue and the DSN")
+        raise ConfigError(f"{', '.join(wrong)} can't be given to write_jdbc: leave out what pgcombine sets itself")
     return {**DEFAULTS, **given}

@@ -1,10 +1,9 @@
 """Find PostgreSQL's JDBC driver, which Spark's JDBC writer needs.
 
-These places are searched in order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's ``jars`` directory, the
-directory of Debian's package, the user's cache. If none of them has the driver, Ivy, which comes with Spark, downloads
-it into the cache. The download may take :data:`RESOLVE_SECONDS`. A failure is remembered for an hour, so that a machine
-without access to the repository doesn't wait each time. If the download fails, :func:`find_driver` returns None. Then
-only COPY can be used, unless Spark's own settings name a driver.
+If ``PGCOMBINE_JDBC_JAR`` names a file, that is the driver. Otherwise these places are searched in order: PySpark's
+``jars`` directory, the directory of Debian's package, the user's cache. If none of them has the driver, Ivy, which
+comes with Spark, downloads it into the cache. The download may take :data:`RESOLVE_SECONDS`. After a failure no other
+download is tried for an hour.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _DEBIAN = Path("/usr/share/java/postgresql.jar")
 
 
 def find_driver(*, resolve: bool = True) -> Path | None:
-    """Return the path of the driver's jar file. If there is none, download it; return None if that fails.
+    """Return the path of the driver's jar file, or None if none is found and the download fails.
 
     With ``resolve=False`` nothing is downloaded.
 

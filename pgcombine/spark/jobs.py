@@ -1,4 +1,4 @@
-"""Descriptions of a load's jobs, which Spark's UI and progress bars show."""
+"""Descriptions of a load's jobs, for Spark's UI."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _DESCRIPTION = "spark.job.description"
 
 @contextmanager
 def described(spark: SparkSession, queue: str, run_id: str | None = None) -> Iterator[None]:
-    """Describe all Spark jobs of the block by the queue, and by the run or the stream's batch if there is one.
+    """Describe the Spark jobs of the block by the queue, and by the run or the stream's batch if there is one.
 
-    Spark Connect has no descriptions.
+    Over Spark Connect this does nothing.
     """
     from pyspark.sql.utils import is_remote
 

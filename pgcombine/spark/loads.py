@@ -1,8 +1,7 @@
-"""A load: Spark writes rows in parallel into a table, the stage. One transaction then moves all the rows into a queue.
+"""A load: Spark writes rows in parallel into a table, the stage. Then one transaction moves the rows into a queue.
 
-The rows become updates, or values of an empty queue. SQL functions do the work (``begin_load``, ``end_load`` and
-related functions). This module calls these functions in tasks, and in the program that runs the Spark job.
-:meth:`Load.end` waits for a server that is temporarily unreachable. A load that can't be completed raises
+The rows become updates, or values of an empty queue. This module calls the SQL functions of loads (``begin_load``,
+``end_load`` and others) in tasks, and in the program that runs the Spark job. A load that can't be completed raises
 :class:`LoadError`.
 """
 
@@ -28,14 +27,14 @@ log = logging.getLogger("pgcombine.spark")
 
 NAME = "pgcombine spark"  # application_name
 _TIMEOUT = 120.0  # seconds for which the end of a load waits for an unreachable server
-_LEAVE_SECONDS = 3.0  # seconds for which the end of a failed load waits for its tasks
+_LEAVE_SECONDS = 3.0  # seconds for which give_up() waits for the load's tasks
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The result of a run. ``updates`` is the number of updates or values that the run added.
 
-    ``applied`` is False if an earlier run with the same id added them.
+    ``applied`` is False if the run was applied before.
     """
 
     updates: int
@@ -70,7 +69,7 @@ class Load:
         return None if table is None else str(table)
 
     def skipped(self) -> str:
-        """Log, and return as a sentence, that an earlier run with the same id was applied."""
+        """Log, and return as a sentence, that the run was applied before."""
         log.info("load.skipped queue=%s run_id=%s reason=applied_before", self.queue, self.run_id)
         return f'run "{self.run_id}" of queue "{self.queue}" was applied before: nothing is written'
 
@@ -87,10 +86,7 @@ class Load:
             )
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
-        """End the load in the caller's transaction, as :meth:`end` does without ``attempts``.
-
-        Raises the errors of :meth:`end`.
-        """
+        """End the load in the caller's transaction, once, as :meth:`end` does without ``attempts``."""
 
         def steps() -> Steps[Outcome]:
             ((updates, applied),) = yield Statement(
@@ -110,11 +106,10 @@ class Load:
         """Move the rows of the successful attempts into the queue, unless the run was applied before.
 
         ``attempts`` are the transaction ids of the attempts, and ``expected`` is the number of their rows. None stands
-        for what :meth:`prepare` stored, or else for the first attempt at each part.
+        for what :meth:`prepare` stored. Without that, the first attempt at each part counts.
 
-        If the connection is lost, even during the commit, the method tries again for two minutes: the server knows
-        whether the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError
-        for rows that the queue refuses.
+        If the server can't be reached, or the connection is lost, the method tries again for two minutes. Raises
+        LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue refuses.
         """
         with span("load", self.queue) as count:
             outcome = self._end(attempts, expected, preaggregate)
@@ -130,7 +125,7 @@ class Load:
     def end_in(
         self, connection: Connection, attempts: Sequence[str] | None, expected: int | None, *, preaggregate: bool
     ) -> Outcome:
-        """Do the same as :meth:`end` in the connection's transaction, once."""
+        """Do the same as :meth:`end`, once, in the transaction of ``connection``."""
         with translated(queue=self.queue), refused(self.queue):
             row = one(
                 connection,
@@ -141,10 +136,9 @@ class Load:
         return Outcome(*row)
 
     def give_up(self) -> None:
-        """Remove the load and its stage. Rows that were applied stay in the queue. Errors are ignored.
+        """Remove the load and its stage. Rows that were applied stay in the queue. Errors of the database are ignored.
 
-        If tasks still write after three seconds, or if a caller's transaction that applied the load is still open,
-        workers remove the load later.
+        If the stage is still in use after some seconds, workers remove the load later.
         """
         with (
             suppress(psycopg.Error, PgCombineError),
@@ -163,8 +157,8 @@ class Load:
         with closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection:
             connection.execute("select pgcombine_internal.hold_load(%s)", (self.load,))
             yield
-            with suppress(psycopg.OperationalError):  # the server was restarted meanwhile
-                # joining records that the load is alive: the lock of hold_load ends with this transaction
+            with suppress(psycopg.OperationalError):  # for example, the server was restarted meanwhile
+                # joining stores that the load is alive, since the lock of hold_load ends with this transaction
                 self.begin(connection, join_only=True)
                 connection.commit()
 
@@ -184,7 +178,7 @@ def refused(queue: str) -> Iterator[None]:
 
 
 def patiently() -> Retrying:
-    """Return attempts that go on for two minutes while a server is temporarily unreachable."""
+    """Return attempts that go on for two minutes while a server can't be reached or the connection is lost."""
     return Retrying(
         retry=_is_away,
         wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.2),
@@ -194,6 +188,5 @@ def patiently() -> Retrying:
 
 
 def _is_away(state: RetryCallState) -> bool:
-    """Whether a call failed because the server is temporarily unreachable, or because the connection was lost."""
     error = state.outcome.exception() if state.outcome else None
     return isinstance(error, (ConnectError, psycopg.OperationalError))

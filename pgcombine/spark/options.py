@@ -17,7 +17,7 @@ _READING = ("columns", "where", "feed", "startingOffsets", "endingOffsets", "max
 _OF_FEEDS = _READING[3:]
 _WRITING = ("runId", "preaggregate", "front")
 _INTERNAL = {"load", "mode"}  # set by staged() and initialize()
-_OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark passes its own options to the format
+_OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark's own options, which it passes to the format, too
 _MODES = ("staged", "initialize", "prepare")
 
 
@@ -25,11 +25,11 @@ _MODES = ("staged", "initialize", "prepare")
 class Options:
     """The parsed options.
 
-    ``columns`` and ``where`` restrict reading. If they are empty, everything is read. With ``feed``, changes are read,
-    and ``queue`` is empty. ``start`` and ``end`` are JSON texts of offsets, or "latest". ``start`` may also be
-    "earliest", or empty for the reader's default. In the mode ``prepare``, the job writes the rows of the load
-    ``load``, and another session applies them. In other modes the job begins a load itself. ``front`` says whether
-    ``queue`` is a front, whose shards are on other servers.
+    ``columns`` and ``where`` restrict reading. If ``columns`` is empty, all columns are read. If ``where`` is empty,
+    all rows are read. With ``feed``, changes are read, and ``queue`` is empty. ``start`` and ``end`` are JSON texts of
+    offsets, or "latest". ``start`` may also be "earliest", or empty for the reader's default. In the mode ``prepare``,
+    the job writes the rows of the load ``load``, and another session applies them. ``front`` says whether ``queue`` is
+    a front, whose shards are on other servers.
     """
 
     queue: str
@@ -49,11 +49,11 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, reading: bool = False) -> Options:
-        """Parse the options that the user gave. Names are accepted in any case, with or without ``_``.
+        """Parse the options ``given``. Names are accepted in any case, with or without ``_``.
 
         Without the option ``dsn`` the environment names the database. ``reading`` says whether the options are for
-        reading or for writing. Raises ConfigError for a wrong value, for a missing or unknown option, and for an option
-        of the other kind.
+        reading or for writing. Raises ConfigError for a wrong value, and for an option that is missing, unknown or not
+        allowed here.
         """
         options = {plain(name): value for name, value in given.items()}
         for name in given:
@@ -113,7 +113,7 @@ def _check_subject(options: Mapping[str, str], *, reading: bool) -> None:
         other = ' or "feed"' if reading else ""
         raise ConfigError(f'format("pgcombine") needs the option "queue"{other}: .option("queue", …)')
     if options.get("queue") and options.get("feed"):
-        raise ConfigError('the options "queue" and "feed" exclude each other: a feed belongs to one queue')
+        raise ConfigError('the options "queue" and "feed" exclude each other: give one of them')
     for name in _OF_FEEDS:
         if plain(name) in options and not options.get("feed"):
             raise ConfigError(f'the option "{name}" is only for feeds: leave it out, or give "feed"')

@@ -1,11 +1,11 @@
-"""The reading side of ``format("pgcombine")``. Each task reads one partition of the combined values, in one snapshot.
+"""The reading of a queue's values by ``format("pgcombine")``. Each task reads one partition, in one snapshot.
 
-Pending updates aren't included. If there are some, a line on the driver's stderr says so. The frame has all columns, or
-those of the option ``columns`` or of ``.schema(…)``. The option ``where`` is a condition in SQL, which the server
-applies. Only Spark applies conditions of ``df.where``. The server doesn't: in Spark 4, a filter that a Python source
-has accepted would also apply to other frames that were made from the same frame. If a column's Spark type can't hold a
-value (infinity, a date before Christ, decimals beyond ``decimal(38,18)``), :class:`QueueError` is raised.
-``.schema(…)`` with ``string`` for the column reads it as text.
+Pending updates aren't included. If there are some, and the role may see them, a line on the driver's stderr says so.
+The frame has all columns, or those of the option ``columns`` or of ``.schema(…)``. The option ``where`` is a condition
+in SQL, which the server applies. Spark applies the conditions of ``df.where``: in Spark 4, a filter that a Python
+source has accepted would also apply to other frames that were made from the same frame. If a column's Spark type can't
+hold a value, such as an infinite date, :class:`QueueError` is raised. ``.schema(…)`` with ``string`` for the column
+reads it as text.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Partition(InputPartition):  # type: ignore[misc]
 def schema_of(options: Options) -> StructType:
     """Return the schema of the queue's values, or of the feed's changes.
 
-    Raises QueueNotFoundError, FeedNotFoundError, and InvalidDefinitionError for an unknown column.
+    Raises QueueNotFoundError or FeedNotFoundError if there is no such queue or feed, and InvalidDefinitionError for an
+    unknown column.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -65,7 +66,7 @@ def schema_of(options: Options) -> StructType:
 
 
 def _types(connection: Connection, options: Options) -> dict[str, DataType]:
-    """Return the Spark type of each column: those of values, or those of changes."""
+    """Return the Spark type of each column of the queue's values, or of the feed's changes."""
     from pyspark.sql import types as t
 
     if not options.feed:
@@ -99,7 +100,7 @@ def _subject(options: Options) -> str:
 
 
 class RowsReader:
-    """Reads the rows of partitions, for all kinds of readers."""
+    """The common base of the readers: it reads the rows of a part."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.queue = options.queue or None
@@ -111,10 +112,10 @@ class RowsReader:
         self.where = options.where
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one part, in portions.
+        """Read the rows of one part, in batches.
 
-        Raises QueueError for a value that the column's Spark type can't hold. A read of values also raises it if the
-        queue was dropped, or a rebucket replaced the part's table, after Spark asked for the frame's partitions.
+        Raises QueueError for a value that the column's Spark type can't hold, and if a table of the part is gone or was
+        replaced after the read was planned.
         """
         with brief():
             yield from self._batches(partition)
@@ -150,7 +151,7 @@ class RowsReader:
             with translated(queue=self.queue):
                 return cursor.fetchmany(_BATCH_ROWS)
         except psycopg.DataError as error:
-            # psycopg raises DataError for a date that Python can't represent. Spark's types can't represent it either.
+            # psycopg raises DataError for a date or time that Python can't represent
             raise QueueError(
                 f"{self.subject} holds a value out of Spark's range: {error}{_AS_TEXT}", queue=self.queue
             ) from error
@@ -170,7 +171,7 @@ class RowsReader:
 
     def _select(self, partition: Any, names: Sequence[str]) -> sql.Composed:
         chosen = sql.SQL(", ").join(self._expression(name) for name in names)
-        # the user's own SQL, run with the user's rights
+        # this is the user's own SQL, and runs with the user's rights
         where = sql.SQL(f" and ({self.where}\n)" if self.where else "")
         return sql.SQL("select {} from {} where {}{}").format(
             chosen, sql.SQL(partition.relation), sql.SQL(partition.condition), where
@@ -194,8 +195,8 @@ class ValuesReader(RowsReader, DataSourceReader):  # type: ignore[misc]
         return [Partition(relation, condition) for relation, condition in rows]
 
     def _say_pending(self, connection: Connection) -> None:
-        """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
-        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read only the values
+        """Print a line to the driver's stderr, which is its log, if the queue has pending updates."""
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may read only the values
             if one(connection, _PENDING, self.queue)[0]:
                 print(
                     f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '

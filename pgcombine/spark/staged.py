@@ -1,9 +1,8 @@
 """Frames that are staged first. Their rows become updates later, in a separate transaction or in the caller's.
 
 Spark writes the rows into a stage, by its JDBC writer or by COPY. Then one transaction applies them. A partition that
-is written twice (by a task that failed after its commit, or a speculative one) counts once. A job that fails leaves
-nothing. A run id that was applied isn't applied again. An error of Spark is raised as :class:`PgCombineError`, with
-Spark's own error as the cause.
+is written twice (by a task that failed after its commit, or a speculative one) counts once. A run id that was applied
+isn't applied again. An error of Spark is raised as :class:`PgCombineError`, with Spark's error as the cause.
 """
 
 from __future__ import annotations
@@ -44,17 +43,18 @@ class Staged:
     def apply(self, connection: Any) -> Outcome:
         """Enqueue the rows in the transaction of ``connection``. They commit or roll back with it.
 
-        The connection is as for :class:`~pgcombine.CombineQueue`, to the database in which the rows are staged. Commit
-        before the block of :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied``
-        is False. So if the answer to a commit is lost, repeat the transaction with the same run id. Raises LoadError if
-        rows were lost or the load was given up, and InvalidUpdateError for rows that the queue refuses.
+        The connection is one that :class:`~pgcombine.CombineQueue` takes, to the database in which the rows are staged.
+        Commit before the block of :func:`staged` ends. If the run was applied before, nothing is enqueued, and
+        ``Outcome.applied`` is False. So if the answer to the commit is lost, repeat the block with the same run id.
+        Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue
+        refuses.
         """
         return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
 
     def commit(self) -> Outcome:
         """Enqueue the rows in a separate transaction.
 
-        If the connection is lost, the method tries again for two minutes.
+        If the connection is lost, the method tries again for two minutes. Raises the errors of :meth:`apply`.
         """
         return self._told(self.load.end(preaggregate=self.preaggregate))
 
@@ -83,7 +83,7 @@ def staged(
 
     ``sink`` is ``copy`` for COPY by the tasks of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer.
     ``options`` are the options of the chosen sink. Rows that the block didn't enqueue are removed at its end. If the
-    program dies, workers remove them a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for
+    program dies, workers remove them about a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for
     :func:`write_jdbc`, which calls ``commit()`` in the block.
     """
     if sink not in SINKS:
@@ -102,7 +102,7 @@ def staged(
             refuse_case(df.sparkSession, columns, queue)
         table = load.begin(connection)
     rows = Staged(load, preaggregate)
-    if table is None:  # an earlier run was applied: there is nothing to write
+    if table is None:  # the run was applied before: there is nothing to write
         yield rows
         return
     try:
@@ -113,7 +113,7 @@ def staged(
                 _copy(df, load, settings)
         yield rows
     finally:
-        load.give_up()  # does nothing if the load was applied
+        load.give_up()  # a load that was applied is gone already
 
 
 def write_jdbc(
@@ -125,18 +125,18 @@ def write_jdbc(
     preaggregate: bool = False,
     **options: object,
 ) -> Outcome:
-    """Enqueue the rows of ``df`` through Spark's JDBC writer, exactly once. Returns when they are enqueued.
+    """Enqueue the rows of ``df`` through Spark's JDBC writer, in one transaction.
 
-    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). ``run_id`` names the run. A second
-    call with it writes nothing: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` logs that. In
-    ``foreachBatch`` the default run id is made of the ids of query and batch. ``preaggregate`` enqueues one update for
-    each key. ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (the
-    largest number of connections at once), ``queryTimeout`` and so on. Options of ``format("pgcombine")`` are accepted,
-    too: ``runId`` and ``preaggregate``.
+    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). ``run_id`` names the run. If it
+    was applied before, nothing is written: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` logs that.
+    In ``foreachBatch`` the default run id is made of the ids of query and batch; over Spark Connect there is no
+    default. ``preaggregate`` enqueues one update for each key. ``options`` are those of Spark's JDBC writer:
+    ``batchsize`` (default 10,000), ``numPartitions`` (the largest number of partitions that are written at once),
+    ``queryTimeout`` and so on. The options ``runId`` and ``preaggregate`` of ``format("pgcombine")`` are accepted, too.
 
     Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdateError if the frame
     doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the load can't be completed, for example
-    because a crash of the server lost staged rows. After these errors nothing is enqueued.
+    because a crash of the server lost staged rows.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()
@@ -200,8 +200,7 @@ def _batch(df: DataFrame, queue: str) -> str | None:
     """Return the run id of the stream's current batch if the caller is in foreachBatch, else None.
 
     Raises ConfigError at the second write of a batch into the queue: it would have the run id of the first write, and
-    would be skipped. Also raises ConfigError in foreachBatch over Spark Connect, which runs the function in a process
-    that doesn't know the query's id.
+    would be skipped. Also raises ConfigError in foreachBatch over Spark Connect: there the query's id isn't known.
     """
     from pyspark.sql.utils import is_remote
 

@@ -1,10 +1,9 @@
-"""Start a local Spark session that prints nothing, and leaves no files behind but a downloaded JDBC driver.
+"""Start a local Spark session that doesn't log to the console, and removes its files at the end.
 
-:func:`session` finds Java and PostgreSQL's JDBC driver, and makes the settings that pgcombine's sinks need: the tasks
-use this Python and its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. The session's
-files are in one scratch directory, which is removed when the program ends. If the program is killed, the next program
-that starts a session removes the directory. A session that is active already is used with its own settings. A session
-that can't start raises ConfigError.
+:func:`session` finds Java and PostgreSQL's JDBC driver. By default the session uses this Python and its modules, the
+address 127.0.0.1, UTC and ANSI SQL, and has no UI, no console progress and no log. Its files are in one scratch
+directory, which is removed when the program ends. If the program is killed, the next program that starts a session
+removes the directory. A session that is active already is used with its own settings.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ def session(
 ) -> SparkSession:
     """Return the active Spark session, or a new one.
 
-    ``log_level`` is the name of a Log4j level (default: ``PGCOMBINE_SPARK_LOG``, else ``OFF``). Failures reach the
-    caller as exceptions at any level. ``conf`` has settings that add to the defaults or replace them. Raises
-    ConfigError if PySpark or Java is missing, if ``PGCOMBINE_JDBC_JAR`` names no file, or if the session doesn't start.
+    The parameters are for a new session. ``log_level`` is the name of a Log4j level (default: ``PGCOMBINE_SPARK_LOG``,
+    else ``OFF``). ``conf`` has settings that add to the defaults or replace them. Raises ConfigError if PySpark or Java
+    is missing, if ``PGCOMBINE_JDBC_JAR`` names no file, or if the session doesn't start.
     """
     try:
         from pyspark.errors import PySparkException
@@ -101,7 +100,7 @@ def _settings(scratch: Path, log_level: str | None) -> dict[str, str]:
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        # Spark's default, 200 partitions, is slow on one machine, even though adaptive execution merges small ones.
+        # Spark's default, 200 partitions, is slow on one machine
         "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 4)),
     }
     if jar := find_driver():
@@ -112,8 +111,8 @@ def _settings(scratch: Path, log_level: str | None) -> dict[str, str]:
 def register(spark: SparkSession) -> None:
     """Register ``format("pgcombine")`` with a session in which Spark doesn't find it itself, for example in a checkout.
 
-    Also makes the session the active one of the calling thread. Without this, Spark finds Python data sources only in
-    the thread that started the session.
+    Except over Spark Connect, this also makes the session the active one of the calling thread. Without that, Spark
+    finds Python data sources only in the thread that started the session.
     """
     from pyspark.sql.utils import is_remote
 
@@ -128,7 +127,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop the session. If an interrupted call left Java unreachable, don't warn: Java ends with this process."""
+    """Stop the session, without a warning if Java is unreachable: Java ends with this process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the warning "unable to cleanly shutdown Spark JVM process"
         spark.stop()
@@ -137,7 +136,7 @@ def _stop(spark: SparkSession) -> None:
 def _search_path() -> dict[str, str]:
     """Return the environment variables with which Spark's Python processes import the same modules as this program.
 
-    Without them these processes search the working directory first, which may have other modules of the same names.
+    Without them these processes search the working directory first.
     """
     own = [] if sys.flags.safe_path else [os.path.abspath(sys.path[0])]
     given = os.environ.get("PYTHONPATH")

@@ -1,7 +1,6 @@
 """The database that Spark writes to or reads: its address for psycopg, which tasks use, and for the JDBC driver.
 
-The JDBC driver gets the password as a connection property, not in the URL. A database that can't be reached raises
-ConnectError.
+The JDBC driver gets the password as a connection property, not in the URL.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _FILES = ("service", "servicefile", "passfile")
 # Parameters that tasks get only if the user gave them. libpq sets sslcertmode by itself, but older versions of libpq
 # don't know it; connect() sets application_name.
 _AUTOMATIC = {"sslcertmode", "application_name"}
-# libpq's parameters that the JDBC driver has, with their names there
+# parameters of libpq → the same parameters of the JDBC driver
 _PROPERTIES = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
@@ -48,7 +47,7 @@ class Target:
 
     @classmethod
     def of(cls, dsn: str | None) -> Target:
-        """Connect once, and store the parameters that libpq found (service files, .pgpass, several hosts, environment).
+        """Connect, and keep the parameters that libpq found, also in service files, .pgpass and the environment.
 
         Without ``dsn`` the environment names the database. Raises ConfigError if neither does, and ConnectError if the
         server can't be reached or refuses.
@@ -87,7 +86,7 @@ def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
 
 
 def _resolved(dsn: str, parameters: Mapping[str, str], info: ConnectionInfo) -> str:
-    """Return a connection string with all the parameters found here.
+    """Return a connection string with the parameters that libpq found on this machine.
 
     The machines on which tasks run may lack the service file and the password file, and have another environment.
     """

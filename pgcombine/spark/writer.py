@@ -1,10 +1,9 @@
 """The writing side of ``format("pgcombine")``.
 
 Tasks COPY Arrow batches into a stage, and the driver moves all rows into the queue in one transaction. For a front
-there is one transaction on each node. In the mode ``prepare`` another session moves the rows. Rows are written exactly
-once, even if tasks or jobs fail and are run again. Each attempt of a task is a separate transaction. Only attempts that
-Spark reported as successful are applied, and only if no run with the same run id was applied. A batch of a stream has
-the run id ``stream:<query>:<batch>``.
+there is one transaction on each node. In the mode ``prepare`` another session moves the rows. Each attempt of a task is
+a separate transaction. Only attempts that Spark reported as successful are applied, and only if no run with the same
+run id was applied before. A batch of a stream has the run id ``stream:<query>:<batch>``.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}
 class Written(WriterCommitMessage):  # type: ignore[misc]
     """The result of a task.
 
-    ``attempts`` has the id of the transaction that wrote the task's rows, and their number, by the queue's name. A
-    front has several queues.
+    For each queue that the task wrote into, ``attempts`` has the id of the transaction and the number of rows. The
+    shards of a front are several queues.
     """
 
     load: UUID
@@ -57,7 +56,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 
 def attempts_at(queue: str, messages: list[WriterCommitMessage | None]) -> tuple[list[str], int]:
-    """Return the ids of the transactions in which tasks wrote into the queue, and the number of their rows."""
+    """Return the ids of the transactions in which tasks wrote rows for the queue, and the number of these rows."""
     found = [message.attempts[queue] for message in messages if message is not None and queue in message.attempts]
     return [attempt for attempt, _ in found], sum(rows for _, rows in found)
 
@@ -72,7 +71,7 @@ class Writing:
 
     @classmethod
     def of(cls, options: Options, schema: StructType, overwrite: bool) -> Writing:
-        """Check the options and the frame's columns against the queue, before any task runs.
+        """Check the frame's columns against the queue, before any task runs.
 
         Raises ConfigError if the frame would overwrite the queue, and InvalidUpdateError if the frame doesn't fit the
         queue.
@@ -99,7 +98,7 @@ class Writing:
             return load.begin(connection) is not None
 
     def write(self, load: Load, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
-        """Write the rows of one task in one transaction. If there are none, or the run was applied, do nothing."""
+        """Write the rows of one task in one transaction. If there are none, or the run was applied, write nothing."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return Written(load.load, load.run_id)
@@ -128,10 +127,7 @@ class Writing:
 
 
 def fitting(conninfo: str, queue: str, schema: StructType, name: str) -> tuple[str, ...]:
-    """Return the key columns of a queue.
-
-    Raises InvalidUpdateError if the frame doesn't fit. The error calls the queue ``name``.
-    """
+    """Return the key columns of a queue. Raises InvalidUpdateError, with its ``name``, if the frame doesn't fit."""
     with closing(connect(conninfo, name=NAME)) as connection, translated(queue=queue):
         columns = status.columns(connection, queue)
         check_frame(columns, schema, name)
@@ -156,14 +152,14 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     @brief()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of one task, unless an earlier job has applied the run."""
+        """Write the rows of one task, unless the run was applied before."""
         if self.applied:
             return Written(self.load.load, self.load.run_id)
         return self.writing.write(self.load, iterator, join_only=True)
 
     @brief()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Apply the rows of all tasks at once. In the mode ``prepare``, store the attempts for a later transaction."""
+        """Apply the rows of all tasks. In the mode ``prepare``, store the attempts for a later transaction."""
         if not self.applied:
             self.writing.end(self.load, messages)
 
@@ -219,5 +215,5 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
 
 
 def say_skipped(load: Load) -> None:
-    """Print that the run was applied before. The driver's stderr is its log: here logging isn't configured."""
+    """Print to the driver's stderr, its log, that the run was applied before: logging isn't configured here."""
     print(f"pgcombine: {load.skipped()}", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
 """``format("pgcombine")``. The wheel also installs this package as ``pyspark_pgcombine``, where Spark finds it.
 
-Spark imports all packages whose names begin with ``pyspark_``, and finds no format if one import fails. So this
-package imports only PySpark and the standard library until it is used. Spark doesn't find an editable install. In that
-case ``pgcombine.spark.register(spark)`` registers the format. With other installs the call does no harm.
+Spark imports the packages whose names begin with ``pyspark_``, and finds no format if one import fails. So this package
+imports pgcombine only when it is used. Spark doesn't find the format of an editable install: there,
+``pgcombine.spark.register(spark)`` registers it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """Writes frames and streams to a queue, usually as updates. Reads the queue's values, and its feeds' changes."""
+    """Spark's data source: writes frames and streams into a queue, and reads a queue's values or a feed's changes."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -87,8 +87,8 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 def _import_installed() -> None:
     """Import the pgcombine that was installed together with this module.
 
-    Spark's Python processes import modules from Spark's working directory before others. If that directory has sources
-    of pgcombine, as in a checkout, these may be of another version, and lack the SQL files.
+    Spark's Python processes may search Spark's working directory first. If that is a checkout, its pgcombine may be of
+    another version.
     """
     site = Path(__file__).parents[1]
     if "pgcombine" in sys.modules or not (site / "pgcombine").is_dir():
@@ -101,7 +101,7 @@ def _import_installed() -> None:
 
 
 def _portable(one: Any) -> Any:
-    """Make the reader or writer picklable. To unpickle it, a task calls :func:`_import_installed` first."""
+    """Return the reader or writer. A process that unpickles it calls :func:`_import_installed` first."""
     copyreg.pickle(type(one), _packed)
     return one
 

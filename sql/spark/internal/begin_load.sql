@@ -1,19 +1,18 @@
 -- pgcombine_internal.begin_load(load, queue, run_id [, kind, join_only]) → text
--- Begins a load, or joins one in progress. Every writer of the load calls the function, except the tasks of Spark's
--- JDBC writer. Returns the table, in schema pgcombine, that takes the load's rows. Null: this run was applied already,
--- and nothing is to be written.
+-- Begins a load, or joins one in progress. Returns the table, in schema pgcombine, that takes the load's rows. Null:
+-- the run was applied before, and nothing is to be written.
 --   load       the id of this attempt at the run. A Spark job that runs again uses another id
 --   run_id     names the run; a role's run is applied once. A stream's batch has the run id 'stream:<query>:<batch>'
 --   kind       stage: rows wait in the load's table, spark_stage_<n>, and end_load makes updates of them. values:
 --              end_load makes them the first values of an empty queue
 --   join_only  whether to raise instead of beginning a load
--- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write those
--- columns of the load's table that it may insert into the queue's table.
--- If the role has too many loads, the function gives up those that have ended, or whose writers were silent for an
--- hour, unless a session uses their table.
+-- A load belongs to the role that begins it. Only members of that role can join it.
+-- If the role has too many loads, the function gives up those that have ended, or that no session joined for an hour,
+-- unless a session uses their table.
 -- Tables written: pgcombine.spark_load; those of open_stage and give_up_load.
--- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
--- PC032 the role has too many loads; 42501 the caller lacks the right to insert into the queue's table.
+-- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, belongs to another role, or
+-- wasn't begun (join_only); PC032 the role has too many loads; 42501 the caller lacks the right to insert into the
+-- queue's table.
 create or replace function pgcombine_internal.begin_load(load uuid, queue text, run_id text, kind text default 'stage',
     join_only boolean default false)
 returns text

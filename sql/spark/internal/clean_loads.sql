@@ -1,11 +1,11 @@
 -- pgcombine_internal.clean_loads([older_than, runs_older_than]) → (loads, runs)
 -- Removes ended and dead loads with their stages (the tables spark_stage_<n>), stages of loads whose queue was dropped,
--- and ids of old runs. Returns how many loads or stages, and how many ids were removed.
---   older_than       a load is dead if its writers were silent for this long and no session uses its stage. A load that
---                    still writes, or whose stage hold_load keeps, stays at any age. If the function removes a
---                    load whose job continues, the job fails, and none of the load's rows are applied
---   runs_older_than  ids of runs are deleted at this age. A run that runs again after that counts twice. The id of each
---                    stream's last batch is never deleted
+-- and ids of old runs. Returns how many loads or stages, and how many ids were removed. Does nothing while another
+-- session runs it.
+--   older_than       a load is dead if no session has joined it for this long and none uses its stage. If the function
+--                    removes a load whose job continues, none of the load's rows are applied
+--   runs_older_than  ids of runs are deleted at this age. A run that runs again after that counts twice. The id of a
+--                    stream's last batch into a queue stays
 -- Tables written: pgcombine.spark_load, spark_alive, token; drops stages.
 create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
     runs_older_than interval default '30 days',

@@ -1,6 +1,6 @@
 -- pgcombine_internal.clean_up_loads() → (loads, runs)
--- Runs clean_loads with its default settings, for workers whose role doesn't own the schema.
--- Runs with its owner's rights, for roles that may run passes over some queue.
+-- Calls clean_loads without arguments, for workers whose role doesn't own the schema.
+-- Runs with its owner's rights, for roles with the right to run passes over some queue.
 -- Tables written: those of clean_loads.
 -- Errors: 42501 the caller lacks the right to run passes over any queue.
 create or replace function pgcombine_internal.clean_up_loads(out loads bigint, out runs bigint)

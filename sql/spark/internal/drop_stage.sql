@@ -1,6 +1,6 @@
 -- pgcombine_internal.drop_stage(number) → boolean
 -- Drops a load's stage, the table spark_stage_<number>, unless a session uses it. Returns whether the stage is gone.
--- The stage also stays if another object depends on it, for example a view of the load's role. Drop that object first.
+-- The stage also stays while another object depends on it, for example a view of the load's role.
 create or replace function pgcombine_internal.drop_stage(number bigint)
 returns boolean
 language plpgsql

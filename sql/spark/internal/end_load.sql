@@ -1,6 +1,7 @@
 -- pgcombine_internal.end_load(load, queue, run_id [, attempts, expected, preaggregate]) → (updates, applied)
--- Ends a load: records the run and, if the run is new, moves the rows of the attempts that succeeded from the load's
--- stage to the queue, in the calling transaction. If the answer to the commit is lost, call the function again.
+-- Ends a load, in the calling transaction: if the run wasn't applied before, records it, and moves the rows of the
+-- attempts that succeeded from the load's stage to the queue. If the answer to the commit is lost, call the function
+-- again.
 --   attempts      the attempts that succeeded, by transaction id; null: those that prepare_load named, otherwise each
 --                 part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
@@ -10,7 +11,7 @@
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of remove_load.
 -- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 the
--- load has lost rows; 42501 the caller lacks the right to insert; those of initialize_load.
+-- load has lost rows; 42501 the caller lacks a right to insert; those of initialize_load.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql
@@ -26,7 +27,7 @@ declare
     _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _columns text; -- the columns that the load's role could write
     _folds text;
-    _found bigint; -- number of rows of these attempts in the stage
+    _found bigint; -- number of rows of the attempts in the stage; null: not counted
 begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_load.load and l.queue = _queue.queue for update;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.hold_load(load)
--- Keeps a load's stage from being removed as dead until the calling transaction ends. The session that directs the load
--- calls it, and so does a task that writes into a front.
--- The transaction may stay open for long: it holds a lock, but no snapshot that would keep dead rows. The function also
--- switches the transaction's timeouts off. It locks nothing if the load belongs to another role.
+-- Locks a load's stage until the calling transaction ends, so that clean_loads doesn't remove the load as dead. Locks
+-- nothing if the load belongs to another role.
+-- The transaction may stay open for long. So the function switches off its statement_timeout, lock_timeout and
+-- idle_in_transaction_session_timeout.
 create or replace function pgcombine_internal.hold_load(load uuid)
 returns void
 language plpgsql

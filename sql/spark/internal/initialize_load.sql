@@ -1,9 +1,8 @@
 -- pgcombine_internal.initialize_load(load, ended) → bigint
 -- end_load calls the function twice: before it inserts values (ended is false), and after that. The first call runs
--- begin_initialize and returns 0. The second one runs end_initialize and returns its result. Between the first call and
--- the end of the transaction no pass runs over the queue.
+-- begin_initialize and returns 0. The second one runs end_initialize and returns its result.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has marked it as
--- ended, and only the load's role can do that.
+-- ended, which needs the rights of the load's role.
 -- Tables written: <queue>_values.
 -- Errors: PC030 no such load of values ends in this transaction; 42501 the load's role lacks the right to insert
 -- values; those of begin_initialize.

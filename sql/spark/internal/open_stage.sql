@@ -2,12 +2,12 @@
 -- Makes the stage of a load that begins, for begin_load. It has the queue's columns and
 --   pgcombine_part     the data frame's partition, for writers that don't know which attempts at it succeeded
 --   pgcombine_attempt  the transaction id of the attempt; a part is written in one transaction
--- The stage is unlogged, so a crash of the server empties it. The crash also empties spark_alive, and end_load notices
--- that.
--- The load's role may read the stage, and insert into pgcombine_part and the columns that it may insert into the
--- queue's table.
+-- The stage is unlogged, so a crash of the server empties it. The crash also empties spark_alive. So end_load sees that
+-- rows were lost.
+-- The load's role may read the stage. It may insert into pgcombine_part, and into the columns that it may insert into
+-- the queue's table.
 -- Runs with its owner's rights. The caller's right follows from the load: only the load's role can insert the load's
--- row, and started_at, which no role can set, proves that the calling transaction has inserted it.
+-- row, and started_at, which no grant lets it set, shows that the calling transaction has inserted the row.
 -- Tables written: pgcombine.spark_alive; makes the stage.
 -- Errors: PC030 no such load begins in this transaction; 42501 the load's role lacks the right to insert into the
 -- queue's table.
@@ -39,7 +39,7 @@ begin
         'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null '
             'default pg_current_xact_id())
          with (autovacuum_enabled = off)', _load.number,
-        -- as in <queue>_updates, a row needs a key, and a value that is not given has its default
+        -- as in <queue>_updates, a row needs a key, and a value that isn't given has its default
         concat_ws(', ', pgcombine_internal.column_list(_load.queue, 'key', '{name} {type}{collate} not null'),
             pgcombine_internal.column_list(_load.queue, 'value', '{name} {type}{collate} default {initial}')));
     execute format('comment on table pgcombine.spark_stage_%s is %L', _load.number,

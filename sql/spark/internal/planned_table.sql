@@ -1,10 +1,9 @@
 -- pgcombine_internal.planned_table(queue, partition, planned) → true
 -- Raises an error unless a partition of the queue's values is the table that a reader planned to read.
 --   planned  the oid that the table had. rebucket makes other tables, some of them under the old names
--- A reader puts the call into its statement's condition. The call names no column, so PostgreSQL evaluates it once for
--- the statement. The statement has then locked its table, so no session can give the table's name to another table. The
--- function looks the name up in the current catalog, even under an older snapshot, since such a snapshot would see a
--- new table empty.
+-- A reader puts the call into its statement's condition. When PostgreSQL evaluates the condition, the statement has
+-- locked its table, so no session can give the table's name to another table. The function looks the name up in the
+-- current catalog, even under an older snapshot, since such a snapshot would see a new table empty.
 -- Errors: PC013 the table is another one, or gone.
 create or replace function pgcombine_internal.planned_table(queue text, partition integer, planned oid)
 returns boolean

@@ -1,9 +1,10 @@
 -- pgcombine_internal.reassign_runs(queue, from_role, to_role) → bigint
 -- Copies the run ids of one role to another, for a Spark job that changes its role. Runs that were applied for the
--- first role then count as applied for the second, too. Returns the number of run ids copied.
+-- first role then count as applied for the second, too. Returns the number of run ids copied. A caller that is neither
+-- the owner of the schema nor a member of the first role sees none of its run ids, and copies none.
 -- Tables written: pgcombine.token.
--- Errors: PC001 unknown queue; 42501 the caller isn't the owner, and either isn't a member of both roles or lacks the
--- right to load into the queue.
+-- Errors: PC001 unknown queue; 42501 there are run ids to copy, but the caller isn't the owner, and isn't a member of
+-- the second role or lacks the right to load into the queue.
 create or replace function pgcombine_internal.reassign_runs(queue text, from_role name, to_role name)
 returns bigint
 language plpgsql

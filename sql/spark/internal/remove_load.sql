@@ -1,7 +1,7 @@
 -- pgcombine_internal.remove_load(load) → boolean
 -- Removes a load with its stage, for give_up_load; returns whether it is gone. False: see drop_stage.
--- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
--- marked it as ended, and only the load's role can do that.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has marked it as
+-- ended, which needs the rights of the load's role.
 -- Tables written: pgcombine.spark_load, spark_alive; drops the stage.
 -- Errors: PC030 no such load ends in this transaction.
 create or replace function pgcombine_internal.remove_load(load uuid)

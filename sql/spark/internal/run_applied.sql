@@ -1,5 +1,5 @@
 -- pgcombine_internal.run_applied(queue, run_id [, role]) → boolean
--- Returns whether the updates of a role's run are in the queue. The id of a stream's batch is 'stream:<query>:<batch>'.
+-- Returns whether a role's run into a queue was applied. The run id of a stream's batch is 'stream:<query>:<batch>'.
 -- Batches are applied in order, so a batch was applied if this batch or a later one is recorded.
 create or replace function pgcombine_internal.run_applied(queue text, run_id text, role text default current_user)
 returns boolean

@@ -1,11 +1,10 @@
 -- pgcombine_internal.values_tables(queue) → (relation, condition)
 -- Returns a relation and a condition for each physical partition of a queue's values, for reading them in parallel.
--- All reads together return every value once, or one of them fails. The condition is part of each read.
+-- A reader selects from the relation where the condition is true.
 -- If the caller may read a partition, the relation is that partition. The condition is true, or raises PC013 if
--- rebucket has replaced the partition since. If rebucket has reduced the number of partitions, a missing partition is
--- an unknown relation (42P01). If the caller may read only <queue>_values, the relation is <queue>_values, and the
--- condition selects a partition's rows by PostgreSQL's hash partitioning, which rebucket doesn't change. Each query
--- then scans all rows.
+-- rebucket has replaced the partition since. If rebucket has reduced the number of partitions, the relation may be
+-- unknown (42P01). If the caller may read only <queue>_values, the relation is <queue>_values, and the condition
+-- selects a partition's rows by PostgreSQL's hash partitioning. Each query then scans all rows.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.values_tables(queue text, out relation text, out condition text)
 returns setof record
