@@ -1,7 +1,7 @@
 """A plain Spark batch job that makes the same counts as phrasecount, from scratch, into Parquet files.
 
-``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` runs the job, and prints its duration and the number of
-phrases as JSON. The benchmark compares phrasecount with this job. Spark's errors are raised unchanged.
+``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` runs the job, and prints its durations and the number
+of phrases as JSON. The benchmark compares phrasecount with this job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The corpus of phrasecount: the files of a directory. A path that isn't a directory raises ConfigError."""
+"""The corpus of phrasecount: the files of a directory."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Corpus:
         return files.list_files(self.root, self.exclude)
 
     def signatures(self, paths: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield for each file a digest of size, times and inode. The digest changes when the file does.
+        """Yield for each file a digest of its size, times, device and inode.
 
         Yields None for a file that was changed in the last two seconds: if the file changes again, its times may stay
-        the same. Also yields None for a file that can't be read.
+        the same. Also yields None for a file whose times can't be read.
         """
         recent = time.time_ns() - _SETTLED_NS
         for path in paths:
@@ -56,8 +56,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """Return a digest that changes when a file is added, removed or edited.
 
-        The digest changes once more about two seconds after an edit, when :meth:`signatures` begins to yield a digest
-        of the file instead of None.
+        The digest changes once more when :meth:`signatures` begins to yield a digest of an edited file instead of None.
         """
         paths, problems = self.list()
         whole = hashlib.blake2b(digest_size=16)

@@ -1,7 +1,4 @@
-"""Spark frames of phrase counts. This module imports PySpark.
-
-Spark raises its errors when a frame is read.
-"""
+"""Spark frames of phrase counts. This module imports PySpark."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _PER_SLICE = 2000  # approximate limit of items in a slice
 
 
 def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
-    """Distribute ``items`` over slices of about equal size: 4 slices for each core, or more if there are many items."""
+    """Distribute ``items`` over slices of about equal size: four for each core, more for many items, fewer for few."""
     count = _slices(spark, len(items))
     return [list(items[start::count]) for start in range(count)]
 

@@ -32,7 +32,7 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
 
 
 def resolved(dsn: str) -> str:
-    """Return ``dsn`` with all parameters that libpq finds here, since Spark's tasks may run in another environment."""
+    """Return ``dsn`` with the parameters that libpq finds here, since Spark's tasks may run in another environment."""
     with closing(connect(dsn)) as connection:
         info = connection.info
         found = info.get_parameters()

@@ -1,8 +1,7 @@
-"""Lists and reads the files of a directory. A bad file is reported in one line, and doesn't end the run.
+"""Lists and reads the files of a directory.
 
-Every regular file counts, also a hidden one and a link to one. Hidden directories, such as ``.git``, and linked
-directories aren't entered, so there are no loops. A file that can't be counted has a :class:`Problem`, and is
-treated as absent.
+Regular files count, also hidden ones, and links to regular files. Hidden directories, such as ``.git``, and linked
+directories aren't entered. A file that can't be counted has a :class:`Problem`, and is treated as absent.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ EMPTY = "no tokens"
 
 @dataclass(frozen=True)
 class Problem:
-    """The reason why a file or a directory isn't counted. ``kind`` is one of the constants above."""
+    """The reason why a file or a directory isn't counted. ``kind`` is one of the texts above."""
 
     kind: str
     detail: str = ""

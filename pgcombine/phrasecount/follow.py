@@ -1,14 +1,14 @@
 """``--follow``: phrasecount as a stream, which counts new, changed and deleted files as they appear.
 
-A Structured Streaming query polls the directory. The query's offset is a fingerprint of all files' names, sizes and
-times. Each new fingerprint makes a micro-batch: a whole run, which reads only files whose size or times have changed.
-Spark's own file source reports only new names, and never notices an edit or a deletion.
+A Structured Streaming query polls the directory. The query's offset is the directory's fingerprint
+(:meth:`~pgcombine.phrasecount.corpus.Corpus.fingerprint`). Each new fingerprint makes a micro-batch, which is a run.
+Later runs don't read a file again whose signature is the same as in the run before. Spark's own file source wouldn't do,
+since it reports new names, but no edits and deletions.
 
 A run commits its updates together with the documents' state, and compares the files with that state. So the query needs
-no checkpoint: after a kill at any moment the next start compares all files once. A run that fails before its commit
-changes nothing. A failed run is repeated with back-off. :data:`ATTEMPTS` failures in a row, or an error in the
-configuration, end the stream with the error. If the search table's database is down, the stream goes on, and the
-entries for the table wait.
+no checkpoint: after a kill the next start compares all files once. A failed run is repeated with back-off.
+:data:`ATTEMPTS` failures in a row end the stream with the error, and so does a ConfigError, or a QueueError other than
+LoadError. If the search table's database is down, the stream goes on, and the entries for the table wait.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ POLL_SECONDS = 1.0
 
 
 class DirectorySource(DataSource):  # type: ignore[misc]
-    """A stream with one row for each change of the directory: the directory's fingerprint."""
+    """A stream of the directory's fingerprints."""
 
     @classmethod
     def name(cls) -> str:
@@ -99,9 +99,10 @@ def follow(
 ) -> int:
     """Keep the counts up to date with the files until ``stop`` is set. Returns the number of successful runs.
 
-    A run in progress is finished first. ``on_run`` is called after the first run and after each run that found a new,
-    edited or deleted file. ``poll`` is the time between two polls of the directory, in seconds. The other parameters
-    and the errors are as for :func:`~pgcombine.phrasecount.run.count`, but DestinationDownError isn't raised.
+    A run in progress is finished first. ``on_run`` is called after the first successful run, and after each successful
+    run that found a new, edited or deleted file. ``poll`` is the time between two polls of the directory, in seconds.
+    The other parameters and the errors are as for :func:`~pgcombine.phrasecount.run.count`, but DestinationDownError
+    isn't raised.
     """
     with borrowed_session("pgcombine phrasecount") as spark:
         chosen = (sink or "", "as asked for" if sink else "")
@@ -145,7 +146,7 @@ class _Stream:
     _free: threading.Lock = field(default_factory=threading.Lock)
 
     def batch(self, _: DataFrame, __: int) -> None:
-        """Run a micro-batch: one run, which is repeated if it fails."""
+        """Make one run, and repeat it if it fails."""
         if not self._free.acquire(blocking=False):
             return  # end() holds the lock, so the stream has ended
         try:
@@ -170,7 +171,7 @@ class _Stream:
                 if fatal or (attempt == ATTEMPTS and not self.stop.is_set()):
                     raise
                 reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                self.report.line(f"a run failed, and changed nothing: {reason}")
+                self.report.line(f"a run failed: {reason}")
             if self.stop.wait(2**attempt / 4):
                 return
 

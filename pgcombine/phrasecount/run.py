@@ -1,7 +1,7 @@
 """One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
-A run commits its updates together with the documents' state. A run that ends before this commit, for any reason,
-changes nothing. The next run continues from the committed state. Of two concurrent runs, one waits for the other.
+A run commits its updates together with the documents' state. A run that ends before this commit changes neither. The
+next run continues from the committed state. Of two concurrent runs, one waits for the other.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def count(
 ) -> Figures:
     """Count the phrases of a corpus in the database ``dsn``. Returns when the updates are combined and delivered.
 
-    ``sink`` is ``jdbc``, ``copy`` or None for the first that works. ``top`` is the number of phrases in
-    ``Figures.top``. ``recount`` verifies all values afterwards. ``search`` is the search table to keep up to date. None
-    means that nothing is delivered. Files that weren't counted are recorded in ``report``. Raises ConfigError
-    for an unusable directory, sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is counted
-    but the search table's database is down.
+    ``sink`` is ``jdbc``, ``copy`` or None for the first of these that works. ``top`` is the number of phrases in
+    ``Figures.top``. With ``recount`` the values are verified afterwards. ``search`` is the search table to keep up to
+    date. None means that nothing is delivered. Files that weren't counted are recorded in ``report``. Among others,
+    raises ConfigError for an unusable sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is
+    counted but the search table's database is down.
     """
     started = time.monotonic()
     figures = Figures(str(corpus.root), sink=sink or "", sink_reason="as asked for" if sink else "")
@@ -101,7 +101,7 @@ def count(
 
 @dataclass
 class Run:
-    """The parts of a run. ``seen`` has the signatures, by path, of files that an earlier run counted.
+    """One run, with its steps. ``seen`` has the signatures, by path, of files that an earlier run counted.
 
     A file whose signature is still the same isn't read again.
     """
@@ -143,10 +143,10 @@ class Run:
             self.figures.delivered = self.search.deliver(self.report)
 
     def _work(self, lock: Connection, work: Connection) -> None:
-        """Run all steps up to the commit, and the commit.
+        """Run the steps up to the commit, and the commit.
 
-        ``lock`` is the connection whose transaction holds the run's lock. Its commit makes the changes of the run.
-        ``work`` is a connection in autocommit for the work tables.
+        ``lock`` is the connection whose transaction holds the run's lock, and makes the run's changes. ``work`` is a
+        connection in autocommit for the work tables.
         """
         state.ensure_queue(work)
         state.clean(work)
@@ -261,7 +261,7 @@ class Run:
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
-        """Run the block as a step. Its time goes into the figures. Spark's errors become one line."""
+        """Run the block as a step. If it succeeds, its time goes into the figures. Spark's errors become one line."""
         started = time.monotonic()
         with explained(), self.report.step(name, spark) as step:
             yield step

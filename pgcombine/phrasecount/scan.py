@@ -1,7 +1,6 @@
 """The functions that Spark's Python tasks call to read files into the database, and to read chunks from it.
 
-Each function takes one slice of the work and yields rows. A task holds one file's text and tokens in memory at a time,
-and about a million characters to write. Errors of the database are psycopg's, and fail the task.
+Each function takes one slice of the work and yields rows. Errors of the database are psycopg's, and fail the task.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class Scan:
     load: UUID
 
     def files(self, batch: list[tuple[int, str]]) -> Iterator[int]:
-        """Read new and edited files, and store their documents. Yields the number of files recorded.
+        """Read files, and store the documents of new and edited ones. Yields the number of files recorded.
 
         A file that can't be counted is recorded with its problem. A file whose content is the stored one isn't
-        recorded. A task may run twice without harm: a document is stored under the hash of its tokens, and two records
-        of the same file are equally valid.
+        recorded. A task may run twice: a document is stored once, under the hash of its tokens, and of two records of
+        a file the last one counts.
         """
         with closing(connect(self.conninfo)) as connection:
             # safe, since a crash of the server that loses a commit also ends the run

@@ -1,10 +1,9 @@
-"""The search table: ``phrasecount.search`` (phrase, docs, total). An export keeps it equal to the values.
+"""The search table: ``phrasecount.search`` (phrase, docs, total). An export brings changes of the values into it.
 
-The table is in the queue's database, or in another one. The export ``phrases_search`` is created when the first run's
-updates are combined. From then on each pass writes its changes as entries, in its own transaction. A run delivers the
-entries at its end. If a run dies, its entries wait for the next run, or for ``pgcombine export run phrases_search``.
-An entry that is delivered twice changes nothing the second time. The row of a deleted phrase stays in the table, marked
-as ``pgcombine_deleted``.
+The table is in the queue's database, or in another one. The first run with a search table creates the export
+``phrases_search`` after its updates are combined. From then on each pass writes its changes as entries, in the pass's
+transaction. A run delivers the entries at its end. If a run dies, its entries wait for the next run, or for ``pgcombine
+export run phrases_search``. The row of a deleted phrase stays in the table, marked as ``pgcombine_deleted``.
 """
 
 from __future__ import annotations
@@ -72,14 +71,14 @@ class Search:
     def deliver(self, report: Report) -> int:
         """Deliver the waiting entries. Returns their number.
 
-        Raises DestinationDownError if the table's database is down. The message names the remedy.
+        Raises DestinationDownError if the table's database is down. If the export is paused, returns 0.
         """
         with closing(connect(self.dsn)) as connection:
             export = ExportQueue(EXPORT)
             state = self._export(connection)[1]
             if state == "paused":
                 waiting = export.backlog(connection)
-                report.line(f"the search table is paused (pgcombine export resume {EXPORT}): {waiting:,} wait")
+                report.line(f"the search table is paused (pgcombine export resume {EXPORT}): {waiting:,} entries wait")
                 return 0
             if state != "up":
                 export.resume(connection)  # the destination may be up again
@@ -104,10 +103,7 @@ class Search:
         return [(phrase, docs, total) for phrase, docs, total in rows]
 
     def _wanted(self, connection: Connection) -> str | None:
-        """Return ``there`` in the form in which exports store a destination: with all parameters, without a password.
-
-        Returns None if ``there`` is None.
-        """
+        """Return ``there`` in the form in which exports store a destination, without passwords; None if it is None."""
         if self.there is None:
             return None
         with closing(connect(self.there)) as other:
@@ -136,7 +132,7 @@ class Search:
         return target, state
 
     def _place(self, connection: Connection) -> str:
-        """Return a connection string of the table's database, with the password if one is known."""
+        """Return a connection string of the table's database."""
         if self.there is not None:
             return self.there
         target, _ = self._export(connection)
@@ -160,5 +156,5 @@ def _address(connection: Connection) -> dict[str, str]:
 
 
 def _here(connection: Connection) -> str:
-    """Return the queue's own database as a destination, without the host, which may change."""
+    """Return the queue's database as a destination, without the host, which may change."""
     return make_conninfo("", dbname=connection.info.dbname)

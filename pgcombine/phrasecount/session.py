@@ -1,4 +1,4 @@
-"""The Spark session of a program."""
+"""A Spark session for a block: the existing one, or a new one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def borrowed_session(app_name: str) -> Iterator[SparkSession]:
     """Yield the existing session, which isn't stopped at the end, or a new one, which is.
 
-    During the block of a new session, Ctrl-C raises KeyboardInterrupt as in any Python program, without PySpark's log
-    lines.
+    During the block of a new session, Ctrl-C raises KeyboardInterrupt as it did before, without PySpark's log lines.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession

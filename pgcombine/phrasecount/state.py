@@ -1,9 +1,8 @@
 """The state in the database: the lock that lets one run at a time work, the work tables, and the commit.
 
 The lock belongs to a transaction that stays open during the run. While the run reads and counts, this transaction has
-no snapshot and no transaction id. Its commit makes the only lasting changes of the run. If a run dies, the server frees
-the lock. The dead run leaves rows in the work tables, and documents that no file refers to. The next run removes both.
-Errors of the database are psycopg's.
+no snapshot and no transaction id. If a run dies, the server frees the lock. The dead run may leave rows in the work
+tables, and chunks of documents that no file has. The next run removes both. Errors of the database are psycopg's.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ class Comparison:
 
     ``documents`` is the number of files that are counted. ``added``, ``edited`` and ``removed`` are the numbers of
     files that differ from the last run. ``live`` and ``dead`` are the numbers of documents that are added to the counts
-    and removed from them. ``left_out`` is the number of phrases of the added documents that are too
-    long.
+    and removed from them. ``left_out`` is how often phrases that are too long occur in the added documents.
     """
 
     documents: int
@@ -50,8 +48,7 @@ class Comparison:
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
     """Yield the connection whose open transaction holds the lock. ``waiting`` is called if another run has the lock.
 
-    Leaving the block without a commit rolls back. A lost connection raises psycopg's error. Makes the schema
-    ``phrasecount``, or brings it up to date. Raises SchemaError if that fails.
+    Leaving the block without a commit rolls back. Before the block, :func:`ensure_schema` is called.
     """
     with closing(connect(dsn, autocommit=False)) as connection:
         ensure_schema(connection)

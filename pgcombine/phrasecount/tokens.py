@@ -2,11 +2,12 @@ r"""Tokens and phrases of a text.
 
 Tokens are the non-empty parts of ``re.split(r"[\W_]+", text.lower())``. A phrase is :data:`WIDTH` tokens in a row,
 joined by one space. A text is split into *chunks*, which are bounded strings of tokens. Each chunk starts with the last
-``WIDTH - 1`` tokens of the chunk before. So every occurrence of a phrase is in exactly one chunk. Each
-chunk is stored in a table row, so a long document makes no large row.
+``WIDTH - 1`` tokens of the chunk before. So an occurrence of a phrase is in exactly one chunk. Each chunk is stored in
+a table row, so a long document makes no large row.
 
-A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. In a chunk, a token is cut to
-``MAX_PHRASE_BYTES + 1`` characters, and is still too long for any phrase. The document's hash covers the whole token.
+A phrase of more than :data:`MAX_PHRASE_BYTES` bytes isn't counted, since it could be too long for a queue's key. In a
+chunk, a longer token is cut to ``MAX_PHRASE_BYTES + 1`` characters. It is still too long for a phrase. The document's
+hash covers the whole token.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Document:
             chunk = overlap + [token[: MAX_PHRASE_BYTES + 1] for token in found]
             overlap = chunk[-(WIDTH - 1) :]
             joined = " ".join(chunk)
-            if max(map(len, chunk)) >= _LONG:  # this is rare
+            if max(map(len, chunk)) >= _LONG:
                 self.left_out += sum(len(phrase.encode()) > MAX_PHRASE_BYTES for phrase in phrases(joined))
             yield joined
 

@@ -1,8 +1,8 @@
-"""Recounts a directory from scratch, and finds all phrases whose recount differs from the value.
+"""Recounts a directory from scratch, and finds the phrases whose recount differs from the value.
 
-The recount reads the files again, forms the phrases in Python (a run does it in Spark's SQL), and uses no data that a
-run stored about this directory. Spark joins the recount with the values. Documents that only other directories have are
-read from the database. If a file changes meanwhile, PgCombineError is raised.
+The recount reads the files again, and forms the phrases in Python (a run does it in Spark's SQL). Spark joins the
+recount with the values. Documents that only other directories have are read from the database. If a document of the
+directory changes meanwhile, the task fails.
 """
 
 from __future__ import annotations

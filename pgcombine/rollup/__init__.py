@@ -1,1 +1,1 @@
-"""Rollups: aggregates of tables that are right in every snapshot."""
+"""Rollups: aggregates of tables by key."""

@@ -18,7 +18,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 
 class Rollup:
-    """A rollup by name. Its combined state is the queue of the same name, :attr:`queue`.
+    """A rollup by name. The queue of the same name, :attr:`queue`, combines the changes of the source.
 
     ``source`` is a table. ``key`` has expressions over its columns (``["customer", "lower(page) as page"]``), and
     ``value`` has aggregates (``["count(*) as requests", "sum(tokens) as tokens"]``). A single expression or aggregate
@@ -50,7 +50,7 @@ class Rollup:
 
     @property
     def queue(self) -> CombineQueue:
-        """The queue of the combined state, for observers and workers."""
+        """The queue that combines the changes of the source."""
         return CombineQueue(self.name)
 
     @property
@@ -63,8 +63,8 @@ class Rollup:
         """Create the rollup. Writers of the source wait until the caller's transaction ends.
 
         :meth:`backfill` or workers add the rows that the source has already. With ``if_not_exists`` a rollup with the
-        same definition may exist already. Raises QueueExistsError if the name is taken, and InvalidDefinitionError,
-        whose message names the fault.
+        same definition may exist already. Raises QueueExistsError if the name is taken, and InvalidDefinitionError for
+        an invalid definition.
         """
         yield Statement(
             "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s, filter => %s, buckets => %s, "
@@ -78,10 +78,12 @@ class Rollup:
         Yields after each slice the number of finished slices and the number of all slices. Both are 0 while the number
         of slices isn't known. If the iteration stops, the next call goes on after the last finished slice. Raises
         InvalidDefinitionError if the connection is in a transaction or the queue isn't a rollup, and
-        QueueNotFoundError.
+        QueueNotFoundError if there is no queue of the name.
         """
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            raise InvalidDefinitionError(f'can\'t backfill rollup "{self.name}" in a transaction', queue=self.name)
+            raise InvalidDefinitionError(
+                f'can\'t backfill rollup "{self.name}" in a transaction: end the transaction first', queue=self.name
+            )
         more = True
         while more:
             with translated(queue=self.name), _read_committed(connection), connection.transaction():
@@ -97,18 +99,19 @@ class Rollup:
     def verify(self, *, repair: bool = False) -> Steps[list[str]]:
         """Compare the rollup with its source, and return the problems found, one sentence each.
 
-        ``repair`` also enqueues what the keys of the rollup lack. Raises InvalidDefinitionError if the rollup isn't
-        backfilled yet or the isolation level isn't read committed, and QueueNotFoundError.
+        ``repair`` also enqueues what the keys of the rollup lack. Raises InvalidDefinitionError if the queue isn't a
+        rollup or isn't backfilled yet, or the isolation level isn't read committed. Raises QueueNotFoundError if there
+        is no queue of the name.
         """
         found = yield Statement("select problem from pgcombine.verify_rollup(%s, repair => %s)", (self.name, repair))
         return [str(problem) for (problem,) in found]
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:
-        """Drop the rollup; the source stays. ``force`` also drops exports of the rollup's queue. Its tiers stay.
+        """Drop the rollup; the source stays. With ``force`` it is dropped even if it is exported or feeds a tier.
 
         Without ``force``, raises QueueNotEmptyError if the rollup is exported or feeds a tier, for example. Raises
-        QueueNotFoundError, and InvalidDefinitionError if the queue isn't a rollup.
+        QueueNotFoundError if there is no queue of the name, and InvalidDefinitionError if the queue isn't a rollup.
         """
         yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
 

@@ -1,19 +1,18 @@
 """Move a shard of a front from one node to another (``sql/shard``).
 
-A move has steps, and each of them is committed before the next one. A move that was killed is run again: it begins
-with the first step that isn't certain to be done.
+A move has these steps. A move that was killed can be run again.
 
-1. The front's catalog gets the target, which has no queue of the shard's name. Passes on the source combine most
+1. The front's catalog gets the target, on which no queue has the shard's name. Passes on the source combine most
    updates.
 2. Writers of the shard wait at the front, until step 5 ends.
-3. The queue on the source gets a fence: it refuses updates. So no update is lost, whoever writes, and if this program
-   dies. Passes combine the rest. Then the fence refuses values, too, such as those of an initialization.
+3. The queue on the source gets a fence: it refuses updates, also after this program has died. Passes combine the rest.
+   Then the queue refuses values, too.
 4. One transaction on the target makes the queue, and loads values and tokens.
 5. One transaction on the front puts the target in the place of the source.
 6. The source drops its queue, if the target has one.
 
 The catalog of a restored front may be older than its nodes. So a queue is dropped only if it refuses updates, or if it
-was never used since it was copied.
+wasn't used since it was copied.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from pgcombine.database.connect import Connection, Database, connect, one
 from pgcombine.errors import PgCombineError, WaitTimeoutError, translated
 from pgcombine.worker.drain import drain
 
-_FIRST_DRAIN_SECONDS = 30  # afterwards writers wait, so a longer one isn't worth it
+_FIRST_DRAIN_SECONDS = 30  # for the drain before writers wait
 _SETTINGS = {
     "synchronous_commit": "on",  # the source drops its queue only when the target's can't be lost
     "idle_in_transaction_session_timeout": "0",  # the front's transaction is idle while values are copied
@@ -43,15 +42,16 @@ _SETTINGS = {
 
 
 def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
-    """Move a shard to the foreign server ``node``. Only writers of this shard wait, and reads go on.
+    """Move a shard to the foreign server ``node``. Meanwhile writers of this shard wait.
 
-    The same call again ends a move that was killed. A move to the node that has the shard cancels one. The caller's
-    user mappings need passwords, and roles that own pgcombine's schema on the nodes.
+    The same call again ends a move that was killed. A move to the node that has the shard cancels a move that hasn't
+    switched the shard to another node. The caller's user mappings must name roles that own pgcombine's schema on the
+    nodes.
 
-    Raises QueueNotFoundError, InvalidDefinitionError for an unknown shard or node, QueueNotEmptyError if the shard has
-    observers, exports, quarantined keys and the like, QueueExistsError if the node has a queue of the shard's name,
-    WaitTimeoutError if another session moves the shard, psycopg's LockNotAvailable if a transaction has used the shard
-    for ten seconds, and OperationalError if a node can't be reached.
+    Among others, raises QueueNotFoundError for an unknown front, InvalidDefinitionError for an unknown shard or node,
+    QueueNotEmptyError if a move would lose something, such as the shard's observers, QueueExistsError if the node has a
+    queue of the shard's name, WaitTimeoutError if another session moves the shard, psycopg's LockNotAvailable if a
+    transaction has used the shard for ten seconds, and ConnectError if a node can't be reached.
     """
     with translated(queue=queue), closing(_session(dsn)) as front:
         name, source, target, former = _begin(front, queue, shard, node)
@@ -79,7 +79,7 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
     address = _address(front, source)
     with closing(_session(address)) as leaving, closing(_session(_address(front, node))) as arriving:
         leaving.execute("select pgcombine_internal.require_movable(%s)", (name,))
-        if resumed:  # the queue is that of the earlier attempt
+        if resumed:  # the target may have the queue that an earlier attempt made
             arriving.execute("select pgcombine_internal.drop_shard(%s, false)", (name,))
         else:
             arriving.execute("select pgcombine_internal.require_no_queue(%s)", (name,))
@@ -103,7 +103,7 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
 
 
 def _fence(node: Connection, name: str, *tables: str) -> None:
-    """Close the fence before these tables of the shard's queue, and open it before the others."""
+    """Make these tables of the shard's queue refuse inserts, and the others accept them."""
     node.execute("select pgcombine_internal.fence_shard(%s, %s)", (name, list(tables)))
 
 
@@ -119,7 +119,7 @@ def _locked(front: Connection) -> bool:
 
 
 def _copy(leaving: Connection, arriving: Connection, name: str) -> None:
-    """Make the queue on the target, with values and tokens, in one transaction. The source stays as it is meanwhile."""
+    """Make the queue on the target, with values and tokens, in one transaction."""
     with leaving.transaction(), arriving.transaction():
         leaving.execute("select pgcombine_internal.hold_shard(%s)", (name,))
         statements = leaving.execute("select * from pgcombine_internal.copy_shard(%s)", (name,)).fetchall()
@@ -138,7 +138,7 @@ def _copy(leaving: Connection, arriving: Connection, name: str) -> None:
 
 
 def _end(front: Connection, queue: str, shard: int, name: str, former: str, node: str) -> None:
-    """Drop the queue on the node that the shard has left, if the shard's node has it."""
+    """Drop the queue on the node that the shard has left. Raises QueueNotFoundError if the shard's node lacks it."""
     with closing(_session(_address(front, node))) as arrived:
         arrived.execute("select pgcombine_internal.require_queue(%s)", (name,))
     with closing(_session(_address(front, former))) as left:
@@ -149,8 +149,8 @@ def _end(front: Connection, queue: str, shard: int, name: str, former: str, node
 def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, target: str | None) -> None:
     """Let the source accept updates again, and drop what an earlier move has made on its target.
 
-    If the source refuses updates and the catalog knows of no move, no other node may have a queue of this name: it
-    could be the shard.
+    If the source refuses updates, but the catalog knows of no move, raises QueueExistsError if another node has a queue
+    of this name: that could be the shard.
     """
     with closing(_session(_address(front, source))) as staying:
         if target is None:

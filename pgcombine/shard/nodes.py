@@ -15,8 +15,8 @@ from pgcombine.errors import InvalidDefinitionError, translated
 def shards(connection: Connection) -> list[dict[str, Any]]:
     """Return a dict for each shard, those with a problem first.
 
-    Its fields are ``front``, ``shard``, ``node``, ``problem`` and figures of the view ``pgcombine.front_stat``. The
-    figures are None if ``problem`` says why the node tells nothing of the shard.
+    A dict has ``front``, ``shard``, ``node``, ``problem`` and figures of the view ``pgcombine.front_stat``. The figures
+    are None if ``problem`` says why the node tells nothing of the shard.
     """
     return dicts(connection, query("web_fronts"))
 
@@ -24,7 +24,7 @@ def shards(connection: Connection) -> list[dict[str, Any]]:
 def node_dsns(dsn: Database) -> dict[str, str]:
     """Return the nodes by name with their connection strings, made from the caller's user mappings.
 
-    Raises InvalidDefinitionError if the database has no front, or if the caller lacks a user mapping.
+    Raises InvalidDefinitionError if the database has no front, or if the caller lacks a user mapping with options.
     """
     with translated(), closing(connect(dsn)) as connection:
         found = connection.execute("select * from pgcombine_internal.front_nodes()").fetchall()

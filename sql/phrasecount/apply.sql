@@ -1,7 +1,7 @@
 -- phrasecount.apply(load, directory)
--- The last step of a run: applies the run's changes (phrasecount.delta, phrasecount.move) to the stored documents. The
--- run calls the function in the transaction that holds the run's lock and enqueues the run's updates (end_load). So
--- documents and updates commit together or not at all.
+-- Applies the run's changes (phrasecount.delta, phrasecount.move) to the stored documents. The run calls the function
+-- in the transaction that holds the run's lock and enqueues the run's updates. So documents and updates commit together
+-- or not at all.
 --   load       the run, for which compare was called before
 --   directory  real path of the directory that the run counts
 -- Tables written: phrasecount.directory, document, document_chunk, kept, uri.

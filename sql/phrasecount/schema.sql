@@ -11,8 +11,8 @@ begin
 exception when duplicate_schema or unique_violation then null; -- another run has just created the schema
 end
 $$;
--- Other runs that apply the file wait here, since they comment on the schema, too. An advisory lock could be taken by
--- any role.
+-- Other runs that apply the file wait here, since they comment on the schema, too. This isn't an advisory lock, since
+-- any role could hold that.
 comment on schema phrasecount is '';
 drop function if exists phrasecount.keep_search(text, boolean),
     phrasecount.note(uuid, integer[], bytea[], bytea[], bigint[], text[], text[]);

@@ -1,4 +1,4 @@
--- What fronts register with the core (see sql/core/component.sql), and their generated functions, made again.
+-- What fronts register with the core (see sql/core/component.sql). Then their generated functions are made again.
 insert into pgcombine.hook (event, query) values
     ('enqueue', 'select pgcombine_internal.front_enqueue($1, $2, $3)'),
     ('generated', $$

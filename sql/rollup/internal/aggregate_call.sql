@@ -1,6 +1,6 @@
 -- pgcombine_internal.aggregate_call(source, expression, tree) → (aggregate, argument, argument_type, condition)
 -- Splits a value column that is a single call of a built-in aggregate, as sum(tokens) FILTER (WHERE done), into its
--- parts. count(*) has no argument. aggregate is null if the column is anything else, also with distinct or order by.
+-- parts. count(*) has no argument. aggregate is null if the column is anything else, or has distinct or order by.
 --   expression, tree  see parsed_expression
 create or replace function pgcombine_internal.aggregate_call(source regclass, expression text, tree text,
     out aggregate text, out argument text, out argument_type regtype, out condition text)

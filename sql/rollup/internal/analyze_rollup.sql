@@ -8,17 +8,18 @@
 --               sum       inserted rows add plus, deleted rows -plus
 --               extreme   inserted rows add plus: their minimum or maximum
 --               taken     deleted rows add plus; "of" names the column of kind extreme for the same aggregate
---               computed  neither add anything: a pass computes the column
+--               computed  neither inserted nor deleted rows add anything: a pass computes the column
 --   columns   the value columns of the rollup: name, type, and expression over the states
---   computed  what pass_template needs of columns that passes compute, without the query; null: there are none
---   aggregates  name and expression of these columns
+--   computed  what pass_template needs for the columns that passes compute, without the query; null: there are none
+--   aggregates  name and expression of the columns that passes compute
 --   reads     the numbers of the table's columns that the expressions read, by name
 --   texts     the expressions. Elsewhere {pgcombine_e1} stands for the first, and so on (see get_rollup)
--- count, sum, avg, variance and stddev of integers and numeric are additive: a deleted row takes back what it added.
--- Floating-point sums aren't, since rounding doesn't cancel out. An additive column may need several states (see
--- aggregate_states).
--- A pass computes min and max from the source only if the extreme was deleted (taken) and no inserted value is beyond
--- it. It computes any other aggregate from the source, for all keys that have updates, and with it min and max.
+-- Without distinct, count is additive, and so are sum, avg, variance and stddev of integers and numeric: a deleted row
+-- takes back what it added. Floating-point sums aren't, since rounding doesn't cancel out. An additive column may need
+-- several states (see aggregate_states).
+-- A pass computes min and max from the source for keys whose extreme was deleted (taken). It computes any other
+-- aggregate from the source for all keys that have updates. In a rollup with such an aggregate, it also computes min
+-- and max for all these keys.
 -- Errors: PC003 no key or value column, an expression that doesn't parse or isn't immutable, an aggregate in a key
 -- column or the filter, a value column without an aggregate or over whole rows, or a filter that isn't boolean.
 create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)
@@ -76,7 +77,7 @@ begin
     select v.place, p.* from unnest(value) with ordinality v (given, place),
         pgcombine_internal.parsed_expression(source, v.given) p;
     _taken := _taken || array(select v.name from pg_temp.pgcombine_value v);
-    -- A key without rows is deleted, so the queue counts rows. If the rollup has a column count(*), that is the count.
+    -- A key without rows is deleted, so the queue counts rows. If the rollup has a column count(*), this is the count.
     select v.name into _name from pg_temp.pgcombine_value v where v.expression = 'count(*)'
     order by v.place limit 1;
     if not found then

@@ -2,8 +2,8 @@
 -- Enqueues the updates that a rollup lacks in its next slice of keys (see rollup_difference). Returns whether slices
 -- are left.
 -- With slice_by, the first slices are the keys of about 200,000 rows each, from the greatest values of that column
--- down. Then all keys follow, in slices by their hash, of about a million rows each. These also find rows with null
--- in that column, and rows whose value in it changed during the first slices.
+-- down. Then slices of all keys by their hash follow. These also find rows with null in that column, and rows whose
+-- value in it changed during the first slices.
 --   wait  what to do if another session backfills the rollup: true waits for that session, false returns null
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: pgcombine.rollup, <queue>_updates.

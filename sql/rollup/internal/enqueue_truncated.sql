@@ -1,6 +1,6 @@
 -- pgcombine_internal.enqueue_truncated(queue, relation, statement)
 -- Takes back the rows of a table that TRUNCATE is about to remove. The trigger of a rollup's source calls the function.
--- For a table with partitions it takes back the rows of partitions that lack the trigger, since they were made later.
+-- For a table with partitions it takes back the rows of the partitions that lack this trigger.
 --   relation   the table of the trigger: the source or one of its descendants
 --   statement  the statement that takes back rows, with {pgcombine_relation} for the table
 -- Tables written: <queue>_updates.
@@ -35,7 +35,7 @@ begin
         select t.relation from tree t join pg_class c on c.oid = t.relation where c.relkind <> 'p'
     loop
         _from := format('only %s', _relation);
-        if not has_any_column_privilege(_relation, 'select') then -- the role may read it through the source
+        if not has_any_column_privilege(_relation, 'select') then -- the role may read the table through the source
             _from := format('(select * from %s where tableoid = %s)', _source, _relation::oid);
         end if;
         if row_security_active(case when _from like 'only %' then _relation else _source end) then

@@ -1,9 +1,9 @@
 -- pgcombine_internal.follow_ddl() event trigger, after create table and after alter …
 -- Brings rollups in line with a changed source. The rows of a table that has become a part of the source are enqueued,
--- those of a former part are taken back, and triggers are made. Generated objects are made again if something was
--- renamed that their expressions name, or if the source has a new owner. A source must not become a part of another
--- table, since statements on that table would be missed.
--- Runs with its owner's rights: the role that changes the table needs none on the rollup.
+-- those of a former part are taken back, and missing triggers are made. Generated objects are made again if
+-- rollup_outdated says so. A source must not become a part of another table, since statements on that table would be
+-- missed.
+-- Runs with its owner's rights: the role that changes the table needs no right on the rollup.
 -- Tables written: <rollup>_updates, pgcombine.rollup_part; those of generate_rollup.
 -- Errors: PC003 the source would become a part of another table, the expression of a generated column that the rollup
 -- reads was changed, or rows may come or go at an isolation level other than read committed; those of

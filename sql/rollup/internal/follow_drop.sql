@@ -1,7 +1,7 @@
 -- pgcombine_internal.follow_drop() event trigger, after a drop and after alter table … drop
 -- Refuses to drop a part of a rollup's source: the rollup would keep the part's rows, which can't be read any more.
--- Refuses to drop anything that a rollup's expressions use, such as a column, function or type.
--- Refuses nothing if the source itself is dropped.
+-- Refuses to drop what a rollup's expressions use, such as a column, function or type. The source itself can be
+-- dropped.
 -- Runs with its owner's rights, to see the rollups.
 -- Errors: PC003 a part of a source, or something that a rollup's expressions use, was dropped.
 create or replace function pgcombine_internal.follow_drop()
@@ -14,7 +14,7 @@ declare
     _problem text;
     _hint text;
 begin
-    -- the table is missing if it is dropped with its schema
+    -- pgcombine.rollup is missing if it is dropped with its schema
     if current_setting('pgcombine.making_triggers', true) = 'on' or to_regclass('pgcombine.rollup') is null then
         return;
     end if;

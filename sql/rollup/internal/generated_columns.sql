@@ -1,6 +1,6 @@
 -- pgcombine_internal.generated_columns(rollup) → (place, name, expression), a row for each column
--- Returns the generated columns that a rollup reads, with their places in the view <queue>_source and their expressions
--- now.
+-- Returns the generated columns that a rollup reads, with their places in the view <queue>_source and their present
+-- expressions.
 create or replace function pgcombine_internal.generated_columns(rollup pgcombine.rollup)
 returns table (place integer, name name, expression text)
 language sql stable

@@ -1,7 +1,7 @@
 -- pgcombine_internal.make_rollup_triggers(queue)
 -- Makes the missing triggers of a rollup's source, and enables disabled ones. If there are any, writers of the table
--- wait until the caller's transaction ends. The triggers always fire, also for logical replication and under
--- session_replication_role = replica: the rows of such writes are in the table, so they count.
+-- wait until the caller's transaction ends. The triggers are "enable always", since rows also count if logical
+-- replication or a session with session_replication_role = replica writes them.
 -- Tables written: pgcombine.rollup_part.
 -- Errors: 42501 the caller lacks the right to make triggers of the table.
 create or replace function pgcombine_internal.make_rollup_triggers(queue text)
@@ -30,6 +30,6 @@ begin
     on conflict do nothing;
 exception when insufficient_privilege then
     raise exception 'the triggers of % can''t be made: %', _t.relation, sqlerrm
-        using errcode = '42501', hint = format('let role "%s" inherit the rights of its owner', current_user);
+        using errcode = '42501', hint = format('let role "%s" inherit the rights of the table''s owner', current_user);
 end
 $$;

@@ -1,9 +1,8 @@
 -- pgcombine_internal.readable_parts(queue) → array of oid
 -- Returns the tables from which a pass may read the rows of a rollup's source: those that belong to the source in the
--- statement's snapshot. PostgreSQL also reads a table that came later, as the snapshot shows it. But that table's rows
--- may have changed between the snapshot and its coming, when no trigger followed them.
--- TRUNCATE and an ALTER TABLE that rewrites a table give it a new file, which seems empty to older snapshots. A pass
--- that read it would compute columns from no rows.
+-- statement's snapshot. PostgreSQL would also read a table that was attached later. Its rows may have changed after the
+-- snapshot, before it had triggers.
+-- TRUNCATE and an ALTER TABLE that rewrites a table give it a new file, which seems empty to older snapshots.
 -- Errors: 40001 a table of the source has a new file since the snapshot was taken.
 create or replace function pgcombine_internal.readable_parts(queue text)
 returns oid[]
@@ -13,7 +12,7 @@ declare
     _parts oid[];
     _renewed regclass;
 begin
-    -- c is read in the statement's snapshot, the function looks up the file of now
+    -- c is read in the statement's snapshot; pg_relation_filenode looks up the present file
     select array_agg(c.oid), min(c.oid) filter (where c.relfilenode <> pg_relation_filenode(c.oid))
     into _parts, _renewed
     from pgcombine.rollup r

@@ -1,8 +1,8 @@
 -- pgcombine_internal.regenerate_rollup(queue)
--- If the queue is a rollup, makes its view, its trigger function and its missing triggers again.
--- The source may belong to another role, which must not be able to stop an upgrade. So an error becomes a warning, and
--- verify names what is wrong. The queue's writers wait meanwhile, so the function waits for the source's lock for at
--- most a second.
+-- If the queue is a rollup, calls generate_rollup, and makes its missing triggers.
+-- The source may belong to another role, which must not be able to stop an upgrade. So errors other than those below
+-- become warnings. The queue's writers wait meanwhile. So the function waits for a lock of the source for a second at
+-- most.
 -- Tables written: pgcombine.queue.
 -- Errors: 40P01 a deadlock; 55P03 the view wasn't free within lock_timeout.
 create or replace function pgcombine_internal.regenerate_rollup(queue text)
@@ -23,7 +23,7 @@ begin
         perform pgcombine_internal.make_rollup_triggers(queue);
         perform set_config('lock_timeout', _patience, true);
     exception when lock_not_available then
-        raise warning 'the triggers of % can''t be made, since it is locked', _source
+        raise warning 'the triggers of % can''t be made, since the table is locked', _source
             using hint = 'run pgcombine db upgrade when the table is free';
     end;
 exception

@@ -1,8 +1,9 @@
 -- pgcombine_internal.require_immutable_aggregate(expression, tree)
--- Raises unless a value column gives the same result for the same rows in every session. require_immutable can't check
--- this by an index, since an index has no aggregates. So this function looks up the functions in the parse tree.
--- Aggregates to JSON aren't immutable, since they print times as the session sets. They are accepted for types whose
--- text is the same in every session.
+-- Raises unless the functions of a value column are immutable, and its aggregates don't depend on the order of rows.
+-- require_immutable can't check this by an index, since an index has no aggregates. So this function looks up the
+-- functions in the parse tree.
+-- PostgreSQL's aggregates to JSON aren't immutable, since they print times as the session sets. They are accepted for
+-- some types that have the same text in every session.
 --   expression, tree  see parsed_expression
 -- Errors: PC003 a function of the column isn't immutable, or its result depends on the order of the rows.
 create or replace function pgcombine_internal.require_immutable_aggregate(expression text, tree text)
@@ -19,7 +20,7 @@ as $$
         select p.proname, p.provolatile, null, true
         from (
             select m.oid[1]::oid from regexp_matches(tree, ':(?:funcid|opfuncid) (\d+)', 'g') m (oid)
-            union all -- casts by the text of a value
+            union all -- the functions of casts by a value's text
             select t.typoutput from regexp_matches(tree, '\{COERCEVIAIO :arg (?:\{\w+? :arg )*?\{\w+? '
                 '[^{}]*?:(?!refcontainer|refelem)\w*?type (\d+?) ', 'g') m (oid)
             join pg_type t on t.oid = m.oid[1]::oid

@@ -9,7 +9,7 @@ as $$
             'pgcombine_internal.readable_parts(%L) as parts) ', (rollup).queue) else '' end
         || format('select %s, %s from pgcombine.%I as %I where %s group by %s', k.named, a.list,
         (rollup).queue || '_source', (rollup).definition ->> 'alias',
-        -- the first condition is checked even if no row is found
+        -- the first condition calls readable_parts even if no row is found
         concat_ws(' and ', case when touched is null then '(select parts is not null from pgcombine_part) '
             'and pgcombine_part = any ((select parts from pgcombine_part)::oid[])' end,
             (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list, k.names,

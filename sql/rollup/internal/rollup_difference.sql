@@ -1,8 +1,8 @@
 -- pgcombine_internal.rollup_difference(rollup, condition) → text
 -- Returns the query of the updates that a rollup lacks: what its source holds minus what the rollup has, with pending
--- and quarantined updates, in one snapshot. A key for which nothing is missing has no row.
+-- and quarantined updates, in one snapshot. A key whose columns of kind sum lack nothing has no row.
 --   condition  the condition over the key expressions ({keys}) of the keys to compare
--- The triggers append each later change, so the difference stays right while writers go on. Every row makes the pass
+-- The triggers append each later change, so the difference stays right while writers go on. A row makes the pass
 -- compute the minima and maxima of its key, since it has the key's extremes in the columns for deleted extremes (kind
 -- taken, see analyze_rollup).
 create or replace function pgcombine_internal.rollup_difference(rollup pgcombine.rollup, condition text)

@@ -1,6 +1,7 @@
 -- pgcombine_internal.rollup_outdated(rollup) → boolean
--- Returns whether generate_rollup would change a rollup's objects: something that its expressions name was renamed, or
--- its source has a new owner. False if the source or its expressions are lost.
+-- Returns whether generate_rollup would change a rollup's objects or rights: something that its expressions name was
+-- renamed, its source has a new owner, or that owner lacks the right to enqueue. False if the source or its expressions
+-- are lost.
 create or replace function pgcombine_internal.rollup_outdated(rollup pgcombine.rollup)
 returns boolean
 language plpgsql stable -- not sql: its planner would call rollup_trigger, which fails if a type was renamed

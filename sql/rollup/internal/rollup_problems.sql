@@ -1,6 +1,5 @@
 -- pgcombine_internal.rollup_problems(rollup) → (problem)
--- Returns a row for each reason why a rollup may miss changes of its source. It reads the catalog only, so it is cheap:
--- verify, doctor and the command line show its rows.
+-- Returns a row for each reason why a rollup may miss changes of its source. The function reads no rows of the source.
 create or replace function pgcombine_internal.rollup_problems(rollup text)
 returns table (problem text)
 language sql stable

@@ -1,5 +1,5 @@
 -- pgcombine_internal.rollup_statement(rollup, minus, plus) → text
--- Returns the statement that enqueues a change of a rollup's source. If rows were changed, the statement folds the
+-- Returns the statement that enqueues a change of a rollup's source. With both minus and plus, the statement folds the
 -- updates by key, and enqueues nothing for a key whose values stay the same, unless passes compute a column for every
 -- key with updates (see analyze_rollup).
 --   minus, plus  from items of the rows before and after the change, see rollup_relation; null: there are none

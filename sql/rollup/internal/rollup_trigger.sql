@@ -1,8 +1,8 @@
 -- pgcombine_internal.rollup_trigger(rollup) → text
--- Returns the body of <queue>_rollup, the trigger function of a rollup's source. Its statements are fixed, so that
--- PostgreSQL keeps their plans. They read no table of pgcombine, since a snapshot that is older than the rollup doesn't
--- see the rollup's rows in these tables. They name no object by its number, since a restored dump numbers objects
--- differently.
+-- Returns the body of <queue>_rollup, the trigger function of a rollup's source. Except for TRUNCATE, its statements
+-- are fixed, so that PostgreSQL can keep their plans. These read no table of pgcombine, since a snapshot that is older
+-- than the rollup doesn't see the rollup's rows in them. They name no object by its number, since a restored dump may
+-- number objects differently.
 create or replace function pgcombine_internal.rollup_trigger(rollup pgcombine.rollup)
 returns text
 language plpgsql stable
@@ -16,12 +16,12 @@ declare
     _deleted constant text := pgcombine_internal.rollup_statement(rollup, _old_rows, null);
     _inserted constant text := pgcombine_internal.rollup_statement(rollup, null, _new_rows);
     _reads text;
-    _images text; -- texts of the columns whose equal values may differ
+    _images text; -- the texts of the columns whose equal values may look different
 begin
     if rollup.definition #>> '{computed,columns}' is not null and rollup.definition #>> '{computed,needs}' is null then
-        -- leaves out rows in which no column that the rollup reads has changed: passes needn't compute their keys
+        -- leaves out rows in which no column that the rollup reads has changed
         select string_agg(quote_ident(a.attname), ', '),
-               -- equal values of other types may differ: 1.0 and 1.00
+               -- equal values of other types may look different, as 1.0 and 1.00 do
                ', array[' || string_agg(format('%I::text', a.attname), ', ') filter (
                    where l.collisdeterministic is false or a.atttypid <> all ('{boolean,smallint,integer,bigint,text,'
                        'varchar,date,timestamp,timestamptz,uuid}'::regtype[])) || '] as pgcombine_images'

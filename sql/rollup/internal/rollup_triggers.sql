@@ -4,14 +4,12 @@
 --               of its parent
 --   definition  the text between the trigger's name and its function in create trigger
 --   state       null: present and enabled; otherwise 'missing' or 'disabled'
--- A table without partitions and inheritance has statement triggers with transition tables. These are wrong for a table
--- with partitions: they miss a row that a MERGE moves, and a statement that names a partition doesn't fire them. The
--- same holds for a table that inherits or is inherited from. Logical replication fires only row triggers. So tables
--- with partitions or inheritance, and tables that a subscription writes, have row triggers. A table keeps row triggers
--- that it has.
--- TRUNCATE has statement triggers only, and a table's trigger isn't a trigger of the table's partitions. So each table
--- and partition has a trigger of its own. It takes back the rows of this table, and of partitions that lack the trigger
--- (see enqueue_truncated). Its name sorts last. So it fires after other triggers, which may delete rows.
+-- A source with partitions or inheritance, and one that a subscription writes, has row triggers: a statement that names
+-- a partition doesn't fire the statement triggers of its parent, and logical replication fires no statement triggers
+-- for the changes that it applies. Another source has statement triggers with transition tables, unless it already has
+-- row triggers.
+-- For TRUNCATE, each table and each partition has a statement trigger (see enqueue_truncated). Its name begins with ~,
+-- so that it fires after triggers with letters or digits in front, which may delete rows.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable

@@ -1,8 +1,7 @@
 -- pgcombine_internal.rollup_view(rollup) → text
 -- Returns the query of the view that shows a rollup: its key and value columns, pending updates included.
--- Columns that passes combine are expressions over <queue>_current. Columns that passes compute come from
--- <queue>_current too, except for keys whose pending updates make a pass compute them: the view then computes them from
--- the source.
+-- Columns that passes combine are expressions over <queue>_current. So are columns that passes compute, except for keys
+-- whose pending updates make a pass compute them: the view computes these from the source.
 create or replace function pgcombine_internal.rollup_view(rollup pgcombine.rollup)
 returns text
 language sql stable

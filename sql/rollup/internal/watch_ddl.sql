@@ -1,8 +1,8 @@
 -- pgcombine_internal.watch_ddl()
 -- Makes the event triggers that follow changes of rollups' sources (see follow_ddl, follow_drop). PostgreSQL permits
 -- that to superusers, and some services to their administrator's role. For other callers the function does nothing;
--- verify then names what has changed.
--- The functions of the event triggers must belong to the caller or to a superuser.
+-- verify then names what has changed. The function also does nothing if follow_ddl belongs neither to the caller nor to
+-- a superuser.
 create or replace function pgcombine_internal.watch_ddl()
 returns void
 language plpgsql

@@ -1,8 +1,6 @@
 -- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists])
--- Creates a rollup: an aggregate of a table by key that is right in every snapshot. The view pgcombine.<rollup> shows
--- the aggregate. Triggers of the table enqueue each change of its rows, so writers don't wait for each other. The
--- combined state is in a queue with the rollup's name: workers, observers, exports and expiry work on it as on any
--- queue.
+-- Creates a rollup: an aggregate of a table by key that follows the changes of the table. The view pgcombine.<rollup>
+-- shows the aggregate. Triggers of the table enqueue the changes of its rows into a queue with the rollup's name.
 --   rollup    lower-case name of at most 40 characters
 --   source    a table. With partitions or inheritance, the rows of all its tables count. So do rows that row security
 --             hides from the reader
@@ -13,13 +11,13 @@
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already
--- Expressions must be immutable, as those of an index are. Aggregates such as array_agg need order by. For count, sum,
--- avg, variance and stddev of integers and numeric, a pass doesn't read the source (see analyze_rollup). For min and
--- max it reads the key's rows if their extreme was deleted, and for any other aggregate the rows of each key that has
--- updates. For such columns the function warns if no index of the source begins with the key expressions.
+-- Expressions must be immutable, as those of an index are. Aggregates such as array_agg need order by. For some
+-- aggregates, such as min, max and array_agg, passes read rows of the source (see analyze_rollup). Then the function
+-- warns if no index of the source begins with the key expressions.
 -- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
 -- pgcombine.rollup has the time when all of them were added.
--- Writers of the table wait until the caller's transaction ends. The function waits for them at most lock_timeout.
+-- Writers of the table wait until the caller's transaction ends. The function waits for earlier writers until
+-- lock_timeout.
 -- The caller needs the rights of the owners of the schema and of the table.
 -- Tables written: pgcombine.rollup, rollup_part; those of create_queue.
 -- Errors: PC002 the name is taken, or the rollup exists with another definition; PC003 an invalid definition, or
@@ -112,9 +110,8 @@ begin
             where r.queue = _name) e (expression, relation, name));
     execute format('comment on view pgcombine_internal.%I is %L', _name || '_expressions',
         format('The expressions of the rollup %s (see get_rollup). Nobody reads its row.', _name));
-    perform pgcombine_internal.grant_standing(_name); -- also on the views
-    -- The condition deletes a key that has no row. It is set here because create_queue would warn: the condition is
-    -- safe only because a key without rows has 0 in all columns.
+    perform pgcombine_internal.grant_standing(_name); -- for the new views
+    -- the condition deletes a key that has no row; it is set here, since create_queue would warn of it
     update pgcombine.queue q
     set delete_when = pgcombine_internal.checked_condition(_name, 'delete_when', (
         select string_agg(format('coalesce(%I, 0) = 0', s ->> 'name'), ' and ')

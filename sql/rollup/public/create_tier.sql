@@ -2,20 +2,19 @@
 --                     quarantine_after, expire_when, expire_silently, expire_every, existing, if_not_exists])
 -- Creates a tier: a queue with a coarser key that another queue feeds, for example days that are fed with hours. It has
 -- the value columns and the delete_when of the source. An observer of the source (tier <queue>) enqueues the updates
--- that a pass combines, with the tier's key. So the tier has each update of the source exactly once, also updates of
--- keys that have expired in the source. Expired keys of the source stay in the tier.
+-- that a pass combines, with the tier's key. Keys that expire in the source stay in the tier.
 --   source    a queue; it can be a tier itself
 --   key       expressions over the key columns of the source, with names: 'date_trunc(''day'', hour) as day', or the
---             name of a column. They must be immutable, so that equal updates always get equal keys, whichever session
---             runs the pass: with a timestamptz name the time zone, as in date_trunc('day', hour at time zone 'UTC').
---             Types and collations follow from the expressions
+--             name of a column. They must be immutable. So for a timestamptz name the time zone, as in
+--             date_trunc('day', hour at time zone 'UTC'). Types and collations follow from the expressions
 --   existing  whether to enqueue the values that the source has now. Passes over the source wait meanwhile
 --   if_not_exists  whether the same tier of the source may exist already
 -- The other options are those of create_queue. There is no max_backlog, since a full tier would make passes over the
 -- source fail.
 -- The roles with the right to run passes over the source get the right to enqueue to the tier. A role that gets the
--- right to run passes later also needs the right to enqueue.
--- An update whose key expression is null or raises an error fails in the source, so that its key is quarantined there.
+-- right to run passes later also needs the right to enqueue to the tier.
+-- If a key expression is null or raises an error for an update, passes over the source fail, and the source quarantines
+-- the update's key.
 -- drop_queue of a tier drops the observer, too. drop_queue of the source needs force; the tier then stays an ordinary
 -- queue.
 -- Tables written: those of create_queue and add_observer; <queue>_updates.
@@ -43,7 +42,7 @@ declare
     _value text;
     _insert text;
     _existed boolean;
-    -- PostgreSQL 15 prints the columns of the expressions with the table's name
+    -- an alias, since PostgreSQL 15 prints the columns of the expressions with the table's name
     _arrived constant text := format('arrived as %I', _source.queue || '_values');
 begin
     perform pgcombine_internal.require_owner();

@@ -1,5 +1,5 @@
 -- pgcombine.drop_rollup(rollup [, force])
--- Drops a rollup with its view, its queue and the triggers of its source. The source stays as it is.
+-- Drops a rollup with its view, its queue and the triggers of its source.
 --   force  whether to drop the rollup even if another component uses its queue, an export for example
 -- Tables written: those of drop_queue.
 -- Errors: PC001 unknown queue; PC003 the queue isn't a rollup; PC005 a component uses the queue, without force; those
@@ -24,7 +24,7 @@ begin
             end if;
         end loop;
     end loop;
-    -- force drops pending updates, too: the source still has their rows
+    -- with force, since pending updates don't matter here
     perform pgcombine.drop_queue(drop_rollup.rollup, force => true);
 end
 $$;

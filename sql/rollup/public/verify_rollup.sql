@@ -1,8 +1,9 @@
 -- pgcombine.verify_rollup(rollup [, repair]) → (problem)
--- Compares a rollup with its source, and returns a row for each key that differs and for each reason why it may miss
--- changes. No row: all is right. Writers go on meanwhile.
+-- Compares a rollup with its source. Returns rows for the keys that differ, and for reasons why the rollup may miss
+-- changes. Writers go on meanwhile. If the expressions of the rollup can't be used at present, only the reasons are
+-- returned.
 --   repair  whether to enqueue what the keys lack, too. The rows then say what was wrong
--- Values of type real and double precision may differ by a millionth.
+-- Values of type real and double precision that passes compute may differ by a millionth.
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: with repair, <rollup>_updates.
 -- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't
@@ -34,7 +35,7 @@ begin
     if _rollup.definition is null or pgcombine_internal.rollup_outdated(_rollup) then -- the source can't be read
         return;
     end if;
-    if repair then -- waits for another repair, which has enqueued the same, and for a part that comes
+    if repair then -- waits for another repair and for follow_ddl, which may enqueue the same
         perform from pgcombine.rollup r where r.queue = _rollup.queue for no key update;
     end if;
     -- an alter table that rewrites the source after the snapshot below would make it seem empty
@@ -72,7 +73,7 @@ begin
                     then format('(v.%1$I is distinct from s.%1$I and not abs(v.%1$I - s.%1$I) <= '
                         '1e-6 * greatest(abs(v.%1$I), abs(s.%1$I), 1))', c.name)
                     else pgcombine_internal.differ_expression(c.type, format('v.%I', c.name),
-                        format('s.%I::%s', c.name, c.type)) -- s may be of a domain
+                        format('s.%I::%s', c.name, c.type)) -- the type in s may be a domain
                     end) d (differs)
                 where c.queue = _rollup.queue and _rollup.definition #> '{computed,columns}' ? c.name)
             || (

@@ -1,6 +1,6 @@
 -- pgcombine_internal.checked_updates(queue, updates, columns, keys) → jsonb
--- Returns updates for a front as an array, and refuses what enqueue refuses. Enqueue has these checks inline, since a
--- call would cost it a third more.
+-- Returns updates for a front as an array, after the checks that enqueue makes for a queue. Enqueue has these checks
+-- inline, to save the call.
 --   columns  the queue's columns, keys first
 --   keys     number of key columns
 -- Errors: PC004 not an array of objects, an unknown column, a missing key column.

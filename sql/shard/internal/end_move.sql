@@ -1,5 +1,5 @@
 -- pgcombine_internal.end_move(queue, shard)
--- Records that a move has ended, or that it was cancelled: only the shard's node has its queue.
+-- Records that a move has ended or was cancelled.
 -- Tables written: pgcombine.front_shard.
 create or replace function pgcombine_internal.end_move(queue text, shard integer)
 returns void

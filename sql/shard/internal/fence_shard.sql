@@ -1,8 +1,7 @@
 -- pgcombine_internal.fence_shard(queue, tables)
--- Makes tables of a shard's queue refuse inserts, and its other tables accept them again. The fence stays if the
--- program that moves the shard dies, so nothing is committed on the node that the shard leaves. Waits for the
--- transactions that have written.
---   tables  updates, values; empty: the queue is in use
+-- Makes the named tables of a shard's queue refuse inserts, and the others accept them again. The fence stays if the
+-- program that moves the shard dies. Waits for the transactions that have written.
+--   tables  updates, values or both; empty: neither refuses inserts
 -- Errors: PC001 unknown queue; 55P03 the lock_timeout is over.
 create or replace function pgcombine_internal.fence_shard(queue text, tables text[])
 returns void

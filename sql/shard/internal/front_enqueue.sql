@@ -3,7 +3,7 @@
 --   token  see enqueue_once; null: none. Each shard stores it in the transaction of its updates, since the nodes commit
 --          one after the other. A retry appends the updates of the shards that don't have the token, and the result is
 --          their number. So a retry must come with the same updates. Without updates no token is stored
--- Shards are taken in order, so calls with one token each don't deadlock.
+-- Shards are taken in order, to avoid deadlocks.
 -- Tables written: <queue>_updates, pgcombine.token of the nodes.
 -- Errors: PC004 see checked_updates and check_token; those of the nodes; 40001 another transaction stored the token
 -- meanwhile.

@@ -1,5 +1,5 @@
 -- pgcombine_internal.hold_shard(queue)
--- Keeps the queue of a shard as it is until the transaction ends: no pass, rebucket or definition changes it.
+-- Keeps passes, rebucket and new definitions away from the queue of a shard until the transaction ends.
 -- Errors: 40001 updates are pending; those of claim_buckets and require_movable.
 create or replace function pgcombine_internal.hold_shard(queue text)
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.lock_shard(queue, shard)
 -- Waits until all transactions that wrote to a shard through the front have ended, and keeps others waiting until the
--- caller's transaction ends. Reads go on. The transactions that have ended also hold no lock on the node any more.
+-- caller's transaction ends. Reads go on.
 create or replace function pgcombine_internal.lock_shard(queue text, shard integer)
 returns void
 language plpgsql

@@ -3,8 +3,8 @@
 -- Returns what a node tells of the queues that could be shards of a front (see the view shard_definition).
 --   queue  name of the front
 --   node   name of the foreign server
--- The foreign table that the function reads exists only during the call. A node of another version may have this
--- view, too: check_front compares digest, create_front doesn't.
+-- The function makes the foreign table that it reads, and drops it. The node may have another version of pgcombine:
+-- check_front compares digest, create_front doesn't.
 -- Errors: those of postgres_fdw, if the node can't be reached or has no such view.
 create or replace function pgcombine_internal.node_definitions(queue text, node text)
 returns table (shard integer, columns jsonb, rules jsonb, partitions integer, digest text, locale text,

@@ -1,8 +1,8 @@
 -- pgcombine_internal.place_shard(queue, shard)
--- Makes the foreign tables of a shard on its node (see front_shard), in place of those on another node, and the node's
--- node_table.
--- Each of them is the only partition of a table of its own. So the function needs an exclusive lock on that table
--- alone, and the other shards stay in use.
+-- Makes the foreign tables of a shard on its node (see front_shard), in place of those on another node. If the node's
+-- node_table is missing, makes it, too.
+-- Each foreign table of a shard is the only partition of its parent. So the function needs an exclusive lock on this
+-- parent alone, and the other shards stay in use.
 create or replace function pgcombine_internal.place_shard(queue text, shard integer)
 returns void
 language plpgsql

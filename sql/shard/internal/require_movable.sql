@@ -1,8 +1,8 @@
 -- pgcombine_internal.require_movable(queue)
 -- Raises unless a move of the queue of a shard loses nothing. The queue must not be paused, have observers or
 -- quarantined keys, be a tier, be on several servers, or be used by another component. Keeps other sessions from moving
--- the queue until the session ends. Each front has a lock of its own (see begin_move), and two fronts may have the
--- shard.
+-- the queue until the session ends. The lock of begin_move doesn't do that, since a front of another database may have
+-- the queue as a shard, too.
 -- Errors: PC001 unknown queue; PC005 a move would lose something; PC006 another session moves the queue.
 create or replace function pgcombine_internal.require_movable(queue text)
 returns void
@@ -32,7 +32,8 @@ begin
     perform pgcombine_internal.require(
         not exists (select from pgcombine.handoff_queue h
                     where h.queue = require_movable.queue and h.servers is not null), 'PC005',
-        format('queue "%s" is on several servers', require_movable.queue), 'its replicas would not follow');
+        format('queue "%s" is on several servers', require_movable.queue),
+        'leave it where it is: its replicas wouldn''t follow');
     perform pgcombine_internal.require(
         not exists (select from pgcombine.quarantined_key k where k.queue = require_movable.queue), 'PC005',
         format('queue "%s" has quarantined keys', require_movable.queue),

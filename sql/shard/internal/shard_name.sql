@@ -1,5 +1,5 @@
 -- pgcombine_internal.shard_name(queue, shard) → text
--- Returns the name of the queue that a shard of a front is on its node, such as wc_07.
+-- Returns the name of a shard's queue, such as wc_07.
 create or replace function pgcombine_internal.shard_name(queue text, shard integer)
 returns text
 language sql immutable

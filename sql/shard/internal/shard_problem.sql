@@ -22,7 +22,7 @@ begin
             shard_problem.partitions,
             shard_problem.partitions - shard_problem.partitions / gcd(shard_problem.partitions, front.shards),
             front.shards);
-        hint := 'give the shards buckets => 1, or an odd number for an even number of shards';
+        hint := 'make the queues of the shards with buckets => 1';
     end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.shards_of(queue, keys) → integer[]
--- Returns the number of the shard of each of many keys of a front, in order.
+-- Returns the shards of keys of a front, as numbers in the order of the keys.
 --   keys  the text of an array of texts for each key column, in order; the arrays are of equal length
 -- Errors: PC001 unknown front; those of a cast of a text to the type of its key column.
 create or replace function pgcombine_internal.shards_of(queue text, keys text[])

@@ -1,7 +1,7 @@
 -- pgcombine_internal.stray_key(queue, shard) → text
--- Returns what is wrong if a shard has keys of other shards of its front, with one of the keys; null: all are its own.
--- Reads all values and updates of the shard. Such a key can't be found by a query for it, and its value is split. The
--- updates were written to the node directly, or when the front had another number of shards.
+-- Returns what is wrong if a shard has keys of other shards of its front, with one of these keys; null: it has none.
+-- Reads all values and updates of the shard. A query of the front for such a key may not find it. The updates of such a
+-- key were written to the node directly, or for another number of shards.
 create or replace function pgcombine_internal.stray_key(queue text, shard integer)
 returns text
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine_internal.switch_shard(queue, shard)
--- Makes the target of a shard's move its node.
+-- Makes the node to which a shard is being moved the shard's node.
 -- Tables written: pgcombine.front_shard.
 create or replace function pgcombine_internal.switch_shard(queue text, shard integer)
 returns void

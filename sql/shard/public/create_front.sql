@@ -1,21 +1,19 @@
 -- pgcombine.create_front(queue, nodes [, shards])
 -- Creates a front: one name for queues of several databases, its shards. The hash of the key says which shard has a
--- key. Programs use a front as they use a queue. They insert into <queue>_updates, read <queue>_current and
--- <queue>_values, and call <queue>_enqueue, enqueue and enqueue_once. All other calls are for the queues on the nodes:
--- passes, rights, exports and monitoring don't know of the front.
+-- key. Programs insert into <queue>_updates, read <queue>_current and <queue>_values, and call <queue>_enqueue, enqueue
+-- and enqueue_once, as for a queue. Passes, rights and exports are set up on the nodes, for the shards' queues.
 --   queue   lower-case name of at most 37 characters
 --   nodes   foreign servers of postgres_fdw with the option dbname, each with a user mapping for the caller
 --   shards  number of shards; null: as many as the nodes have
 -- Shard 7 is the queue <queue>_07 of one of the nodes. Make the queues there before, by create_queue with equal
 -- definitions and buckets => 1: a number of partitions that has a divisor in common with the number of shards is
--- refused. postgres_fdw can't call functions of a node, and dblink could, but needs a connection string with a
--- password. Sixteen shards on two nodes are a good start, since a shard is the unit that can move.
--- A role needs a user mapping for each node, with the right to enqueue or to read there, and these privileges on the
--- front: insert on pgcombine.<queue>_updates; for enqueue_once also insert on pgcombine_internal.<queue>_token; select
--- on pgcombine.<queue>_current and <queue>_values.
--- A transaction has one snapshot for each node. The nodes commit one after the other: if the front's server dies in
--- between, some have committed. With enqueue_once a retry counts each update once. Otherwise write to one node in a
--- transaction (see shard_of).
+-- refused.
+-- A role that uses the front needs a user mapping for each node, with the right to enqueue or to read there, and these
+-- privileges on the front: insert on pgcombine.<queue>_updates; for enqueue_once also insert on
+-- pgcombine_internal.<queue>_token; select on pgcombine.<queue>_current and <queue>_values.
+-- The nodes have separate snapshots, and commit one after the other: if the front's server dies in between, some have
+-- committed. With enqueue_once a retry counts each update once. Otherwise write to one node in a transaction (see
+-- shard_of).
 -- On PostgreSQL 15, COPY into <queue>_updates sends row after row; INSERT sends a hundred rows at a time.
 -- Tables written: pgcombine.front, front_shard.
 -- Errors: PC002 the name is taken; PC003 an invalid name or server, a shard that is missing, or on two nodes, or that
@@ -95,7 +93,7 @@ begin
     select p into _problem
     from generate_series(0, _front.shards - 1) s, pgcombine_internal.stray_key(_name, s) p where p is not null limit 1;
     perform pgcombine_internal.require(_problem is null, 'PC003', _problem,
-        'were its updates made for another number of shards?');
+        'give the number of shards for which its updates were written');
     if current_setting('server_version_num')::integer < 160000 then
         raise notice 'COPY into pgcombine.%_updates sends row after row on PostgreSQL 15', _name
             using hint = 'use insert, or PostgreSQL 16 or newer for the front';

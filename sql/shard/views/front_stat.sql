@@ -1,10 +1,10 @@
 -- pgcombine.front_stat
--- One row for each shard of each front: the figures of its queue, as the node tells them to the reader's user mapping.
--- Each node is asked once. A node that doesn't answer takes as long as its server's option connect_timeout allows.
+-- One row for each shard of each front: the figures of its queue, as its node tells them to the reader's user mapping.
+-- The option connect_timeout of a node's server limits how long the view waits for a connection to the node.
 --   queue                  name of the front
 --   shard                  number of the shard
 --   node                   the foreign server that has the shard
---   pending                see queue_stat, as all columns but problem; null with a problem
+--   pending                number of pending updates (see queue_stat); null with a problem
 --   lag_seconds            age of the oldest pending update
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
 --   failing_buckets        number of buckets whose last pass failed
