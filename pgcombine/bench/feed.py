@@ -1,4 +1,4 @@
-"""The figures of a feed: what it costs passes, beside an export and neither.
+"""The figures of a feed: the cost of passes with a feed, with an export, and with neither.
 
 Three queues get the same updates in turn, and one session runs their passes. A wrong total raises PgCombineError.
 """
@@ -14,7 +14,7 @@ from pgcombine.bench.scratch import Scratch
 from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.errors import PgCombineError
 
-_UPDATES = 100  # of a pass, each of another key
+_UPDATES = 100  # updates that a pass takes, each of another key
 _TURN = 20  # passes over a queue before it is the next one's turn
 _MAKE = {
     "plain": "select",

@@ -1,7 +1,4 @@
-"""The figures of the benchmark by name, and the function that measures them.
-
-An unknown figure raises ConfigError.
-"""
+"""The figures of the benchmark by name, and the function that measures them."""
 
 from __future__ import annotations
 

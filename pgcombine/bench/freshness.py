@@ -1,7 +1,7 @@
 """Figures of freshness: the time from the commit of an update to the commit of its value, as a client measures it.
 
-A probe enqueues one update for a new key in a separate transaction. An observer sends a notification with the key when
-the pass commits. Freshness is the time from the probe's commit to the notification.
+A probe enqueues one update for a new key in a separate transaction. An observer of the pass sends a notification with
+the key, which the client gets after the pass has committed. Freshness is the time from the probe's commit until then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def held_snapshot(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure throughput, freshness and processor time while a repeatable-read snapshot is held, and without one."""
+    """Measure throughput, freshness and processor time while a session holds a snapshot, and without that.
+
+    Also counts the dead rows after the rounds with a snapshot.
+    """
     seconds = settings.hold_seconds
     rates: dict[bool, list[float]] = {False: [], True: []}
     delays: dict[bool, list[list[float]]] = {False: [], True: []}

@@ -62,8 +62,8 @@ class Figure:
 def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
     """Measure all figures.
 
-    Each measurement takes ``seconds``. A write has ``updates`` updates. For the figures of hints and replay, one server
-    misses ``replayed`` updates, in writes of 500.
+    The measurements of writes take ``seconds`` each, except the one during the replay. Their writes have ``updates``
+    updates each. For the figures of hints and replay, one server misses ``replayed`` updates, in writes of 500.
     """
     rows = [(f"w{i % 1000}", 1) for i in range(updates)]
     with _servers() as servers:
@@ -110,14 +110,14 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """Repeat ``call`` for ``until`` seconds, or until the event ``until`` is set. Returns each call's duration."""
+    """Repeat ``call`` for ``until`` seconds, or until the event ``until`` is set. Returns the calls' durations."""
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []
     while (now := time.perf_counter()) < end and not (isinstance(until, threading.Event) and until.is_set()):
         call()
         taken.append(time.perf_counter() - now)
         if isinstance(until, threading.Event):
-            time.sleep(0.005)  # a steady load that doesn't compete for the processors
+            time.sleep(0.005)  # leaves processor time to the replay
     return taken
 
 
@@ -175,7 +175,7 @@ def _wait(coordinator: str, destination: str) -> None:
 
 
 def _empty(dsns: dict[str, str]) -> None:
-    """Combine all pending updates on each server, so that all rounds start in the same state."""
+    """Combine all pending updates on each server."""
     for dsn in dsns.values():
         with psycopg.connect(dsn, autocommit=True) as connection:
             while connection.execute("select from pgcombine.combine('wc')").fetchone():

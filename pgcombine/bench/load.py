@@ -1,7 +1,4 @@
-"""Figures of throughput: the cost of enqueues and passes compared with upserts, COPY and GROUP BY.
-
-A wrong total raises PgCombineError.
-"""
+"""Figures of throughput: enqueues and passes, compared with upserts, COPY, and GROUP BY + MERGE."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _BULK_BUCKETS = {"": None, ", 1 bucket": 1}
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure COPY into the queue, and then the passes of one worker.
+    """Measure COPY into the queue, and then the passes of one session.
 
     The baselines are COPY into a bare table and GROUP BY + MERGE.
     """
@@ -57,7 +54,7 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure one worker's passes over one update for each of many keys: first new keys, then the same keys again.
+    """Measure one session's passes over one update for each of many keys: first new keys, then the same keys again.
 
     The baseline is GROUP BY + MERGE.
     """
@@ -178,7 +175,7 @@ def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int)
         done = _load(scratch, script, settings, updates)
         count = updates * done.transactions
         scratch.wait_combined(count)
-        # The time beyond pgbench's planned duration counts, too: the start of pgbench, and the last passes.
+        # the time beyond pgbench's planned duration counts, too, such as that of the last passes
         seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
         return count / seconds, (scratch.wal_position() - began) / count
 

@@ -63,9 +63,8 @@ def start(
     """Start pgbench with a script. :func:`finish` waits for its end.
 
     pgbench runs for ``seconds``, or, if ``transactions`` is given, until each client has made that number. ``rate``
-    limits the transactions per second. The clients share ``threads``; while a client prepares a statement, the other
-    clients of its thread wait. pgbench doesn't repeat a transaction that fails by a deadlock. ``log`` is the beginning
-    of the names of the log files, which :func:`committed` reads.
+    limits the transactions per second. The clients share ``threads`` threads. pgbench doesn't repeat a transaction that
+    fails by a deadlock. ``log`` is the beginning of the names of the log files, which :func:`committed` reads.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
@@ -77,8 +76,8 @@ def start(
         command += ["-R", f"{rate:.3f}"]
     if log is not None:
         command += ["-l", "--log-prefix", str(log)]
-    # A generic plan is made once for each client. Otherwise the server would plan the look-up of keys in bench.zipf in
-    # each transaction. An application passes its keys as parameters, so it has no such look-up.
+    # With a generic plan, the server doesn't plan the look-up of keys in bench.zipf again in each transaction. An
+    # application that passes its keys as parameters has no such look-up.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
     address = conninfo_to_dict(dsn)
     if password := address.pop("password", None):

@@ -2,7 +2,6 @@
 
 Each measured program is a separate process. Its memory is the highest sampled sum of resident memory over its process
 tree (Python, Java, Python workers; not the PostgreSQL server). The database is a throw-away one on the given server.
-Different counts raise PgCombineError.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict
     """Return the figures of three programs by name.
 
     ``first`` is a run that counts all files, ``unchanged`` the next run, and ``batch`` the plain Spark job. Raises
-    PgCombineError if a program fails, or if the counts differ.
+    PgCombineError if a program fails, if the numbers of phrases differ, or if the next run enqueues updates.
     """
     with throwaway_database(dsn) as database:
         run = [sys.executable, "-P", "-m", "pgcombine.bench.phrasecount", str(corpus.root), sink or ""]
@@ -128,7 +127,7 @@ def _resident(root: Any) -> int:
 
 
 def _main(root: str, sink: str, exclude: frozenset[str]) -> None:
-    """Run the measured program: phrasecount without its command line."""
+    """Run the measured program, which is phrasecount without its command line."""
     from dataclasses import asdict
 
     from pgcombine.phrasecount.report import Report

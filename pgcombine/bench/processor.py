@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class ServerTime:
-    """Measures the processor seconds of all the server's processes during the block, also of those that end meanwhile.
+    """Measures the processor seconds of the server's processes during the block, also of those that end meanwhile.
 
-    The server's first process keeps the total time of its ended children. ``readable`` is False and ``seconds`` is 0 if
-    the processes can't be read: the server runs elsewhere, or psutil isn't installed.
+    The operating system adds the time of ended children to their parent, the server's first process. ``readable`` is
+    False and ``seconds`` is 0 if the processes can't be read, for example because the server runs elsewhere or psutil
+    isn't installed.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -56,7 +57,7 @@ def family_seconds(process: Process) -> float:
         after = process.cpu_times()
         if (after.children_user, after.children_system) == (before.children_user, before.children_system):
             return float(total)
-        # A child ended during the reading, so its time may be missing in the total. Read again.
+        # a child ended during the reading, so the total may lack its time, or have it twice: read again
 
 
 def _first_process(connection: Connection) -> Process | None:

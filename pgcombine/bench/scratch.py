@@ -2,8 +2,7 @@
 
 The schema ``bench`` has four tables. ``zipf(i, word)`` is a random sample of keys, from which scripts take consecutive
 rows. ``total(word, n)`` is the table that upserts contend for. ``slot(word, slot, n)`` has a row for each key and slot.
-``bare(word, n)`` has no index. The queue ``bench`` has the key ``word`` and the value ``n``. A wrong total raises
-PgCombineError.
+``bare(word, n)`` has no index. The queue ``bench`` has the key ``word`` and the value ``n``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pgcombine.errors import PgCombineError
 
 SAMPLE = 500_000
 QUEUE = "bench"
-_TIMEOUT = 300.0  # seconds in which a backlog must be combined
+_TIMEOUT = 300.0  # seconds for which wait_idle waits
 
 
 @contextmanager
@@ -107,7 +106,10 @@ class Scratch:
         self.check(expected)
 
     def wait_idle(self) -> None:
-        """Wait until no updates are pending. Raises PgCombineError if the worker ended or takes 5 minutes."""
+        """Wait until no updates are pending.
+
+        Raises PgCombineError if updates are pending and no worker runs, or if the worker takes five minutes.
+        """
         deadline = time.monotonic() + _TIMEOUT
         while self.one("select exists (select from pgcombine_internal.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:

@@ -15,12 +15,12 @@ SLOTS = 16  # rows for each key in the slotted counter
 
 
 def enqueue(source: str) -> str:
-    """Append one row per update to the queue."""
+    """Return the statement that appends a row to the queue for each update."""
     return f"insert into pgcombine.bench_updates (word, n) select word, 1 {source};\n"
 
 
 def upsert(source: str, order: str) -> str:
-    """Upsert a total for each key, in the order of the expression ``order``."""
+    """Return the statement that upserts a total for each key, in the order of the expression ``order``."""
     return (
         f"insert into bench.total as t (word, n) select word, count(*) {source} group by word order by {order} "
         "on conflict (word) do update set n = t.n + excluded.n;\n"
@@ -28,7 +28,7 @@ def upsert(source: str, order: str) -> str:
 
 
 def upsert_slots(source: str) -> str:
-    """Upsert one of the slots of each key, the same slot for all keys of the transaction."""
+    """Return the part that upserts a slot of each key: a random one, the same for all keys of the transaction."""
     return (
         f"\\set s random(0, {SLOTS - 1})\n"
         f"insert into bench.slot as t (word, slot, n) select word, :s::int, count(*) {source} group by word "

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """The load: Zipf-distributed text keys, pgbench clients, and the length of each measurement in seconds."""
+    """The settings of the load, and of the measurements. ``seconds`` is the length of most measurements."""
 
     keys: int
     skew: float
     clients: int
     seconds: float
     rounds: int
-    buckets: int  # two for each processor core are enough; more buckets cost write-ahead log and passes
+    buckets: int
     rows: int  # number of updates in the figures "copy" and "keys"
     hold_seconds: float  # how long the figure "snapshot" holds a snapshot, in seconds
 

@@ -1,7 +1,7 @@
 """The cost of the Spark sinks, compared with Spark's plain JDBC writer into a queue's table of updates.
 
-Unlike the sinks, the plain writer isn't exactly-once. Each of them writes the same frame into a new queue. Each row
-adds 1, so the sum of the updates must be the number of rows; another sum raises PgCombineError.
+Each sink, and the plain writer, writes the same frame into a new queue. Each row adds 1, so the sum of the updates must
+be the number of rows. Another sum raises PgCombineError. The plain writer may write rows twice if a task fails.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measure(dsn: str, *, rows: int = 1_000_000, keys: int = 100_000, rounds: int
     """Return the figures of each sink by name: medians of ``rounds`` rounds, after one that isn't counted.
 
     A ratio is the sink's speed divided by that of plain JDBC with tuned settings. ``dsn`` is a database with
-    pgcombine's schema. The function creates a queue in it, and drops the queue.
+    pgcombine's schema. For each write the function creates a queue in it, and drops the queue.
     """
     target = Target.of(dsn)
     with borrowed_session("pgcombine bench") as spark, closing(connect(dsn)) as connection, explained():

@@ -1,9 +1,8 @@
 """The driver's memory while Spark writes.
 
-The tasks send the rows to the server, so the driver's memory doesn't grow with the number of rows. Each measured
-program is a separate process, with its tasks in another process (``local-cluster``). The figure is the highest of
-the sampled sums of resident memory over the driver's processes (Python, Java, and Spark's Python processes for the
-commit). A program that fails raises PgCombineError.
+Each measured program is a separate process, with its tasks in other processes (``local-cluster``). The figure is the
+highest of the sampled sums of resident memory over the driver's processes: Python, Java, and their descendants that
+aren't executors. A program that fails raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def peak(sink: str, dsn: str, rows: int, keys: int) -> int:
             program.kill()
             raise
     if program.returncode:
-        raise PgCombineError(f"the program that writes {rows:,} rows by {sink} ended with {program.returncode}")
+        raise PgCombineError(f"the program that writes {rows:,} rows by {sink} ended with status {program.returncode}")
     return highest
 
 

@@ -78,7 +78,9 @@ class Search:
             state = self._export(connection)[1]
             if state == "paused":
                 waiting = export.backlog(connection)
-                report.line(f"the search table is paused (pgcombine export resume {EXPORT}): {waiting:,} entries wait")
+                report.line(
+                    f"the search table is paused (pgcombine export resume {EXPORT}); waiting entries: {waiting:,}"
+                )
                 return 0
             if state != "up":
                 export.resume(connection)  # the destination may be up again

@@ -161,7 +161,7 @@ def test_paused_export_is_left_alone(run: Run, conn: psycopg.Connection, tmp_pat
     conn.execute("select pgcombine.pause_export('phrases_search')")
     (tmp_path / "b").write_text("five six seven eight")
     answer = run(tmp_path)
-    assert answer.stderr == "the search table is paused (pgcombine export resume phrases_search): 1 wait\n"
+    assert answer.stderr == "the search table is paused (pgcombine export resume phrases_search); waiting entries: 1\n"
     assert (answer.json["delivered"], waiting(conn)) == (0, 1)
 
 
