@@ -87,7 +87,7 @@ def _observe(scratch: Scratch) -> None:
 
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
-    """Send probes for about ``seconds``, and at least two. Returns the freshness of each probe in milliseconds."""
+    """Send probes for about ``seconds``, at least two probes. Returns the freshness of each in milliseconds."""
     delays: list[float] = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:

@@ -2,7 +2,7 @@
 
 Each figure is a ratio of two values from one run:
 
-- the rate of writes at level ONE, and the rate of plain enqueues by COPY, each in a transaction;
+- the rate of writes at level ONE, and the rate of plain enqueues of the same updates, each in a transaction;
 - the bytes that a server keeps of a write with 500 updates until all servers have the write, and the bytes of its hint;
 - the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
 - the rate at which hints are replayed, and the rate of one COPY of the same updates;
@@ -110,7 +110,10 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """Repeat ``call`` for ``until`` seconds, or until the event ``until`` is set. Returns the calls' durations."""
+    """Repeat ``call`` for ``until`` seconds, or until the event ``until`` is set, but not longer than 600 seconds.
+
+    Returns the durations of the calls.
+    """
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []
     while (now := time.perf_counter()) < end and not (isinstance(until, threading.Event) and until.is_set()):

@@ -169,7 +169,7 @@ def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int) -> tuple[float, float]:
-    """Return the updates per second until the totals are right, and the bytes of write-ahead log for each update."""
+    """Return the updates per second until all are combined, and the bytes of write-ahead log for each update."""
     with scratch.worker():
         began, started = scratch.wal_position(), time.monotonic()
         done = _load(scratch, script, settings, updates)

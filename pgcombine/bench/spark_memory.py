@@ -1,8 +1,8 @@
 """The driver's memory while Spark writes.
 
 Each measured program is a separate process, with its tasks in other processes (``local-cluster``). The figure is the
-highest of the sampled sums of resident memory over the driver's processes: Python, Java, and their descendants that
-aren't executors. A program that fails raises PgCombineError.
+highest of the sampled sums of resident memory over the driver's processes: the program and its descendants, without
+Spark's executors and their children. A program that fails raises PgCombineError.
 """
 
 from __future__ import annotations

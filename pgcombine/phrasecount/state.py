@@ -72,7 +72,7 @@ def clean_after(lock: Connection, work: Connection) -> None:
 def clean(connection: Connection) -> None:
     """Empty the work tables. The caller holds the lock.
 
-    If a writer of a dead run still holds locks, its rows stay, which does no harm.
+    If a writer of a dead run still holds locks, the rows stay, which does no harm.
     """
     try:
         with connection.transaction():

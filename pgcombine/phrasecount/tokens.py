@@ -6,8 +6,8 @@ joined by one space. A text is split into *chunks*, which are bounded strings of
 a table row, so a long document makes no large row.
 
 A phrase of more than :data:`MAX_PHRASE_BYTES` bytes isn't counted, since it could be too long for a queue's key. In a
-chunk, a longer token is cut to ``MAX_PHRASE_BYTES + 1`` characters. It is still too long for a phrase. The document's
-hash covers the whole token.
+chunk, a token is cut after ``MAX_PHRASE_BYTES + 1`` characters. A cut token is still too long for a phrase. The
+document's hash covers the whole token.
 """
 
 from __future__ import annotations

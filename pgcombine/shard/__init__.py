@@ -1,1 +1,1 @@
-"""Fronts: a queue whose shards are queues of other databases."""
+"""Fronts: queues whose shards are queues of other databases."""

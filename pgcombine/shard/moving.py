@@ -108,7 +108,7 @@ def _fence(node: Connection, name: str, *tables: str) -> None:
 
 
 def _locked(front: Connection) -> bool:
-    """Whether the front's session lives. If it doesn't, another session may move the shard, and need the fence."""
+    """Whether the front's session is alive. If it isn't, another session may move the shard, and need the fence."""
     try:
         front.execute("select")
     except psycopg.errors.InFailedSqlTransaction:

@@ -1,4 +1,4 @@
-"""pgcombine for Spark. Importing this package doesn't import PySpark; calling its functions does."""
+"""pgcombine for Spark. This package doesn't import PySpark until it is needed."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _utc(kind: pa.DataType) -> pa.DataType:
-    """Return a timestamp's type with UTC as its zone: in other zones Arrow's text lacks the seconds of old offsets."""
+    """Replace the zone of a timestamp's type by UTC. In other zones, Arrow's text lacks the seconds of old offsets."""
     import pyarrow as pa
 
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind

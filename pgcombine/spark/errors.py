@@ -42,7 +42,7 @@ def explained() -> Iterator[None]:
 def brief() -> Iterator[None]:
     """Let Spark report an error of pgcombine by its message alone, without a traceback.
 
-    Use this for code that runs in a Python process of Spark: the setting holds for the whole process.
+    An error sets an environment variable of the whole process. So use this only in Spark's Python processes.
     """
     try:
         yield

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Offset = dict[str, int]
 # After a crash during the first batch, Spark asks for the initial offset again, which may be another one by then. So
-# the offset at the end of the first batch has the offset at its begin under this key.
+# the offset at which the first batch ends has, under this key, the offset at which it begins.
 _BEGIN = "after"
 
 _IDLE_SECONDS = 0.1  # a pause, since Spark asks again soon while there is nothing new
@@ -88,7 +88,7 @@ class _Changes(RowsReader):
         return upto
 
     def _start(self, otherwise: str) -> Offset:
-        """Return the offset that the option ``startingOffsets`` gives; without the option, the one of ``otherwise``."""
+        """Return the offset that the option ``startingOffsets`` names, or without the option the argument."""
         given = self.options.start or otherwise
         present = self._present()  # raises if the role lacks the right
         if given == "latest":

@@ -65,7 +65,7 @@ class FrontLoad(Load):
 
 @dataclass(frozen=True)
 class FrontWriting(Writing):
-    """What the tasks get from the driver. ``conninfo`` is the front's database. A shard's number is its place here."""
+    """What the tasks get from the driver. ``conninfo`` is the front's database. ``shards`` are ordered by number."""
 
     shards: tuple[Shard, ...] = ()
 

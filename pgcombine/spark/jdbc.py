@@ -55,7 +55,7 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """Return the frame, with text in place of timestamps and some arrays, and with the checks of :func:`_valid`.
 
     Spark's writer doesn't support arrays of some types. Java would write a timestamp in the zone of its machine, in
-    which summer time skips an hour.
+    which summer time may skip an hour.
     """
     from pyspark.sql import types as t
 

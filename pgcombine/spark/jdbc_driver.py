@@ -2,8 +2,8 @@
 
 If ``PGCOMBINE_JDBC_JAR`` names a file, that is the driver. Otherwise these places are searched in order: PySpark's
 ``jars`` directory, the directory of Debian's package, the user's cache. If none of them has the driver, Ivy, which
-comes with Spark, downloads it into the cache. The download may take :data:`RESOLVE_SECONDS`. After a failure no other
-download is tried for an hour.
+comes with Spark, downloads it into the cache. The download may take :data:`RESOLVE_SECONDS` at most. After a failure no
+other download is tried for an hour.
 """
 
 from __future__ import annotations

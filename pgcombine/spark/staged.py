@@ -129,8 +129,8 @@ def write_jdbc(
 
     ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). ``run_id`` names the run. If it
     was applied before, nothing is written: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` logs that.
-    In ``foreachBatch`` the default run id is made of the ids of query and batch; over Spark Connect there is no
-    default. ``preaggregate`` enqueues one update for each key. ``options`` are those of Spark's JDBC writer:
+    In ``foreachBatch`` the default run id is made of the ids of query and batch; over Spark Connect ``run_id`` is
+    needed there. ``preaggregate`` enqueues one update for each key. ``options`` are those of Spark's JDBC writer:
     ``batchsize`` (default 10,000), ``numPartitions`` (the largest number of partitions that are written at once),
     ``queryTimeout`` and so on. The options ``runId`` and ``preaggregate`` of ``format("pgcombine")`` are accepted, too.
 

@@ -46,8 +46,8 @@ _KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}
 class Written(WriterCommitMessage):  # type: ignore[misc]
     """The result of a task.
 
-    For each queue that the task wrote into, ``attempts`` has the id of the transaction and the number of rows. The
-    shards of a front are several queues.
+    ``attempts`` has, by queue, the id of the task's transaction and the number of rows that it wrote. The shards of a
+    front are several queues.
     """
 
     load: UUID
@@ -127,7 +127,10 @@ class Writing:
 
 
 def fitting(conninfo: str, queue: str, schema: StructType, name: str) -> tuple[str, ...]:
-    """Return the key columns of a queue. Raises InvalidUpdateError, with its ``name``, if the frame doesn't fit."""
+    """Return the key columns of a queue.
+
+    Raises InvalidUpdateError if the frame doesn't fit. Its message calls the queue ``name``.
+    """
     with closing(connect(conninfo, name=NAME)) as connection, translated(queue=queue):
         columns = status.columns(connection, queue)
         check_frame(columns, schema, name)

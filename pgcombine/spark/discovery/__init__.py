@@ -1,8 +1,8 @@
 """``format("pgcombine")``. The wheel also installs this package as ``pyspark_pgcombine``, where Spark finds it.
 
 Spark imports the packages whose names begin with ``pyspark_``, and finds no format if one import fails. So this package
-imports pgcombine only when it is used. Spark doesn't find the format of an editable install: there,
-``pgcombine.spark.register(spark)`` registers it.
+doesn't import other packages of pgcombine until the format is used. Spark doesn't find the format of an editable
+install: there, ``pgcombine.spark.register(spark)`` registers it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 -- for the changes that it applies. Another source has statement triggers with transition tables, unless it already has
 -- row triggers.
 -- For TRUNCATE, each table and each partition has a statement trigger (see enqueue_truncated). Its name begins with ~,
--- so that it fires after triggers with letters or digits in front, which may delete rows.
+-- so that it fires after triggers whose names begin with a letter, which may delete rows.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable

@@ -16,8 +16,8 @@
 -- warns if no index of the source begins with the key expressions.
 -- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
 -- pgcombine.rollup has the time when all of them were added.
--- Writers of the table wait until the caller's transaction ends. The function waits for earlier writers until
--- lock_timeout.
+-- Writers of the table wait until the caller's transaction ends. The function waits for earlier writers, no longer than
+-- lock_timeout allows.
 -- The caller needs the rights of the owners of the schema and of the table.
 -- Tables written: pgcombine.rollup, rollup_part; those of create_queue.
 -- Errors: PC002 the name is taken, or the rollup exists with another definition; PC003 an invalid definition, or

@@ -13,8 +13,8 @@
 -- source fail.
 -- The roles with the right to run passes over the source get the right to enqueue to the tier. A role that gets the
 -- right to run passes later also needs the right to enqueue to the tier.
--- If a key expression is null or raises an error for an update, passes over the source fail, and the source quarantines
--- the update's key.
+-- If a key expression is null or raises an error for an update, passes over the source fail, until the source
+-- quarantines the update's key.
 -- drop_queue of a tier drops the observer, too. drop_queue of the source needs force; the tier then stays an ordinary
 -- queue.
 -- Tables written: those of create_queue and add_observer; <queue>_updates.

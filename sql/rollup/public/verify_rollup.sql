@@ -1,7 +1,7 @@
 -- pgcombine.verify_rollup(rollup [, repair]) → (problem)
 -- Compares a rollup with its source. Returns rows for the keys that differ, and for reasons why the rollup may miss
--- changes. Writers go on meanwhile. If the expressions of the rollup can't be used at present, only the reasons are
--- returned.
+-- changes. Writers go on meanwhile. If something that the rollup reads was dropped or renamed, or the source has a new
+-- owner, the function returns reasons without comparing.
 --   repair  whether to enqueue what the keys lack, too. The rows then say what was wrong
 -- Values of type real and double precision that passes compute may differ by a millionth.
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.

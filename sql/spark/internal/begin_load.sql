@@ -58,7 +58,7 @@ begin
     end if;
     perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
         format('the load into queue "%s" has ended', _queue.queue),
-        'another attempt at the run was faster, or the run was given up');
+        'another attempt at the run was faster, or the load was given up: run it again with the same run id');
     if _new then
         perform pgcombine_internal.open_stage(_load.load);
     end if;
