@@ -29,7 +29,7 @@ def ranges(spark: SparkSession, last: int) -> list[tuple[int, int]]:
 
 
 def frame_of(spark: SparkSession, work: Sequence[T], read: Callable[[T], Iterable[object]], schema: str) -> DataFrame:
-    """Return a frame with the rows that ``read`` yields for the elements of ``work``. Each element makes a partition."""
+    """Return a frame with the rows that ``read`` yields for each element of ``work``. An element makes a partition."""
     rows = spark.sparkContext.parallelize(work, max(1, len(work))).flatMap(read)
     return spark.createDataFrame(rows, schema, verifySchema=False)
 

@@ -144,7 +144,7 @@ class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
                 if sequence < after[bucket]:
                     raise ConfigError(
                         f"the sequence {sequence} of bucket {bucket} in endingOffsets is before the one in "
-                        f"startingOffsets, {after[bucket]}"
+                        f"startingOffsets, {after[bucket]}: give a later one"
                     )
         parts: list[InputPartition] = []
         while (upto := _limited(self._portion(after), end, after)) != after:
