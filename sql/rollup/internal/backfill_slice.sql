@@ -7,8 +7,8 @@
 --   wait  what to do if another session backfills the rollup: true waits for that session, false returns null
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: pgcombine.rollup, <queue>_updates.
--- Errors: PC001 unknown queue; PC003 no rollup, or the isolation level isn't read committed; 42501 the caller lacks the
--- right to run passes; those of require_source.
+-- Errors: PC001 unknown queue; PC003 the queue isn't a rollup, or the isolation level isn't read committed; 42501 the
+-- caller lacks the right to run passes; those of require_source.
 create or replace function pgcombine_internal.backfill_slice(rollup text, wait boolean default true)
 returns boolean
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine_internal.may_load() → boolean
--- Returns whether the current user may begin one more load: pgcombine.spark_limit has the limit. Ended loads count
--- until they are removed. The search path is pinned since a policy calls the function on any role's search path.
+-- Returns whether the current user has fewer loads than its limit in pgcombine.spark_limit. Ended loads count until
+-- they are removed. The search path is pinned since a policy calls the function on any role's search path.
 create or replace function pgcombine_internal.may_load()
 returns boolean
 language plpgsql
