@@ -1,15 +1,16 @@
 -- pgcombine.front_stat
 -- One row for each shard of each front: the figures of its queue, as its node tells them to the reader's user mapping.
--- The option connect_timeout of a node's server limits how long the view waits for a connection to the node.
+-- The figures mean the same as in queue_stat, and are null with a problem. The option connect_timeout of a node's
+-- server limits how long the view waits for a connection to the node.
 --   queue                  name of the front
 --   shard                  number of the shard
 --   node                   the foreign server that has the shard
---   pending                number of pending updates (see queue_stat); null with a problem
---   lag_seconds            age of the oldest pending update
+--   pending                about how many updates no pass has combined yet
+--   lag_seconds            age of the oldest pending update; 0 if none is pending or the queue is paused
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
---   failing_buckets        number of buckets whose last pass failed
+--   failing_buckets        number of buckets where a pass has failed and none has taken all updates since
 --   quarantined_keys       number of quarantined keys
---   last_pass_at           when the last pass that took updates ended
+--   last_pass_at           when the last pass in the journal that took updates ended; null if there is none
 --   problem                why the node tells nothing of the shard; null: it does
 create or replace view pgcombine.front_stat as
 select s.queue, s.shard, s.node::text as node, t.pending, t.lag_seconds, t.updates_per_second_1m, t.failing_buckets,
