@@ -35,7 +35,10 @@ def snapshot(source: Connection) -> Iterator[Connection]:
     """Yield the connection in a transaction with one snapshot, and close it at the end. Raises SchemaError."""
     with closing(source):
         schema.check_connection(source)
-        source.execute("set idle_in_transaction_session_timeout = 0")
+        source.execute(
+            "select set_config(name, '0', false) from pg_settings "
+            "where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')"  # from PostgreSQL 17 on
+        )
         source.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         source.read_only = True
         with source.transaction():

@@ -10,6 +10,8 @@ from psycopg import errors, sql
 from support.queues import combine_all, make_queue, one, rows, values
 from support.roles import Login
 
+from pgcombine.phrasecount.database import query
+
 ENQUEUE = "insert on pgcombine.wc_updates"
 
 
@@ -28,6 +30,36 @@ def end(conn: psycopg.Connection, load: UUID, run: str = "r") -> tuple[int, bool
     row = conn.execute("select * from pgcombine_internal.end_load(%s, 'wc', %s)", (load, run)).fetchone()
     assert row is not None
     return row
+
+
+def test_batches_of_another_role_leave_the_last_batch_of_a_stream(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    first, second = login(ENQUEUE), login(ENQUEUE)
+    for role, run in ((first, "stream:q:0"), (first, "stream:q:1"), (second, "stream:q:2")):
+        load, table = begin(role, run)
+        stage(role, table, ("a", 1))
+        end(role, load, run)
+    assert one(conn, "select runs from pgcombine_internal.clean_loads(runs_older_than => '0 s')") == 1
+    assert begin(first, "stream:q:1")[1] is None
+    assert begin(second, "stream:q:2")[1] is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "select pgcombine_internal.hold_load(gen_random_uuid())",
+        "select pgcombine_internal.handoff_rebuild_begin()",
+        query("no_timeouts"),
+    ],
+)
+def test_long_transactions_have_no_timeouts(conn: psycopg.Connection, call: str) -> None:
+    timeouts = ["idle_in_transaction_session_timeout", *["transaction_timeout"] * (conn.info.server_version >= 170000)]
+    for timeout in timeouts:
+        conn.execute(sql.SQL("set {} = '1min'").format(sql.Identifier(timeout)))
+    with conn.transaction():
+        conn.execute(call.encode())
+        assert [one(conn, "select current_setting(%s)", timeout) for timeout in timeouts] == ["0"] * len(timeouts)
+    assert [one(conn, "select current_setting(%s)", timeout) for timeout in timeouts] == ["1min"] * len(timeouts)
 
 
 def test_roles_cannot_continue_the_loads_of_others(conn: psycopg.Connection, login: Login) -> None:

@@ -27,7 +27,8 @@ begin
         raise exception 'another rebuild of this server is in progress'
             using errcode = 'PC046', hint = 'wait until it has ended';
     end;
-    perform set_config('idle_in_transaction_session_timeout', '0', true);
+    perform set_config(s.name, '0', true) from pg_settings s
+        where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout'); -- from PostgreSQL 17 on
     begin
         perform set_config('lock_timeout', '1min', true) where _timeout = '0';
         lock table pgcombine.handoff_partial in share mode; -- makes handoff_check raise

@@ -46,7 +46,7 @@ begin
     where r.role <> '' and r.at <= now() - clean_loads.runs_older_than
       and (r.stream is null or exists (
           select from pgcombine.token later
-          where later.queue = r.queue and later.stream = r.stream and later.batch > r.batch));
+          where (later.queue, later.role, later.stream) = (r.queue, r.role, r.stream) and later.batch > r.batch));
     get diagnostics runs = row_count;
 end
 $$;
