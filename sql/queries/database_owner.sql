@@ -1,9 +1,8 @@
--- Makes an ordinary role the owner of the database, and of the objects in it that belong to the superuser who runs
--- this. Creates the role if it is missing. Functions that run with their owner's rights then run without a superuser's
--- rights.
--- The setting pgcombine.owner names the role. Extensions with their objects, and the kinds of objects that the query
--- below doesn't list (such as foreign servers, publications and event triggers), keep their owner. The statement can be
--- repeated.
+-- Makes an ordinary role the owner of the database, and of the current role's objects in it. The embedded server runs
+-- this as its superuser, so that functions with their owner's rights don't run as a superuser.
+-- The setting pgcombine.owner names the role. The statement creates the role if it is missing. It leaves out temporary
+-- objects, extensions with their objects, and kinds of objects that the query below doesn't list, for example
+-- publications.
 do $$
 declare
     _owner constant name := current_setting('pgcombine.owner');
@@ -20,7 +19,7 @@ begin
             where c.relkind in ('r', 'p', 'v', 'm', 'f')
                or c.relkind = 'S' and not exists (select from pg_depend d
                    where (d.classid, d.objid) = ('pg_class'::regclass, c.oid)
-                                                  and d.deptype in ('a', 'i')) -- the sequence gets its table's owner
+                                                  and d.deptype in ('a', 'i')) -- such a sequence gets its table's owner
             union all
             select 'pg_type'::regclass, t.oid, t.typowner from pg_type t
             where not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_type'::regclass, t.oid)
@@ -43,7 +42,7 @@ begin
             select 'pg_largeobject_metadata'::regclass, l.oid, l.lomowner from pg_largeobject_metadata l
         ) o
         cross join lateral pg_identify_object(o.class, o.oid, 0) i
-        where o.oid >= 16384 -- lower ids are PostgreSQL's own
+        where o.oid >= 16384 -- PostgreSQL's own objects have lower ids
           and o.owner = (select r.oid from pg_roles r where r.rolname = current_user)
           and not exists (select from pg_depend d where (d.classid, d.objid) = (o.class, o.oid) and d.deptype = 'e')
           and i.schema is distinct from 'pg_toast' and i.identity !~ '^pg_(toast_)?temp_'

@@ -1,6 +1,7 @@
--- The tables of the log that are larger than 128 kB and hold deleted updates, if the role may vacuum them and run
--- passes over the queue. After a vacuum a table isn't returned for a time that grows with its size, since an old
--- snapshot may keep its rows. Parameter: the queue; null: all.
+-- Lists segments of the log that are larger than 128 kB and have dead rows. The role must have the rights of the
+-- segment's owner, and may run passes over the queue. After a vacuum, a segment is left out for half a second, and a
+-- tenth of a second more for each megabyte, since an old snapshot may keep its dead rows.
+-- Parameter: the queue; null: all.
 select c.oid::regclass::text
 from pgcombine.queue q
 join pg_class c on c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r'

@@ -1,4 +1,5 @@
--- The version of the collation with which the database was made, and its version now.
+-- The version of the database's default collation that PostgreSQL has recorded, and the version that the operating
+-- system provides now.
 select datcollversion as made, pg_database_collation_actual_version(oid) as now
 from pg_database
 where datname = current_database()

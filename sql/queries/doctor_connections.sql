@@ -1,6 +1,6 @@
--- Of the connection limits of the server, the database and this role, the one that is nearest to being reached: how
--- many connections count, the limit, and its name. The last column is the number of workers' sessions in the whole
--- server.
+-- Of the connection limits of the server, the database and this role, the one of which the largest share is in use: the
+-- number of connections that count, the limit, and the limit's name. The last column is the number of workers' sessions
+-- on the server. All numbers count what this role sees in pg_stat_activity.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

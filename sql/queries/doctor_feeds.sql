@@ -1,6 +1,6 @@
--- The consumers of feeds whose offset is too old (see feed_bounds). Also those that are behind and have registered no
--- offset for a quarter of the retention, while their feed has more than max_bytes.
---   forget  the call that forgets the consumer
+-- Lists registered consumers of feeds with a problem. A consumer's offset may be too old (see feed_bounds). Or the
+-- consumer is behind, has registered no offset for a quarter of the retention, and its feed is larger than max_bytes.
+--   forget  the statement that forgets the consumer
 select s.feed, s.queue, c.consumer, s.bytes, o.behind, o.too_old,
        format('select pgcombine.commit_feed(%L, %L, null)', s.feed, c.consumer) as forget
 from pgcombine.feed_stat s

@@ -1,6 +1,9 @@
--- The number of locks for which the server has room, the number of those that are held there, the number that dropping
--- the queue with the most segments takes, and the number of tables, views and sequences that a dump of the database
--- locks. Locks taken by the fast path need no such room.
+-- The server's room for locks, and what may need it.
+--   capacity    the room, see lock_capacity
+--   held        number of locks that are held in the server now, without those of the fast path
+--   drop_queue  the queue with the most segments; null if there is no queue
+--   drop_locks  number of locks that dropping this queue takes, see locks_to_drop
+--   tables      number of tables, views and sequences that a dump of the database locks
 select pgcombine_internal.lock_capacity() as capacity,
        (select count(*) from pg_locks l where l.granted and not l.fastpath) as held,
        q.queue as drop_queue, case

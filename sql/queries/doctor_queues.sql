@@ -1,6 +1,9 @@
--- The figures of the queues, the limit of each queue's backlog, and for how many seconds the oldest pass has been
--- running. A session counts as a pass if it has claimed a bucket and writes values. The column pass_seconds is null if
--- no pass runs. Passes that wait for a lock, or whose session the role can't see, don't count.
+-- The figures of queue_stat, max_backlog, and these:
+--   pending_seconds    seconds since pending_at
+--   last_pass_seconds  seconds since last_pass_at
+--   pass_seconds       age of the oldest transaction that is probably a pass over the queue: it has locks on a
+--                      partition of <queue>_values and on pgcombine.bucket, and doesn't wait for a lock. Null if this
+--                      role sees none
 select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_second_1m, s.last_pass_at,
     s.failing_buckets,
        s.quarantined_keys, s.quarantined_updates, q.max_backlog,

@@ -1,10 +1,10 @@
--- The rights of pgcombine, by queue (or export), with the privileges that this role lacks for each one.
---   has     whether the role has the right as the functions check it (has_right)
---   lacking the right's privileges that the role lacks
--- A row is returned only if the role has the right, or if the parameter names the right.
--- Parameters: the rights to check, null: all; the queues to check, null: all; the queues again; the rights twice again.
+-- The rights of pgcombine, by queue or export, and the privileges that this role lacks for each. If the first parameter
+-- is null, only rights that the role has are returned.
+--   has      whether the role has the right as the functions check it
+--   lacking  the privileges that belong to the right and that the role lacks
+-- Parameters, in this order: the rights, the queues, the queues again, and the rights twice again. Null: all.
 with found as materialized (
-    select r."right", s.subject, not %s::text[] is null as asked, -- the parameter names rights
+    select r."right", s.subject, not %s::text[] is null as asked, -- true: the parameter names rights
            case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write')
                and has_table_privilege('pgcombine.handoff_server', 'select')
                           else pgcombine_internal.has_right(s.subject, r."right") end as has
@@ -31,7 +31,7 @@ select f."right", f.subject, f.has, array(
     order by 1
 ) as lacking
 from found f
--- whoever owns the schema has every privilege
+-- a role with the rights of the schema's owner lacks no privilege
 where (f.has or f.asked)
     and not pg_has_role((select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage')
 union all

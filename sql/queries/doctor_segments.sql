@@ -1,2 +1,2 @@
--- The number of segments that wait to be truncated, and their size, for each queue that has any.
+-- The queues with segments that wait to be truncated, the number of these segments, and their size.
 select queue, waiting, waiting_bytes from pgcombine.segment_stat where waiting > 0 order by queue

@@ -1,2 +1,2 @@
--- The settings with which the session began.
+-- The settings, each with the value to which the statement reset sets it in this session.
 select name, reset_val from pg_settings

@@ -1,4 +1,5 @@
--- The problems of a queue that show in the catalog: those of verify_structure, and outdated statements of passes.
+-- The problems of a queue that show in the catalog: those of verify_structure, and an outdated statement of passes. The
+-- latter is checked unless one of the former rules out further checks.
 -- Parameter, given twice: the queue.
 with found as materialized (select s.problem, s.ends from pgcombine_internal.verify_structure(%s) s)
 select f.problem from found f

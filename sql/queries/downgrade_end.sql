@@ -1,16 +1,14 @@
--- Drops this version's functions, views, policies and triggers at the end of a downgrade. The older version's upgrade,
--- which runs next, makes its own ones. It calls its functions before it drops other functions. A function of this
--- version with the same name and other parameters could make such a call ambiguous. So the downgrade drops this
--- version's functions, and the views, policies and triggers that need them. A function stays if a table or an object of
--- another role depends on it. The view of a rollup's source stays, too: it is a part of the rollup's definition, so no
--- upgrade makes it.
+-- Drops this version's functions, the views and policies in pgcombine, and pgcombine's triggers, at the end of a
+-- downgrade. The older version's upgrade makes its own. If a function of this version stayed, a call by the older
+-- version could be ambiguous. An object stays if an object depends on it that this statement doesn't drop. The view of
+-- a rollup's source stays, too, since no upgrade makes it again.
 --   {names}  the functions of this version
 do $$
 declare
     _drop text;
     _dropped boolean;
 begin
-    perform set_config('pgcombine.making_triggers', 'on', true); -- else rollups' event triggers call dropped functions
+    perform set_config('pgcombine.making_triggers', 'on', true); -- then the event triggers of rollups do nothing
     loop
         _dropped := false;
         for _drop in
@@ -35,7 +33,7 @@ begin
             begin
                 execute 'drop ' || _drop;
                 _dropped := true;
-            exception when dependent_objects_still_exist then null; -- tried again in the next round
+            exception when dependent_objects_still_exist then null; -- if this round drops any, the next one tries again
             end;
         end loop;
         exit when not _dropped;

@@ -1,10 +1,8 @@
--- pg_temp.drop_dependants(detail) → boolean
--- Drops objects of other roles that an error of a revision names, and warns of each. PostgreSQL refuses to change a
--- table if a view, rule, policy, trigger or function depends on the changed part. No role must be able to stop an
--- upgrade in this way. Returns whether it dropped any object. The function picks no column, and nothing of the current
--- role or a superuser: if these stop a revision, the upgrade ends with the error. But each drop cascades to whatever
--- depends on the object.
---   detail  the error's detail, a line for each object
+-- Drops objects of other roles that stopped a revision, with all objects that depend on them, and warns of each that it
+-- names. Returns whether it dropped any.
+-- The function drops views, rules, policies, triggers, functions and procedures that the error's detail names, unless
+-- the current role or a superuser owns them.
+--   detail  the detail of PostgreSQL's error, a line for each object
 create or replace function pg_temp.drop_dependants(detail text)
 returns boolean
 language plpgsql
@@ -52,7 +50,7 @@ begin
         begin
             execute format('drop %s %s cascade', _o.type, _o.identity);
         exception when undefined_object or undefined_table or undefined_function then
-            continue; -- an earlier drop in this loop has dropped this object, too
+            continue; -- it is gone, for example since an earlier drop was cascaded to it
         end;
         _dropped := true;
         raise warning 'the upgrade has dropped the % % of role "%", since it depended on a changed table', _o.type,

@@ -1,5 +1,6 @@
--- What the source and the data of an export's CloudEvents are made of: the server's identifier, the database, the queue
--- and its key columns. No row if the export has another format. Parameter: the export's name.
+-- For an export with the format cloudevents: the server's system identifier, the database, the queue and its key
+-- columns. The source and the data of its CloudEvents are made of these. No row if the format is another one.
+-- Parameter: the name of the export.
 select c.system_identifier, current_database(), e.queue,
        array(select k.name from pgcombine.queue_column k where k.queue = e.queue and k.role = 'key' order by k.position)
 from pgcombine.export e

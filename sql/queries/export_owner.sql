@@ -1,6 +1,6 @@
--- The owner of an export, its epoch, the highest sequence that an entry can have so far (null: the caller lacks the
--- right to read the sequence), and whether keys that the full state lacks must still be marked as deleted.
--- Parameter: the export's name.
+-- The owner of an export (empty: none), its epoch, the highest sequence number that an entry can have so far, and
+-- whether a full state isn't swept yet (see export_sweep). The sequence number is null if the role may not read the
+-- sequence. Parameter: the name of the export.
 select coalesce(owner, ''), epoch,
        epoch * 1099511627776
            + case when has_sequence_privilege('pgcombine.export_sequence', 'select')

@@ -1,4 +1,4 @@
--- The state of the exports. Parameter: the name of an export; null: all.
+-- The exports, with columns of export_status. Parameter: the name of an export; null: all.
 select export, queue, exporter, target, state, reason, retry_at, pending, lag_seconds, delivered, delivered_at,
     quarantined,
        owner, epoch

@@ -1,5 +1,5 @@
--- The same columns as the query exports, without counting: pending is an estimate from the server's statistics (see
--- export_stat). Parameter: the name of an export; null: all.
+-- The same columns as the query exports, but pending is an estimate (see export_stat). Parameter: the name of an
+-- export; null: all.
 select s.export, s.queue, s.exporter, e.target, s.state, d.reason, s.retry_at, s.pending, s.lag_seconds, s.delivered,
     s.delivered_at,
        s.quarantined, s.owner, e.epoch

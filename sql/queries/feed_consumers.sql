@@ -1,2 +1,3 @@
--- The registered consumers of a feed: name, offset, and when the offset was registered. Parameter: the feed's name.
+-- The registered consumers of a feed, each with its offset and the time at which it registered the offset. Parameter:
+-- the name of the feed.
 select consumer, after::text, committed_at from pgcombine.feed_consumer where feed = %s order by consumer

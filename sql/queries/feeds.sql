@@ -1,4 +1,4 @@
--- The feeds, with figures of the view feed_stat. Parameter: the name of a feed; null: all.
+-- The feeds, with columns of the view feed_stat. Parameter: the name of a feed; null: all.
 select feed, queue, extract(epoch from retention)::double precision as retention_seconds, max_bytes, kept, bytes,
        consumers, behind
 from pgcombine.feed_stat

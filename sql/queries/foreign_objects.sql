@@ -1,7 +1,7 @@
--- Returns an object of pgcombine's schemas that belongs neither to the current role nor to a superuser: its
--- description, its owner, and the current role. A schema comes before other objects. An upgrade stops if there is one:
--- its owner could replace it by code that the users of pgcombine run. A trigger function is left out if no table of
--- pgcombine uses it: it is for tables of its owner.
+-- Returns one object of pgcombine's schemas that belongs neither to the current role nor to a superuser: its
+-- description, its owner, and the current role. No row if there is none. An upgrade refuses such an object, since its
+-- owner could put code into it that users of pgcombine run. A trigger function counts only if a table of pgcombine uses
+-- it.
 select case when o.classid = 'pg_namespace'::regclass then 'the ' || pg_describe_object(o.classid, o.objid, 0)
             else pg_describe_object(o.classid, o.objid, 0) || ' in schema ' || n.nspname end,
        r.rolname, current_user

@@ -1,5 +1,5 @@
--- The number of hints for a server that were already waiting at a given time, and the state of the deliveries with its
--- reason (both null if the number is 0). Parameters: the server; the time.
+-- The number of hints for a server that have waited since a given time or longer, and the state and the reason of the
+-- server's destination (both null if the number is 0). Parameters: the server; the time.
 select count(*), min(d.state), min(d.reason)
 from pgcombine.handoff_hint h
 join pgcombine.destination d on d.kind = 'server' and d.name = h.destination

@@ -1,6 +1,6 @@
--- The servers to which a replayer should deliver now: hints of a minimum age wait for them, they aren't paused, and if
--- they failed, they may be tried again.
--- Parameters: whether to include servers that may not be tried again yet; the minimum age in seconds.
+-- The other servers to which a replayer should deliver now: a hint of the minimum age waits for the server, the server
+-- isn't paused, and after a failure its retry_at has passed.
+-- Parameters: whether to include servers whose retry_at hasn't passed; the minimum age in seconds.
 select r.name
 from pgcombine.handoff_replica r
 join pgcombine.destination d on d.kind = 'server' and d.name = r.name

@@ -1,4 +1,5 @@
--- Those of the given writes whose payload this server has, as retained writes or as hints. Parameter: tokens.
+-- Those of the given writes whose payload this server has, retained or in a hint. Parameter: tokens, the tokens of the
+-- writes.
 select queue, token from pgcombine.handoff_retained where token = any (%(tokens)s)
 union
 select queue, token from pgcombine.handoff_hint where token = any (%(tokens)s)

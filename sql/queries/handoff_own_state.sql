@@ -1,5 +1,5 @@
--- Lines of text about this server: why it needs repair, whether it didn't retain writes for other servers because of
--- the quota, and how many updates it has refused.
+-- Lines of text about problems of this server: it needs repair, it received writes without retaining them because of
+-- the quota, it has refused updates.
 select format('this server, %s, needs repair: %s', s.name, s.needs_repair)
 from pgcombine.handoff_server s where s.needs_repair is not null
 union all

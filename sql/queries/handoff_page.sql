@@ -1,11 +1,11 @@
--- Locks and returns the next hints for a server, in token order. Skips hints that another replayer has locked. All
--- hints of a page belong to one queue with one definition. The transaction that acknowledges them runs this query.
---   placed, replicas  the servers that writers name, and how many of them hold a key
---   coordinator       this server's id, if the write has other hints: the receiver then retains the payload
---                     (handoff_store_tokens)
---   details           set for an update that the server refused before; see handoff_apply
--- Parameters: the server; the last token that this round has tried; the minimum age in seconds, since the writers of
--- younger hints deliver these themselves; the maximum numbers of writes and of updates.
+-- Locks and returns the next hints for a server, in the order of their tokens. Hints that another transaction has
+-- locked are left out. The hints belong to one queue and have one shape.
+--   placed, replicas  the servers that writers name for the queue, and how many of them hold a key
+--   coordinator       this server's id if another server has a hint of the same write, too; else null. The receiver
+--                     retains the payload of such a write (handoff_store_tokens)
+--   details           for a hint that retries a refused update, see handoff_apply; else null
+-- Parameters: the server; the token after which the hints begin; the minimum age in seconds, since writers deliver
+-- younger hints themselves; the maximum numbers of writes and of updates.
 with asked (destination, after, age, max_writes, max_updates) as (
     values (%s, %s::uuid, %s * interval '1 second', %s::bigint, %s::bigint)
 )

@@ -1,5 +1,5 @@
--- The updates that servers refused, as JSON.
--- Parameters: a server, or null for all; the token of a write, or null for all; the maximum number of updates.
+-- The quarantined updates, which other servers refused, as JSON (content).
+-- Parameters: a server, null: all; the token of a write, null: all; the maximum number of updates.
 select destination, token, number, queue, since, sqlstate, error,
        pgcombine_internal.handoff_content(queue, payload) as content
 from pgcombine.handoff_quarantine

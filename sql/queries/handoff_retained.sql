@@ -1,6 +1,6 @@
 -- The next writes that this server retains: each with its coordinator and the other servers that hold it. Writes of the
--- last second are left out, since their deliveries are in progress.
--- Parameters: a token, after which the returned ones begin; the maximum number of writes.
+-- last second are left out, since their deliveries are probably in progress.
+-- Parameters: the token after which the writes begin; the maximum number of writes.
 select k.token, k.queue, k.coordinator,
        array(select unnest(q.servers) intersect select unnest(coalesce(k.servers, q.servers)) except select s.name)
 from pgcombine.handoff_server s, pgcombine.handoff_retained k

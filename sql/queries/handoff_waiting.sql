@@ -1,4 +1,5 @@
--- The number of writes that wait here for other servers, or that these refused. A write counts for each such server.
+-- The number of writes that wait here for other servers, or of which other servers refused updates. A write counts once
+-- for each such server.
 select count(*)
 from (select destination, token from pgcombine.handoff_hint
       union

@@ -1,6 +1,5 @@
--- The transactions that write tokens now. A caller that waits until these transactions have ended sees all writes that
--- began before the query; later writes see what was committed before the query. (Waiting for a lock instead would block
--- new writers.)
+-- The transactions of other sessions that write tokens now. A caller that waits until these have ended sees the writes
+-- that began before this query. (Waiting for a lock instead would block new writers.)
 select distinct l.virtualtransaction
 from pg_locks l
 where l.relation = 'pgcombine.handoff_token'::regclass and l.mode = 'RowExclusiveLock' and l.granted

@@ -1,4 +1,4 @@
--- The shards of fronts are queues of other databases. If this database is a node itself, its queues come once.
+-- The shards of fronts are queues of nodes. A shard that is a queue of this database comes once.
 select queue, pending, lag_seconds, quarantined_keys from pgcombine.queue_stat
 union all
 select pgcombine_internal.shard_name(queue, shard), pending, lag_seconds, quarantined_keys from pgcombine.front_stat

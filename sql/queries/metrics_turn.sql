@@ -1,4 +1,5 @@
--- Whether this session reports the figures of the database. True: it does, until it ends. False: another session does.
--- Null: the role lacks the right monitor, so it doesn't see the figures of all queues.
+-- Makes this session the one that reports the figures of the database, until the session ends, unless another session does.
+-- True: this session reports. False: another session does. Null: the role lacks the right monitor, so it doesn't see
+-- the figures of all queues.
 select case when pgcombine_internal.has_right('', 'monitor')
     then pg_try_advisory_lock(hashtext('pgcombine.metrics'), 0) end

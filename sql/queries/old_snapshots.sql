@@ -1,13 +1,12 @@
--- Lists holders of old snapshots, and old transactions that have written. A snapshot keeps combined updates from being
--- truncated. Snapshots and such transactions keep old versions of values from being vacuumed. Each pass reads past
--- these updates and versions, so all passes get slower the longer the snapshot or transaction lasts, anywhere in the
--- database.
--- Parameter, given four times: minimum age in seconds. Unused replication slots are listed at any age.
--- The column since is the time at which the transaction began or, if it is prepared, was prepared. For standbys and
--- slots it is the time of the transaction id (see time_of); it is null for an unused slot. The column detail identifies
--- the holder and may say how to end it.
--- It doesn't contain the query's text, since workers log detail, and the query may hold values that the log's readers
--- must not see. A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
+-- Lists holders of old snapshots, and old transactions that have written, anywhere in the database. An old snapshot
+-- keeps combined updates from being truncated. An old snapshot or such a transaction keeps old versions of values from
+-- being vacuumed. Passes read past these updates and versions, and get slower.
+--   since   when the transaction began or was prepared. For standbys and slots: the time of the transaction id (see
+--           time_of); null for an unused slot
+--   detail  identifies the holder, and may say how to end it. It leaves out the text of queries, which may hold values:
+--           workers log it
+-- Only a member of pg_read_all_stats sees sessions of all roles.
+-- Parameter, given four times: the minimum age in seconds. Unused replication slots are listed at any age.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
     a.xact_start as since,
     extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,
@@ -16,9 +15,9 @@ select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.ba
 from pg_stat_activity a
 where (a.backend_xmin is not null or a.backend_xid is not null)
   and a.pid <> pg_backend_pid()
-  and (a.datname = current_database() or a.datname is null) -- null: a standby's connection
+  and (a.datname = current_database() or a.datname is null) -- null: for example a standby's connection
   and a.backend_type not in ('autovacuum worker', 'parallel worker')
-  and a.query !~* '^\s*vacuum\y' -- a vacuum's snapshot keeps no rows
+  and a.query !~* '^\s*vacuum\y' -- other vacuums ignore a vacuum's snapshot
   and a.xact_start < clock_timestamp() - make_interval(secs => %s)
 union all
 select 'standby', s.pid, s.name, s.since, extract(epoch from clock_timestamp() - s.since)::double precision,

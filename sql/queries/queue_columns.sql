@@ -1,6 +1,6 @@
--- A queue's columns, keys first. Parameter: queue.
---   base   the type without domains and modifiers; for an array that of the elements
---   scale  the number of digits after the point to which PostgreSQL rounds a value; null: it keeps all digits
+-- The columns of a queue, keys first. Parameter: queue.
+--   base   the type without domains and modifiers; for an array that of its elements
+--   scale  the number of digits after the point to which PostgreSQL rounds a value; null: it doesn't round
 with recursive below (name, type, modifier) as (
     select a.attname, a.atttypid, a.atttypmod
     from pg_attribute a
@@ -23,7 +23,7 @@ select c.name, c.role, c.type,
         from below l
         where l.name = c.name and l.type in ('numeric'::regtype, 'money'::regtype)) as scale
 from pgcombine.queue_column c
--- pg_attribute has the type's oid. To look the type up by its name, the role would need usage on the type's schema
+-- pg_attribute has the type's oid. To look up the type by its name, the role would need usage on the type's schema.
 join pg_attribute a on a.attrelid = to_regclass(format('pgcombine.%%I', %(queue)s || '_updates')) and a.attname = c.name
 join pg_type b on b.oid = pgcombine_internal.base_type(a.atttypid)
 where c.queue = %(queue)s

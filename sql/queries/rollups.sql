@@ -1,4 +1,5 @@
--- The rollups, or the rollup of a given name: their definition, how far the backfill is, and why they may miss changes.
+-- The rollups: their definition, how far the backfill is, and why they may miss changes. Parameter, given twice: the
+-- name of a rollup; null: all.
 select r.queue as rollup, r.source::text, r.key, r.value, r.filter, r.slice_by,
        case when r.ready_at is not null then 'ready'
             when r.done > 0 then 'backfilled ' || r.done || ' of ' || r.slices || ' slices'

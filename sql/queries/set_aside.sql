@@ -1,12 +1,9 @@
 -- Makes temporary functions with which an upgrade removes an older version's functions and views.
 --
--- If a function's parameters change, create or replace adds an overload and leaves the older function. Calls may then
--- be ambiguous. So the upgrade first renames the older function. PostgreSQL can't replace a view whose columns change,
--- so the upgrade renames such a view, too. Unlike a drop, renaming works although other objects depend on the function
--- or view: pgcombine's views, policies and triggers, which the upgrade makes again later, and objects of other roles.
--- At the end the upgrade drops the renamed functions and views. The upgrade keeps those on which another object still
--- depends: a role must not be able to stop an upgrade, and an upgrade must not drop another role's defaults, indexes
--- and generated columns.
+-- If a function's parameters change, create or replace makes a second function beside the older one, and calls may be
+-- ambiguous. If a view's columns change, create or replace may fail. So the upgrade first renames the older function or
+-- view. Unlike a drop, this works although other objects depend on it. At the end the upgrade drops what it has
+-- renamed, except for what other objects still depend on.
 
 create temporary table older on commit drop as
 select p.oid as routine, p.ctid as version
@@ -14,8 +11,7 @@ from pg_proc p
 where p.pronamespace in (to_regnamespace('pgcombine'), to_regnamespace('pgcombine_internal'));
 
 -- pg_temp.made() → array of oid
--- Returns the functions that were created or replaced after the temporary table "older" was made. The transaction ids
--- of their rows don't show this, since each savepoint has another id.
+-- Returns the functions that were created or replaced after the temporary table "older" was made.
 create or replace function pg_temp.made()
 returns oid[]
 language sql
@@ -28,8 +24,7 @@ as $$
 $$;
 
 -- pg_temp.set_aside(names, but, views)
--- Gives the functions of these names other names. A function that ran with its owner's rights then runs with its
--- caller's.
+-- Renames the functions with these names. From then on a renamed function runs with its caller's rights.
 --   but    functions that keep their names
 --   views  whether to rename the views of these names, too
 create or replace function pg_temp.set_aside(names name[], but oid[], views boolean)
@@ -54,16 +49,16 @@ begin
         if _o.definer then
             execute format('alter routine %s security invoker', _o.object);
         end if;
-        -- no other function or view has a space in its name
+        -- only functions and views that were set aside have a space in their names
         execute format('alter %s %s rename to %I', _o.kind, _o.object, format('gone %s %s', _o.oid, _o.name));
     end loop;
 end
 $$;
 
 -- pg_temp.drop_set_aside()
--- Drops the functions and views that this and earlier upgrades have set aside. Warns of each object that it keeps, and
--- names the objects that depend on it. A view that it keeps no longer reads a table, and raises an error when it is
--- read.
+-- Drops the functions and views that this and earlier upgrades have set aside, except for those on which other objects
+-- depend. Warns of each that it keeps, and names the objects that depend on it. A view that it keeps then raises an
+-- error when it is read.
 create or replace function pg_temp.drop_set_aside()
 returns void
 language plpgsql
@@ -83,7 +78,7 @@ begin
         select c.tableoid, c.oid, c.oid::regclass::text, 'view', split_part(c.relname, ' ', 3)
         from pg_class c
         where c.relnamespace = to_regnamespace('pgcombine') and c.relkind = 'v' and c.relname like 'gone %'
-        order by 4 desc, 2 desc -- views and newer objects first, since they depend on others
+        order by 4 desc, 2 desc -- views and newer objects first, since they may depend on the others
     loop
         begin
             execute format('drop %s %s', _o.kind, _o.object);
@@ -110,7 +105,7 @@ end
 $$;
 
 -- pg_temp.dependants(class, object) → (what, owner)
--- Lists what depends directly on an object of the catalog.
+-- Lists the objects that depend directly on a function or view, with their owners.
 create or replace function pg_temp.dependants(class oid, object oid)
 returns table (what text, owner name)
 language sql

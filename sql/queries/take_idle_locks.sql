@@ -1,2 +1,2 @@
--- Takes the idle locks of tables; returns each table with the result of take_idle_lock. Parameter: the tables.
+-- Tries to take the idle locks of tables. Returns each table with the result of take_idle_lock. Parameter: the tables.
 select relation, pgcombine_internal.take_idle_lock(relation) from unnest(%s::oid[]) relation

@@ -1,5 +1,5 @@
--- The queues over which the role may run passes and whose log has a segment of more than 128 kB. Parameter, twice:
--- names of queues; null: all.
+-- The queues whose log has a segment of more than 128 kB and over which the role may run passes. Parameter, given
+-- twice: the names of queues; null: all.
 select distinct q.queue
 from pg_class c
 join pgcombine.queue q on q.queue = regexp_replace(c.relname, '_updates_b\d+_s\d+$', '')

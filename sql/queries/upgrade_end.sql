@@ -1,4 +1,5 @@
--- Calls post_restore in case the database was restored from a dump, and stores the digest of the SQL files: {digest}.
+-- Calls post_restore, in case the database was restored from a dump, and stores the digest of the SQL files.
+--   {digest}  this digest
 do $$
 begin
     perform pgcombine.post_restore();

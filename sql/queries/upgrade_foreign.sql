@@ -1,5 +1,4 @@
--- Raises an error if an object in pgcombine's schemas belongs to a role that pgcombine can't trust (see the query
--- foreign_objects).
+-- Raises an error if the query foreign_objects finds an object.
 do $$
 declare
     _what text;

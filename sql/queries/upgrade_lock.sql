@@ -1,7 +1,8 @@
--- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. The lock is a comment
--- on the schema, or its creation: other transactions that comment on the schema or create it wait, and only its owner
--- can comment on it. An advisory lock could be taken by any role. The statement also sets lock_timeout to a minute if
--- the session has none, and the encoding and string syntax of the statements that follow.
+-- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. The statement comments
+-- on the schema, or creates it: a second transaction that does so waits. An advisory lock wouldn't do, since every role
+-- could take it.
+-- The statement also sets the encoding and the string syntax of later statements, and lock_timeout to a minute if it is
+-- 0.
 --   {create}  whether to create the schema if it is missing
 do $$
 begin

@@ -1,8 +1,8 @@
--- Locks the tables and views that an upgrade changes: first those that every role may read, then those that writers
--- write to.
--- If a lock isn't free, the statement waits for a moment, releases all locks and tries again. So sessions that wait
--- behind it, above all writers, wait for a second at most, even if another session holds a lock for long. PostgreSQL
--- looks for deadlocks only after a second (deadlock_timeout), so no writer is cancelled. Gives up after lock_timeout.
+-- Locks the tables and views that an upgrade changes. The tables with updates or entries of exports come last, since
+-- passes and writers insert into them.
+-- If a lock isn't free within a moment, the statement releases its locks, pauses and tries again, so that sessions that
+-- wait behind it go on. It gives up after lock_timeout. A moment is 50 to 800 ms, which is less than the default of
+-- deadlock_timeout (a second).
 do $$
 declare
     _patience constant interval := current_setting('lock_timeout');
@@ -16,7 +16,8 @@ begin
             _end := clock_timestamp() + _moment;
             for _lock in
                 select case
-                    -- takes the lock without changing the view; lock table would also lock the tables that it reads
+                    -- this takes the lock and changes nothing; lock table would also lock the tables that the view
+                    -- reads
                     when c.relkind = 'v' then format('alter view %s owner to %s', c.oid::regclass, c.relowner::regrole)
                     when c.relname ~ '_(updates|exports)$'
                         then format('lock table only %s in share row exclusive mode', c.oid::regclass)
@@ -38,12 +39,12 @@ begin
                 if clock_timestamp() >= _until then
                     raise;
                 end if;
-            when undefined_table then null; -- a queue was dropped meanwhile
+            when undefined_table then null; -- a queue or an export was dropped meanwhile
         end;
         perform pg_sleep(extract(epoch from _moment));
         _moment := least(_moment * 2, '800 ms');
     end loop;
-    -- limits the waits of the upgrade's later statements
+    -- the limit for later statements of the upgrade
     perform set_config('lock_timeout', (extract(epoch from least(_patience, '1 s')) * 1000)::integer::text, true);
 end
 $$

@@ -1,5 +1,5 @@
--- Applies a file of sql/. If the older version's result, parameters or columns have other names or types, create or
--- replace fails. The statement then renames the older routine or view (see set_aside) and tries again.
+-- Applies a file of sql/. If create or replace fails because a routine's result or parameters or a view's columns have
+-- changed, the statement sets aside the older routine or view (see set_aside.sql) and tries again.
 do $pgcombine_upgrade$
 declare
     _statements constant text := $pgcombine_file${statements}$pgcombine_file$;

@@ -1,5 +1,5 @@
--- Runs the revisions. If objects of other roles stop a revision, the statement drops these objects (see
--- drop_dependants) and tries again.
+-- Runs the revisions. If objects of other roles stop a revision, the statement drops them (see drop_dependants) and
+-- tries again.
 do $pgcombine_upgrade$
 declare
     _revisions constant text := $pgcombine_revisions${statements}$pgcombine_revisions$;

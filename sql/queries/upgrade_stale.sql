@@ -1,5 +1,5 @@
--- Drops the functions and views that were set aside, and the functions of an older version that this version doesn't
--- have.
+-- Sets aside the older version's functions that this version neither has nor generates. Then drops what was set aside
+-- (see drop_set_aside).
 do $$
 declare
     _names name[] := array(select p.proname from pg_catalog.pg_proc p join pg_temp.older o on o.routine = p.oid);

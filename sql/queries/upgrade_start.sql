@@ -1,5 +1,5 @@
--- Raises an error unless the database is at the revision {start} (empty: unless the schema has no tables). The file
--- that pgcombine db upgrade --sql writes is right only for that revision.
+-- Raises an error unless the schema pgcombine is at the revision {start} (empty: has no revision yet). The file that
+-- pgcombine db upgrade --sql writes begins with this check.
 do $$
 declare
     _start constant text := nullif('{start}', '');

@@ -1,5 +1,5 @@
--- The buckets of a queue, with the last error of those that fail. The error is null for roles without the right to see
--- why passes fail. Parameter: the queue.
+-- The buckets of a queue. The error is null if the bucket doesn't fail, or if the role must not see it. Parameter: the
+-- queue.
 select s.bucket, s.pending, s.lag_seconds, s.last_pass_at, s.last_pass_seconds, s.last_pass_updates, s.failures,
     s.failing_since,
        s.retry_at, s.sqlstate, f.error

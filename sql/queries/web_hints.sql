@@ -1,2 +1,2 @@
--- The other servers, and the writes that wait here for them.
+-- The other servers, and how many writes wait here for each.
 select destination, state, writes, updates, oldest, oldest_seconds from pgcombine.hint_stat order by destination

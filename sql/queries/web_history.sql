@@ -1,2 +1,2 @@
--- The figures of the passes of the last hour, one row for each queue and minute.
+-- The figures of passes in the last hour, by queue and minute.
 select * from pgcombine.minute_stat where minute >= now() - interval '1 hour' order by minute

@@ -1,3 +1,3 @@
--- The figures of the passes of a queue in the last three hours, one row for each minute.
+-- The figures of passes over a queue in the last three hours, by minute. Parameter: the queue.
 select minute, updates, changes from pgcombine.minute_stat where queue = %s and minute >= now() - interval '3 hours'
     order by minute

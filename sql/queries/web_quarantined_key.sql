@@ -1,4 +1,5 @@
--- A quarantined key by its number. The parts of the key are texts, so that numbers keep all their digits.
+-- A quarantined key. Its parts are texts, so that numbers keep all their digits. Parameters: the queue; the key's
+-- number.
 select k.id, (select jsonb_object_agg(p.key, p.value) from jsonb_each_text(k.key) p) as key, k.updates,
     k.attempts, k.sqlstate,
        k.error, k.since

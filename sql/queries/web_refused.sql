@@ -1,2 +1,2 @@
--- The entries of exports that their destinations have refused, latest first. Parameter: limit.
+-- The quarantined entries of exports, latest first. Parameter: the maximum number of entries.
 select export, seq, left(error, 2000) as error, since from pgcombine.export_quarantine order by since desc limit %s

@@ -1,4 +1,4 @@
--- The tables of a queue, and how many of its segments wait to be reclaimed.
+-- The tables of a queue with their sizes. The row of the log also has figures of its segments. Parameter: the queue.
 select t."table", t.rows, t.bytes, t.index_bytes, s.segments, s.filled, s.waiting, s.waiting_bytes
 from pgcombine.table_size t
 left join pgcombine.segment_stat s on s.queue = t.queue and t."table" = t.queue || '_updates'

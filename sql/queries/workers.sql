@@ -1,2 +1,2 @@
--- The workers that are connected.
+-- The workers that are connected to the database.
 select worker, role, since, queues, state, pids from pgcombine.worker order by worker, role
