@@ -1,4 +1,4 @@
-"""Connections to servers whose identity is checked. Each wait has a time limit.
+"""Connections to servers: the check of their identity, and limits for the time of waits.
 
 A server other than the expected one raises WrongServerError. A server that doesn't answer in time raises
 psycopg.OperationalError.
@@ -23,31 +23,31 @@ from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ReplicaError, pip_install, translated
 
-# the parameters that a registered address may have; pgcombine_internal.handoff_check_address has the same list
+# the parameters that a registered address may set; pgcombine_internal.handoff_check_address has the same list
 _ADDRESS = {
     *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
 }
 NAME = "pgcombine handoff"
-_LIBPQ = 160000  # the first version of libpq with the parameter require_auth
+_LIBPQ = 160000  # the first version of libpq that has the parameter require_auth
 
 
 @dataclass
 class Peer:
-    """A server of known identity, and the connection to it."""
+    """A connection to a server, and the server's identity."""
 
     name: str
     connection: DeadlineConnection
     id: UUID
     epoch: int
     replay_rate: int | None
-    known_to: set[str] = field(default_factory=set)  # coordinators that verified the server on this connection
+    known_to: set[str] = field(default_factory=set)  # names of coordinators for which verify_identity has run
     columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # columns of queues, by queue and shape
-    partial: bool | None = None  # whether a rebuild left the server only a part of some writes; None: not known yet
+    partial: bool | None = None  # whether the server has only a part of some writes; None: not known yet
 
 
 def options(timeout: float) -> dict[str, Any]:
-    """Return the parameters of a connection. ``timeout`` is in seconds; libpq waits for two seconds at least."""
+    """Return the parameters of a connection. ``timeout`` is for connecting, in seconds; two seconds are the minimum."""
     return {
         "application_name": NAME,
         "autocommit": True,
@@ -59,9 +59,10 @@ def options(timeout: float) -> dict[str, Any]:
 
 
 def open_peer(name: str, dsn: str, timeout: float) -> Peer:
-    """Connect to a server and ask for its identity. Each of the two takes ``timeout`` seconds at most.
+    """Connect to a server and ask for its identity. ``timeout``, in seconds, is for each of the two.
 
-    Raises WrongServerError if the server isn't ``name``, and psycopg.OperationalError if it doesn't answer.
+    Raises WrongServerError if the server isn't ``name`` or can't take writes, and psycopg.OperationalError if it
+    doesn't answer.
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
     with closed_on_error(connection), connection.within(timeout):
@@ -79,7 +80,7 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 def address(dsn: str) -> str:
     """Return the address of a server in the form that other servers register.
 
-    The address has the host, port, database, user and service of ``dsn``, but no password.
+    The address has the host, port, database, user and service that ``dsn`` gives, and no password.
     """
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
@@ -89,7 +90,7 @@ def address(dsn: str) -> str:
 
 
 def identity(connection: psycopg.Connection[Any]) -> UUID:
-    """Return the id of the server at this connection. The server must have an id."""
+    """Return the id of the server at this connection, which must have one."""
     (id,) = one(connection, "select id from pgcombine.handoff_server")
     assert isinstance(id, UUID)
     return id
@@ -102,10 +103,11 @@ def addresses(connection: psycopg.Connection[Any]) -> tuple[str | None, dict[str
 
 
 def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, dict[str, str]]:
-    """Return the name of the server at ``coordinator``, and the connection strings of all servers it knows, by name.
+    """Return the name of the server at ``coordinator``, and connection strings by name: its own, and those of the
+    others.
 
-    The first one is the server at ``coordinator`` itself. Raises ReplicaError if that server has no name, and the
-    errors of :func:`registered`.
+    The others are the servers that are registered there. Raises ReplicaError if the server at ``coordinator`` has no
+    name, and the errors of :func:`registered`.
     """
     own, others = addresses(coordinator)
     if own is None:
@@ -116,12 +118,13 @@ def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, d
 def registered(name: str, dsn: str) -> str:
     """Return the connection string for the server that is registered as ``name``.
 
-    ``dsn`` comes from a table, and this program logs in at that address with its own password. So the address must only
-    locate the server. The password is never sent as text: the server must use SCRAM, or, over a Unix socket, ask for no
-    password. Over a network, the server's certificate must prove its host name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in
-    the environment override these rules.
+    ``dsn`` comes from a table, and libpq may log in at that address with this program's password. So ``dsn`` may set
+    only the parameters in ``_ADDRESS``. Unless ``PGREQUIREAUTH`` is in the environment, the server must use SCRAM,
+    which doesn't reveal the password; over a Unix socket it may also ask for no password. Unless ``PGSSLMODE`` is in
+    the environment, a server on another host must prove its host name by its certificate.
 
-    Raises ReplicaError for an address with other parameters, and ConfigError if libpq is too old for ``require_auth``.
+    Raises ReplicaError for other parameters, and ConfigError if ``dsn`` isn't a connection string, or if libpq is too
+    old for ``require_auth``.
     """
     parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
     if more := sorted(parts.keys() - _ADDRESS):

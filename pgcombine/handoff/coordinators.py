@@ -1,10 +1,9 @@
 """Finding a coordinator for a write: a live server that takes it.
 
-Servers are tried one after the other. Servers that failed recently come last. Each gets an equal share of the remaining
-time. A server that doesn't answer may have taken the write. The next server gets the write with the same token, so the
-write counts once in any case. An error of the write itself, for example of an update that doesn't fit, ends the search,
-and so does HintsFullError. If all attempts fail, IndeterminateError is raised if a server may have taken the write,
-QueueNotFoundError if all servers lack the queue, and UnavailableError otherwise.
+Servers are tried one after the other, those that failed recently last. Each gets an equal share of the remaining time.
+If a server may have taken the write but didn't answer, the next server gets the write with the same token, so that it
+isn't applied twice. An error of the write itself, for example of an update that doesn't fit, ends the search. So does
+HintsFullError.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.rows import Row
 
-# The most attempts at one coordinator. An attempt is repeated if the coordinator didn't know the other servers, if the
-# queue's definition has changed, or if the connection was lost after the write was sent. The first attempt is also
-# repeated if the server's id has changed.
+# The largest number of attempts at one coordinator. ``Coordinators._accept`` says after which errors it tries again.
 _TRIES = 10
 
 
@@ -49,9 +46,9 @@ _TRIES = 10
 class Accepted:
     """A write that is committed at its coordinator.
 
-    ``id`` is the coordinator's id, and ``shape`` the digest of the queue's definition. ``digest`` is the payload's.
-    ``hinted`` are the servers for which the coordinator has hints. ``replica_sets`` are the sets of servers that hold
-    keys of the write.
+    ``id`` is the coordinator's id, ``shape`` the queue's shape, and ``digest`` the payload's digest. ``hinted`` are the
+    servers for which the coordinator has a hint of the write. ``replica_sets`` are the sets of servers that hold keys
+    of the write.
     """
 
     coordinator: str
@@ -78,13 +75,15 @@ class Coordinators:
         self._definition: Definition | None = None
 
     def accept(self, token: UUID, rows: Sequence[Row], deadline: float) -> Accepted:
-        """Find a coordinator that takes the write. ``deadline`` is a time of ``time.monotonic``.
+        """Return the write as a coordinator has committed it. ``deadline`` is a time of ``time.monotonic``.
 
-        Raises as :meth:`ReplicatedQueue.enqueue` does.
+        Raises IndeterminateError if a server may have taken the write without an answer. Otherwise raises the error of
+        the write itself or HintsFullError, QueueNotFoundError if each server that was tried lacks the queue, and
+        UnavailableError.
         """
         reasons: dict[str, Exception] = {}
         doubtful: list[str] = []
-        # the sort is stable, so servers that didn't fail recently stay in the given order
+        # the sort is stable, so the given order decides among servers that didn't fail recently
         candidates = sorted(self._servers.values(), key=lambda server: server.avoided)
         for number, server in enumerate(candidates):
             remaining = deadline - time.monotonic()
@@ -118,7 +117,9 @@ class Coordinators:
     ) -> Accepted:
         """Try one coordinator for ``seconds``.
 
-        If the call fails but the coordinator may have taken the write, the coordinator's name is added to ``doubtful``.
+        If the connection is lost after the write was sent, adds the coordinator's name to ``doubtful``. The attempt is
+        repeated after ReplicaError (then the coordinator's missing servers are registered), QueueMismatchError and a
+        lost connection, and after WrongServerError at the first attempt.
         """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):
@@ -135,8 +136,8 @@ class Coordinators:
             except WrongServerError:
                 if tries > 1:
                     raise
-                # A rebuild may have changed the server's id since the connection was opened. The next attempt asks for
-                # the id.
+                # A rebuild may have changed the server's id since the connection was opened. The next attempt uses a
+                # new connection.
             except QueueMismatchError:
                 self._definition = None
                 if tries == _TRIES:
@@ -186,7 +187,7 @@ class Coordinators:
         )
 
     def _register(self, coordinator: Server, seconds: float) -> None:
-        """Register at a coordinator the other servers that it doesn't know yet."""
+        """Register at a coordinator the servers that it doesn't know yet."""
         with coordinator.peer(seconds) as peer:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_register_missing(%s, %s)",
@@ -194,10 +195,10 @@ class Coordinators:
             )
 
     def define(self, deadline: float) -> Definition:
-        """Return the queue's definition from the first server that has it.
+        """Return the queue's definition, which the first server that answers is asked for.
 
-        Raises QueueNotFoundError if all servers lack the queue, and UnavailableError if no server returned it for
-        another reason.
+        Raises UnavailableError if no server answers, QueueNotFoundError if the first one that answers lacks the queue,
+        and WrongServerError if the first one that answers isn't the named server or can't take writes.
         """
         if self._definition is not None:
             return self._definition

@@ -1,7 +1,4 @@
-"""Copying a queue from other servers: its values and updates, and the tokens of its writes.
-
-Each server is read in one snapshot.
-"""
+"""Copying a queue from other servers: its values, its pending and quarantined updates, and the tokens of its writes."""
 
 from __future__ import annotations
 
@@ -32,7 +29,10 @@ class Copy:
 
 @contextmanager
 def snapshot(source: Connection) -> Iterator[Connection]:
-    """Yield the connection in a transaction with one snapshot, and close it at the end. Raises SchemaError."""
+    """Yield ``source`` in a read-only transaction with one snapshot, and close it at the end.
+
+    Raises SchemaError if the schema there isn't this program's.
+    """
     with closing(source):
         schema.check_connection(source)
         source.execute(
@@ -42,14 +42,14 @@ def snapshot(source: Connection) -> Iterator[Connection]:
         source.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         source.read_only = True
         with source.transaction():
-            source.execute("select pgcombine_internal.portable_text()")  # also takes the snapshot
+            source.execute("select pgcombine_internal.portable_text()")  # this statement also takes the snapshot
             yield source
 
 
 def copy_queue(
     queue: str, copies: Sequence[tuple[Copy, Connection]], server: str, target: Connection
 ) -> tuple[int, int]:
-    """Replace the queue on ``server`` with the ``copies``. Each has a connection to its source.
+    """Replace the queue on ``server`` with the ``copies``, each given with a connection to its source.
 
     ``target`` is a connection to ``server``. The tokens of writes go into its temporary table ``handoff_stage``, and
     the records of refused updates into ``pgcombine.handoff_refused``. Returns the numbers of values and updates copied.
@@ -65,7 +65,7 @@ def copy_queue(
             *(queue, copy.slots, server),
         )
         if shape is None:
-            raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
+            raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}": name another source', queue=queue)
         if number and shape != first:
             raise ReplicaError(
                 f'queue "{queue}" is another one on server "{copy.source}" than on server "{copies[0][0].source}": '
@@ -87,7 +87,7 @@ def _into(queue: str, table: str, columns: str) -> sql.Composed:
 
 
 def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:
-    """Copy the rows of a query into a table of another server. Returns the number of rows."""
+    """Copy the rows of a query into a table of another server. Returns their number."""
     with source.cursor() as reader, target.cursor() as writer:
         with (
             reader.copy(sql.SQL("copy ({}) to stdout").format(sql.SQL(query))) as rows,

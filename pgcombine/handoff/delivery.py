@@ -2,9 +2,9 @@
 
 A failure has one of four causes:
 
-- *data*: the server refuses an update for its data, or the token because of its time or its UUID version;
-- *schema*: the server lacks the queue, or defines it differently than the coordinator;
-- *identity*: the server isn't the expected one;
+- *data*: the server refuses an update for its data, or a token for its time or its UUID version;
+- *schema*: the server lacks the queue or another object, or defines it differently than the coordinator;
+- *identity*: the server isn't the expected one, or can't take writes;
 - *health*: any other cause. A later delivery may succeed.
 """
 
@@ -44,7 +44,7 @@ log = logging.getLogger("pgcombine.handoff")
 
 Cause = Literal["data", "schema", "identity", "health"]
 
-# SQLSTATEs: no such function, column, table or schema; a column has another type
+# SQLSTATEs: no such function, column, table or schema; wrong type
 _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}
 
 _APPLY = (
@@ -52,7 +52,7 @@ _APPLY = (
     "%s, %s::text[], %s, %s::uuid[], %s::jsonb[])"
 )
 
-# For this number of updates or more, COPY is faster than one function call, although COPY takes one more round trip.
+# From about this number of updates on, COPY is faster than one function call, although it takes more round trips.
 COPY_UPDATES = 1000
 
 FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restore from an older backup"
@@ -63,10 +63,9 @@ class Hint:
     """A write that another server must get.
 
     ``servers`` are the names of the servers that hold updates of the write (None: all). ``placed`` are the names of all
-    servers of the queue, and each key is on ``replicas`` of them (both None: unknown). If a third server may lack the
-    write, too, the destination must retain the payload. Then ``coordinator`` is the id of the write's coordinator, else
-    None. ``details`` lists updates that the destination refuses, or names the refused update that this write retries
-    (parameter ``details`` of ``handoff_apply``).
+    servers of the queue, and each key is on ``replicas`` of them (both None: unknown). ``coordinator`` is the id of the
+    write's coordinator if the destination must retain the payload, because a third server may lack the write; else
+    None. ``details`` is described at ``handoff_apply``.
     """
 
     token: UUID
@@ -91,18 +90,15 @@ def verify_identity(
 ) -> None:
     """Check that the coordinator knows this peer, and that neither of them has lost commits.
 
-    The check runs once per coordinator and connection. Later calls do nothing. There are three failures:
+    Does nothing if the check has succeeded for this coordinator and this connection before.
 
-    - The peer isn't the server that the coordinator knows by this name: raises WrongServerError. If no server of this
-      name is registered at the coordinator, raises ReplicaError.
-    - The peer has lost a write that it had acknowledged: the coordinator pauses the peer and marks it as in need of
-      repair. Raises ForgottenError.
-    - The coordinator has lost a write that the peer knows of: the peer pauses the coordinator and marks it as in need
-      of repair, if the coordinator is registered at the peer. Nothing is raised, because the coordinator's hints must
-      still be delivered.
+    Raises WrongServerError if the peer isn't the server that the coordinator knows by this name, and ReplicaError if no
+    server of this name is registered at the coordinator. If the peer has lost a write that it had acknowledged, raises
+    ForgottenError, and the coordinator pauses the peer and marks it as in need of repair. If the coordinator has lost a
+    write, the peer does the same with the coordinator, but no error is raised, because the coordinator's hints must
+    still be delivered.
 
-    A role without the right to replay can't see the last tokens of deliveries. For such a role the check finds no lost
-    write.
+    For a role without the right to replay, the check finds no lost write.
 
     ``others`` has addresses of servers by name. Those that the peer doesn't know are registered at the peer.
     """
@@ -147,25 +143,21 @@ def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
 def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
     """Return whether the server at ``at`` knows the server ``name`` by this id, or by no id yet.
 
-    The id can't change until the transaction ends.
-
-    A rebuild gives a server a new id and resumes deliveries to it. An error of a delivery to the old id is then out of
-    date, and the caller must not record the error.
+    If so, the id can't change until the transaction ends. A rebuild changes the id. The caller must not record an error
+    of a delivery to the former id.
     """
     known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
     return at.execute(known, (name, id)).fetchone() is not None
 
 
 def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> dict[UUID, str]:
-    """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
+    """Apply writes of one queue in one transaction. Returns the status of each token (see ``handoff_apply``).
 
-    ``coordinator`` is the name of the server that has the hints. If the writes have ``COPY_UPDATES`` updates or more,
-    the tokens are stored first and the updates are then sent by COPY. COPY is used only if the peer holds all keys of
-    the writes and needn't retain their payloads, if it has no writes in part (``_partial``), and if no hint has
-    ``details`` or a value in quotes. Raises psycopg's errors. Errors that pgcombine's SQL functions raise become
-    classes of :mod:`pgcombine.errors`, such as WrongServerError and QueueMismatchError.
+    ``coordinator`` is the name of the server that has the hints. ``COPY_UPDATES`` updates or more are sent by COPY
+    after the tokens, if the peer stores all of them, retains no payload, and no value is in quotes. Errors that
+    pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Raises psycopg's errors otherwise.
     """
-    # A caller may retry a write while the first delivery of the write waits. Then ``hints`` has the token twice.
+    # If a caller retries a write while its first delivery waits, ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
@@ -214,8 +206,8 @@ def _take(
 def _partial(peer: Peer) -> bool:
     """Return whether the server has only a part of some writes.
 
-    The result is cached for the connection. Only a rebuild can make it true, and a rebuild changes the server's id,
-    which ends the use of this connection.
+    The result is cached for the connection: only a rebuild can make it true, and after a rebuild the peer's id is
+    refused.
     """
     if peer.partial is None:
         (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")
@@ -230,14 +222,16 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
 
 
 def payloads(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
-    """Return the writes with these tokens whose payloads ``source`` has, in hints or as retained payloads."""
+    """Return the writes with these tokens whose payloads ``source`` has, in hints or retained."""
     found = "select * from pgcombine_internal.handoff_payloads(%s, %s)"
     rows = source.execute(found, (queue, list(tokens))).fetchall()
     return [Hint(token, queue, *row) for token, *row in rows]
 
 
 def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
-    """Apply writes of one queue. Returns for each token the reason why the target refuses the write, or None."""
+    """Apply writes of one queue. Returns for each token the reason why the target refuses the write; None: it is
+    applied.
+    """
     try:
         statuses = apply(target, hints)
     except (psycopg.Error, PgCombineError) as error:
@@ -256,8 +250,7 @@ def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
 def acknowledge(coordinator: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
     """Delete delivered hints at their coordinator, and quarantine the writes whose tokens the destination refused.
 
-    ``statuses`` is the result of :func:`apply`. A token that was too old also marks the destination as in need of
-    repair.
+    ``statuses`` is the result of :func:`apply`. If a token was too old, the destination is marked as in need of repair.
     """
     for status, kind, reason in (
         ("conflict", TokenConflictError, "the token was used for other updates there"),
@@ -282,7 +275,7 @@ def acknowledge(coordinator: psycopg.Connection[Any], destination: str, statuses
 
 
 def cause_of(error: Exception) -> Cause:
-    """Return the cause of a failed delivery, one of the four that the module's docstring lists."""
+    """Return the cause of a failed delivery: one of the four that the module's docstring describes."""
     state, kind = getattr(error, "sqlstate", None) or "", class_of(error)
     if kind is WrongServerError:
         return "identity"

@@ -1,8 +1,8 @@
 """Encoding updates as a *payload*, a text that means the same on every server.
 
 A payload is a ``text[]`` with one element for each column of the queue, in order. Each element is the text of an array
-with the updates' values. PostgreSQL reads the whole payload at once (``handoff_insert_sql``). For a value column that a
-row lacks, the payload has the column's default. A row that doesn't fit raises InvalidUpdateError.
+with the updates' values (``handoff_insert_sql``). If a row is a mapping without a value column, the payload has the
+column's default.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from psycopg.adapt import PyFormat, Transformer
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
-_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # texts that need no quotes in an array
+_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # other texts get quotes in an array, and so does the text NULL
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The definition of a queue: its columns, keys first.
+    """The definition of a queue.
 
-    ``keys`` is the number of key columns. ``defaults`` has the columns' defaults as text. ``shape`` is the digest of
-    the definition.
+    ``columns`` begins with the key columns, and ``keys`` is their number. ``defaults`` has the columns' defaults as
+    text. ``shape`` is the digest of the definition.
     """
 
     shape: UUID
@@ -58,7 +58,7 @@ def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str
 
 
 def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]]) -> str:
-    """Return keys as the payload of updates without values."""
+    """Return keys as a payload that has the key columns only."""
     transformer = Transformer()
     parts = [[_text(part, queue, transformer) for part in column] for column in zip(*keys, strict=True)]
     return array(f"{{{','.join(column)}}}" for column in parts)
@@ -67,8 +67,8 @@ def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]
 def lines(payload: str) -> bytes | None:
     """Return the updates of a payload in COPY's text format.
 
-    Returns None if an element is quoted or the columns differ in length: only the server can read such a payload.
-    Without quotes, an element has no backslash, comma, brace or white space, so splitting at commas is enough.
+    Returns None if the payload has a quoted element, or if the columns differ in length. Only the server can read such
+    a payload.
     """
     if "\\" in payload:
         return None

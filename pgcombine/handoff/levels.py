@@ -1,7 +1,4 @@
-"""Levels: how many of the servers that hold a key must acknowledge a write, or answer a read.
-
-A level that can't be reached raises ConfigError.
-"""
+"""Levels: how many of the servers that hold a key must acknowledge a write, or answer a read."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ def check_level(level: Level, replicas: int) -> Level:
 
 
 def needed(level: Level, replicas: int) -> int:
-    """Return how many of ``replicas`` servers the level needs: 1, more than half, all, or the given number."""
+    """Return how many of ``replicas`` servers the level needs: 1, more than half, all, or the number (at most all)."""
     if level == "ONE":
         return 1
     if level == "QUORUM":

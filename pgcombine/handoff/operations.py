@@ -1,7 +1,7 @@
 """An operator's actions on the other servers and their hints, over a connection to the coordinator.
 
-Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Functions that change something,
-except :func:`add`, raise ReplicaError or DestinationNotFoundError for the name of a server that isn't registered.
+Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. The functions that change
+something, except :func:`add`, raise ReplicaError or DestinationNotFoundError if the server isn't registered.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def add(
     the quota is reached. ``new_identity`` says that another server has taken the place of the registered one.
 
     Raises ReplicaError for an invalid name or quota, for the name of this server, and for an address with a password or
-    a parameter that doesn't locate the server. Raises ConfigError if ``dsn`` isn't a connection string.
+    a parameter that an address may not set. Raises ConfigError if ``dsn`` isn't a connection string.
     """
     with translated():
         connection.execute(
@@ -46,17 +46,18 @@ def add(
 
 
 def ls(connection: Connection) -> list[dict[str, Any]]:
-    """Return the other servers: their registration and state, and the numbers of waiting and delivered writes."""
+    """Return the other servers: the registration, the state, and the numbers of waiting and delivered writes of each.
+    """
     return dicts(connection, query("handoff_replicas"))
 
 
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
-    """Remove a server's registration. Returns whether the server answered, and had no hints for other servers.
+    """Remove a server's registration. Returns whether the server answered and had no hints for other servers.
 
     If the server doesn't answer within ``timeout`` seconds, and writers may have named it, the remaining servers are
-    marked as in need of repair (``replicas repair``): some may lack writes that the removed server acknowledged. Raises
-    ReplicaError while hints for the server, or updates that it refused, are here. Also raises ReplicaError if the
-    server answers and has hints for other servers, or updates that they refused.
+    marked as in need of repair: some may lack writes that the removed server acknowledged. Raises ReplicaError while
+    hints for the server, or updates that it refused, are here. Also raises ReplicaError if the server answers and has
+    hints for other servers, or updates that these refused.
     """
     hints = None
     _, others = addresses(connection)
@@ -77,7 +78,7 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
 
 
 def status(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """Return for each server, or for ``name``, its state and the numbers of waiting and delivered writes.
+    """Return the state of each server, or of ``name``, with the numbers of waiting and delivered writes.
 
     Raises ReplicaError if ``name`` isn't registered.
     """
@@ -90,10 +91,7 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 
 def own_state(connection: Connection) -> list[str]:
-    """Return a line for each problem of this server.
-
-    The problems are: it needs repair, it did not retain some writes (because of the quota), it has refused updates.
-    """
+    """Return lines of text about problems of this server (see the query ``handoff_own_state``)."""
     return [line for (line,) in connection.execute(query("handoff_own_state").encode())]
 
 
@@ -105,7 +103,7 @@ def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, A
 def quarantined(
     connection: Connection, name: str | None, limit: int, token: UUID | None = None
 ) -> list[dict[str, Any]]:
-    """Return updates that the server ``name`` refused, ``limit`` at most. For None, return those of all servers.
+    """Return at most ``limit`` updates that the server ``name`` refused; None: updates that any server refused.
 
     With ``token``, return only the updates of that write.
     """
@@ -113,21 +111,21 @@ def quarantined(
 
 
 def pause(connection: Connection, name: str) -> None:
-    """Stop the replayers' deliveries to a server. Hints that callers don't deliver are kept."""
+    """Stop the replayers' deliveries to a server. Its hints stay."""
     Destination(connection, "server", name).pause("manually")
 
 
 def resume(connection: Connection, name: str) -> None:
-    """Let the replayers' deliveries to a server go on, after a failure as well as after a pause."""
+    """Let the replayers' deliveries to a server go on after a pause or a failure."""
     Destination(connection, "server", name).resume()
 
 
 def retry_quarantined(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
-    """Turn updates that a server refused into hints.
+    """Turn updates that a server refused into hints. Returns their number.
 
     By default these are all updates that the server refused. With ``token`` they are those of one write, and with
-    ``number`` they are one update of that write. Returns the number of updates. Raises NotQuarantinedError if the given
-    write has none, and ReplicaError while the server needs repair, or while a rebuild or a repair of servers runs.
+    ``number`` one update of that write. Raises NotQuarantinedError if ``token`` is given and no such update is
+    quarantined. Raises ReplicaError while the server needs repair, or while a rebuild or a repair of servers runs.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])
@@ -136,10 +134,10 @@ def retry_quarantined(connection: Connection, name: str, token: UUID | None = No
 def drop_quarantined(
     connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
 ) -> int:
-    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns the number of updates.
+    """Delete updates that a server refused, chosen as in :func:`retry_quarantined`. Returns their number.
 
-    If there are some, the server then needs repair. Raises NotQuarantinedError if the given write has none, and
-    ReplicaError if the reason is empty.
+    If there were some, the server then needs repair. Raises NotQuarantinedError if ``token`` is given and no such
+    update is quarantined, and ReplicaError if the reason is empty.
     """
     with translated():
         return int(

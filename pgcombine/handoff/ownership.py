@@ -1,11 +1,10 @@
 """Exports that several servers have: an operator chooses the server that delivers.
 
-Each server combines its own copy of a queue, and so has its own changes. Only the changes of the export's *owner* are
-delivered. The other servers write no entries. A new owner begins a new *epoch*, with an entry for every key
-(``pgcombine_internal.own_export``). This isn't consensus: the destination decides which server it accepts. The exporter
-``postgres`` stores owner and epoch at the destination, which then refuses batches of a former owner that doesn't know
-of the change. For all exporters, the epoch is in the high bits of the sequence numbers. So a receiver that stores the
-highest sequence number of each key also ignores the entries of a former owner.
+Each server combines its own copy of a queue, and so has its own changes. The export's *owner* delivers its changes. A
+server that knows another owner writes no entries. A new owner begins a new *epoch*, with an entry for every key
+(``pgcombine_internal.own_export``). The exporter ``postgres`` stores owner and epoch at the destination, which then
+refuses batches of an earlier epoch. With the other exporters, a receiver can do the same: the epoch is in the high bits
+of the sequence numbers.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ TIMEOUT_SECONDS = 10.0
 class Owned:
     """The new owner of an export, and the epoch that the owner begins.
 
-    ``told`` are the servers that know of the new owner, or lack the export. ``unreached`` has the servers that couldn't
-    be connected to, with the reasons.
+    ``told`` are the other servers that now know the owner, or that lack the export. ``unreached`` has the servers that
+    couldn't be connected to, with the reasons.
     """
 
     export: str
@@ -40,12 +39,9 @@ class Owned:
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
     """Make the server at this connection the owner of the export, and inform the other registered servers.
 
-    ``timeout``, in seconds, bounds connecting to each of them. A server that can't be reached isn't informed, but a
-    destination of the exporter ``postgres`` refuses its deliveries after the new owner's first. If the call is killed,
-    run it again.
-
-    A single server that has no name becomes the owner with an empty name. The new epoch helps if the destination has
-    later entries than the server, for example after a restore.
+    ``timeout``, in seconds, is for connecting to one of them. A server that can't be reached isn't informed. If this
+    server has no name and no other servers are registered, the owner's name is empty. The new epoch also helps if the
+    destination has later entries than this server, for example after a restore. If the call is killed, run it again.
 
     Raises ExportNotFoundError, and ReplicaError if other servers are registered but this server has no name.
     """

@@ -1,10 +1,9 @@
 """Delivering the hints for one server in pages.
 
 In one transaction at the coordinator, a page of hints is locked, applied at the server, and deleted. Other replayers
-skip locked hints. If the replayer is killed before the commit, the hints are still there. The next replayer delivers
-them again, and the server recognizes duplicates by their tokens. Updates that don't fit at the server are quarantined,
-and the rest of their write is delivered. If the server refuses a write even without these updates, the whole hint is
-quarantined, so that it doesn't block the other hints.
+skip locked hints. If the replayer is killed before the commit, the hints stay and are delivered again, and the server
+recognizes duplicates by their tokens. Updates that don't fit at the server are quarantined, and the rest of their write
+is delivered. A hint that the server refuses as a whole is quarantined, so that it doesn't block the other hints.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _BEGIN = UUID(int=0)
 class Pages:
     """The hints of a coordinator for one server, in the order of their tokens.
 
-    Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, bounds one page at the server.
+    Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, is for one call at the server.
     ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says
     whether the last page was full, so that more hints probably wait.
     """
@@ -54,20 +53,22 @@ class Pages:
     _began: float = 0.0
 
     def deliver(self) -> bool:
-        """Deliver the next page. Returns whether there was one."""
+        """Deliver the next page. Returns whether there was a hint to deliver."""
         self._began = time.monotonic()
         page = self._deliver(self._writes)
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # A page ends at the hint that reaches PAGE_UPDATES, so the next one locks about as many hints as reach it.
+            # The next page locks about as many hints as have PAGE_UPDATES updates together.
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token
         return bool(page)
 
     def rest(self) -> float:
-        """Return the seconds to wait before the next page, so that the server gets ``replay_rate`` updates a second."""
+        """Return the seconds to wait before the next page, so that the server gets ``replay_rate`` updates a second at
+        most.
+        """
         if not self.peer.replay_rate:
             return 0.0
         return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
@@ -75,8 +76,8 @@ class Pages:
     def _deliver(self, writes: int) -> list[Hint]:
         """Deliver a page of up to ``writes`` hints. If an update of the page doesn't fit, deliver each hint alone.
 
-        The server may refuse a page because of the queue's definition. If the hints were written for another definition
-        than the coordinator has now, no server can take these hints any more, so they are quarantined.
+        If the server refuses the page because of the queue's definition, and the coordinator has another definition now
+        than when the hints were written, all hints of the page are quarantined: no server takes them any more.
         """
         page: list[Hint] = []
         try:
@@ -101,7 +102,11 @@ class Pages:
         return page
 
     def _deliver_one(self) -> Hint | None:
-        """Deliver the next hint without the updates that don't fit. Returns the hint, or None if there is none."""
+        """Deliver the next hint without the updates that don't fit; quarantine these, or the whole hint if it is
+        refused.
+
+        Returns the hint, or None if there is none.
+        """
         with self.coordinator.transaction():
             page = self._take(1)
             if not page:
@@ -136,7 +141,7 @@ class Pages:
         return [Hint(*row) for row in rows]
 
     def _apply(self, page: list[Hint]) -> dict[UUID, str]:
-        """Apply the hints at the server, and delete them at the coordinator."""
+        """Apply the hints at the server, and delete or quarantine them at the coordinator."""
         if not page:
             return {}
         with self.peer.connection.within(self.timeout):
@@ -147,7 +152,7 @@ class Pages:
     def _quarantine(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
         """Quarantine updates of a hint at the coordinator.
 
-        ``unfit`` has the number, the SQLSTATE and the error of each update. The number 0 stands for the whole hint.
+        ``unfit`` has the number, the SQLSTATE and the error of each update. The number 0 means the whole hint.
         """
         name = self.peer.name
         self.coordinator.execute(
@@ -162,13 +167,13 @@ class Pages:
         return one(self.coordinator, "select pgcombine_internal.handoff_shape(%s)", hint.queue) == (hint.shape,)
 
     def _quarantine_whole(self, hint: Hint, error: Exception) -> None:
-        """Quarantine a whole hint, so that it doesn't hold up the other hints."""
+        """Quarantine a whole hint, and count its updates."""
         self._quarantine(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
         self.count((), hint.updates)
 
 
 def _without(hint: Hint, unfit: list[tuple[int, str, str]]) -> Hint:
-    """Return the hint with the unfit updates listed in its details. The server doesn't append the listed updates."""
+    """Return the hint with the unfit updates listed in its details, so that the server doesn't append them."""
     if not unfit:
         return hint
     refused = [{"number": number, "sqlstate": state, "error": error} for number, state, error in unfit]

@@ -1,17 +1,14 @@
 """Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
-The hints at all servers are counted *before* values are read. So a write that was acknowledged before the call is in a
-server's values, or in the server's ``lags``.
+The hints at the servers are counted before values are read. So a write that is delivered in between isn't overlooked,
+but counts as lacking.
 
-If a coordinator doesn't answer, its hints can't be counted, and ``unknown`` names the coordinator. The writes that
-other servers retain of this coordinator are counted instead: each adds to the lag of the servers that lack the write.
+If a coordinator doesn't answer, ``Reading.unknown`` names it. The writes of this coordinator that other servers retain
+are counted instead of its hints.
 
 If a server lacks a write that another server knows it had, the server has lost commits, for example by a restore from
-an older backup. Such a server may have lost writes that no other server has, so it counts as in need of repair. A
-server also counts as in need of repair if most servers have another generation of the queue, because the queue was
-dropped and created again on some servers. If two generations are on equally many servers, the later one counts.
-
-Too few answers raise UnavailableError.
+an older backup. Such a server counts as in need of repair. So does a server with another generation of the queue than
+most servers have; if two generations are on equally many servers, the later one counts.
 """
 
 from __future__ import annotations
@@ -37,8 +34,8 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
-# The most retained writes that a server returns for coordinators that don't answer. If a server has more, the lags
-# can't be counted, and ``Reading.complete`` is False.
+# The largest number of retained writes that a server returns for coordinators that don't answer. If a server returns so
+# many, some may be missing, and ``Reading.complete`` is False.
 _RETAINED_WRITES = 10_000
 
 
@@ -49,10 +46,10 @@ class Reading:
     Each value is from a server that holds the key and answered: the one that lags least of those that don't need
     repair, or of all if all need repair.
 
-    ``lags`` has an upper bound for each server that answered: the number of writes that the server lacks as a whole or
-    in part. ``unknown`` are the servers whose hints couldn't be counted: they didn't answer, or this caller doesn't
-    name them. ``needs_repair`` are servers that may lack writes for which there is no hint. ``complete`` means that the
-    values contain every write that was acknowledged before the call.
+    ``lags`` has for each server that answered how many writes it lacks as a whole or in part, at most, as far as they
+    could be counted. ``unknown`` are servers of the queue whose hints couldn't be counted: they didn't answer, or this
+    caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there is no hint. ``complete``
+    means that the values contain every write that was acknowledged before the call.
     """
 
     values: dict[Any, Any]
@@ -64,9 +61,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Status:
-    """One server's answer from ``handoff_status``, and the servers that hold each key.
+    """One server's answer from ``handoff_status``.
 
-    ``holders`` has a set of servers for each key, or is empty if each server holds all keys.
+    ``holders`` has the servers that hold each key, or is empty if each server holds all keys.
     """
 
     id: UUID
@@ -112,17 +109,17 @@ def read(
     avoided = {name: server for name, server in servers.items() if name not in asked}
     failures = dict.fromkeys(avoided, "it failed just now")
     now = time.monotonic()
-    half = (now + deadline) / 2  # the statuses get half of the time; the lags and the values get the rest
+    half = (now + deadline) / 2  # the statuses get half of the time, the lags and the values the rest
     status = partial(_status, queue, payload, list(servers), replicas)
     statuses = _ask_all(asked, status, (now + half) / 2 if avoided else half, failures)
-    # Too few servers answered to reach the level without the avoided ones, which may answer again.
+    # If the level can't be reached without the avoided servers, ask them, too.
     if len(servers) - len(statuses) > replicas - needed(level, replicas):
         for name in avoided:
             del failures[name]
         statuses |= _ask_all(avoided, status, half, failures)
     if not statuses:
         raise _unavailable(queue, level, failures)
-    groups: dict[frozenset[str], list[Any]] = {}  # the caller's keys; a server may return a key in another form
+    groups: dict[frozenset[str], list[Any]] = {}  # keys in the caller's form; a server may return another form
     holders = next(iter(statuses.values())).holders or [frozenset(servers)] * len(names)
     for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
@@ -131,14 +128,14 @@ def read(
         {name: servers[name] for name in statuses}, partial(_values, queue, groups, statuses), deadline, failures
     )
     forgetful = {name for name, answer in answers.items() if answer.forgotten}
-    if forgetful:  # These servers have lost hints, too. So count again, as if these coordinators hadn't answered.
+    if forgetful:  # These servers may have lost hints, too. So count again, as if they hadn't answered.
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    # If a server knows another one by a different id, its deliveries went to a former server of that name.
+    # If a server knows another one by a different id, it has delivered to a former server of that name.
     for found in statuses.values():
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
-        if found.known is not None:  # a server that another one doesn't know was removed or is new: it may lack writes
+        if found.known is not None:  # a server that another one doesn't know was removed, or is new
             broken |= statuses.keys() - set(found.known)
     generations = Counter(status.generation for status in statuses.values())
     generation = max(generations, key=lambda number: (generations[number], number))
@@ -164,14 +161,14 @@ def _lags(
     failures: dict[str, str],
     forgetful: Collection[str] = (),
 ) -> tuple[dict[str, int], bool]:
-    """Return an upper bound of the number of writes that each server lacks, and whether all writes could be counted.
+    """Return how many writes each server lacks, at most, and whether all writes could be counted.
 
-    If a coordinator answered, its hints are counted. A coordinator in ``forgetful`` has lost hints, and counts as one
-    that didn't answer. Other servers retain writes of such a coordinator. They are asked for the tokens of these
-    writes. Then all servers are asked which of the tokens they have.
+    The hints of a coordinator that answered are counted. A coordinator in ``forgetful`` may have lost hints, and counts
+    as one that didn't answer, too. Other servers retain writes of such a coordinator. They are asked for the tokens of
+    these writes. Then the servers are asked which of the tokens they have.
     """
     lags = {name: sum(found.lags.get(name, 0) for found in statuses.values()) for name in statuses}
-    for name, own in statuses.items():  # the coordinators and the server itself count the same refused writes
+    for name, own in statuses.items():  # coordinators and the server itself may count the same refused writes
         coordinators = sum(found.refused.get(name, 0) for other, found in statuses.items() if other != name)
         lags[name] += max(coordinators, own.refused.get(name, 0))
     counted = {status.id for name, status in statuses.items() if name not in forgetful}
@@ -189,10 +186,7 @@ def _lags(
 
 
 def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
-    """Return the keys as rows of the key columns.
-
-    Raises InvalidUpdateError for a key with too few or too many columns.
-    """
+    """Return the keys as rows of the key columns. Raises InvalidUpdateError for a key of another length."""
     rows = [key if definition.keys > 1 else (key,) for key in keys]
     for row in rows:
         if len(row) != definition.keys:
@@ -252,7 +246,7 @@ def _values(
             if peer.name in replica_set
         }
         if identity(peer.connection) != own.id:
-            raise WrongServerError(f'server "{peer.name}" was replaced while it was read')
+            raise WrongServerError(f'server "{peer.name}" was replaced while it was read: read again')
         forgotten = seen - _known(queue, seen, peer)
     return _Values(values, len(forgotten))
 
@@ -260,10 +254,7 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, by server.
-
-    For a server without an answer, add the reason to ``failures``.
-    """
+    """Return the answers that came in time, by server. The reasons of the other servers go into ``failures``."""
 
     def answer_of(server: Server) -> T:
         while True:

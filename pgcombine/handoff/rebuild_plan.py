@@ -1,7 +1,4 @@
-"""The plan of a rebuild: which slots of each queue are copied from which source, and whether the sources are fit.
-
-Failures raise ReplicationError or one of its subclasses, SchemaError, or an error of psycopg.
-"""
+"""The plan of a rebuild: which slots of each queue are copied from which source, and whether the sources are fit."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ _CONNECT_SECONDS = 10.0
 class Plan:
     """The plan to rebuild the server ``name`` from ``sources``. An empty list stands for all other servers that answer.
 
-    ``target`` is a connection to the server. ``coordinators`` has a connection to each server that answers, the rebuilt
-    one included. ``unreached`` has the reasons why other servers don't answer. ``placed`` says which servers hold each
-    queue, and ``copies`` which slots are copied from each source. ``Plan.sources`` are the sources that have a slot to
-    copy. ``stack`` closes the connections.
+    ``target`` is a connection to the server. ``coordinators`` has the servers that answer, the rebuilt one included.
+    ``unreached`` has the reasons why other servers don't answer. ``placed`` says which servers hold each queue, and
+    ``copies`` which slots are copied from each source. ``Plan.sources`` are the sources that have a slot to copy.
+    ``stack`` closes the connections.
     """
 
     def __init__(self, stack: ExitStack, dsns: dict[str, str], name: str, sources: list[str], force: bool) -> None:
@@ -47,16 +44,13 @@ class Plan:
         self.sources = [source for source in wanted if source in used]
 
     def open(self, name: str) -> Peer:
-        """Connect to a server, until the plan's stack is closed."""
+        """Connect to a server. The plan's stack closes the connection."""
         peer = open_peer(name, self.dsns[name], _CONNECT_SECONDS)
         self._stack.callback(peer.connection.close)
         return peer
 
     def others(self) -> Iterator[tuple[str, Connection]]:
-        """Return the other servers that answer, with their connections.
-
-        They are the coordinators that may have hints for the server.
-        """
+        """Return the other servers that answer, with their connections. They may have hints for the rebuilt server."""
         return (
             (coordinator, peer.connection)
             for coordinator, peer in self.coordinators.items()
@@ -64,10 +58,9 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return, by coordinator, which source needs repair and why.
+        """Return the reasons why the copy needs repair, by the coordinators that know of them.
 
-        The server to rebuild is left out, and so is a coordinator that knows of no source in need of repair. Without
-        ``force``, raises ReplicaError if a source needs repair.
+        A reason is that a source needs repair. Without ``force``, raises ReplicaError if a source needs repair.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self.coordinators.items():
@@ -90,8 +83,8 @@ class Plan:
         for source in self.sources:
             own, others = differing(self.target, self.name, self.coordinators[source].connection, source, surplus=True)
             mine |= own.keys() - others.keys()
-        # A hint is deleted after its write is delivered. So the hints are read before the sources are asked again: a
-        # write that is delivered meanwhile is found in one of the two places.
+        # A hint is deleted after its write is delivered. So the hints are read before the sources are asked again. A
+        # write that is delivered meanwhile is then found at a source.
         for peer in self.coordinators.values():
             hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
             mine.difference_update(*peer.connection.execute(hinted, (list(mine), self.sources)))
@@ -101,14 +94,14 @@ class Plan:
             raise ReplicaError(
                 f'{len(mine)} writes of server "{self.name}" are on none of its sources ({", ".join(self.sources)}), '
                 f"such as {min(mine)}: a rebuild would lose them "
-                "(pgcombine replicas repair saves them, --force doesn't)"
+                "(run pgcombine replicas repair to save them, or pass --force to lose them)"
             )
 
     def _open_coordinators(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
         """Connect to all servers. Returns those that answer, and for the others the reasons why they don't.
 
-        Raises if one of ``required`` doesn't answer. Without ``force`` all servers are required: one that doesn't
-        answer may have delivered to the rebuilt server a write that no source has.
+        Raises an error if one of ``required`` doesn't answer. Without ``force`` all servers must answer: a server may
+        have delivered to the rebuilt server a write that no source has.
         """
         coordinators, unreached = {}, {}
         for coordinator in self.dsns:
@@ -130,7 +123,7 @@ class Plan:
     def _placements(self) -> dict[str, tuple[Any, ...]]:
         """Return for each queue the columns ``servers, replicas, placed, former`` of its row in ``handoff_queue``.
 
-        The row is from the first coordinator that knows the queue's servers.
+        The row is from a coordinator that knows the queue's servers, if there is one.
         """
         placed: dict[str, tuple[Any, ...]] = {}
         for _, coordinator in self.others():
@@ -140,7 +133,7 @@ class Plan:
         return placed
 
     def _planned(self, wanted: list[str]) -> list[Copy]:
-        """Return the plan: the slots of each queue to copy from each source.
+        """Return the slots of each queue to copy from each source.
 
         Raises ReplicaError if a slot of a queue is on none of the sources, or if there is no replicated queue.
         """

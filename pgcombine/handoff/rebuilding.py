@@ -1,27 +1,22 @@
 """Rebuilding a server from other servers: an empty server, or a server that hints can't make complete any more.
 
-The server gets a consistent copy of the others' queues: values, updates that are pending or in quarantine, and the
-tokens of their writes. Writers go on. The order of the steps makes every acknowledged write count once:
+The server gets a copy of the others' queues: values, updates that are pending or in quarantine, and the tokens of their
+writes. Writers go on. The steps are:
 
-1. The server stops taking writes, and waits for those in progress. Hints for it stay at their coordinators.
+1. The server stops taking writes, and waits for those in progress.
 2. Each coordinator marks the server as in need of repair, with the id of this rebuild, and the rebuild waits for the
-   writes in progress at the coordinator. If the server needs repair for another reason after that (for example, hints
-   for it are truncated), the coordinator removes the id from the mark, so that step 5 leaves the mark.
-3. The hints that wait now for the sources are delivered. So the sources have each write that began before step 2.
-4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction at the server. A
-   write that began after step 2 is in the copy, or in a hint for the server, or in both. Because of its token the write
-   counts only once. With several sources, one may have a write that another lacks. The server records that it has
-   only a part of such a write (``handoff_partial``). A server that knows no others also gets two lists from the
-   coordinators: the other servers, and the servers that hold each queue. (A server that has taken writes got these
-   lists from the writers.)
-5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id. The
-   coordinators delete the updates that were quarantined for the server, and the retries of such updates, since the copy
-   contains these updates. If updates of a copied write are quarantined for a source, the coordinators quarantine them
-   for the server, too.
+   writes in progress at the coordinator. If the server needs repair for another reason later, the coordinator removes
+   the id from the mark, so that step 5 leaves the mark.
+3. The hints that wait now for the sources are delivered. So the sources have the writes that began before step 2.
+4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction. A write that
+   began after step 2 is in the copy, or in a hint for the server, or in both; then its token keeps it from counting
+   twice. If one source has a write that another lacks, the server records that it has only a part of the write
+   (``handoff_partial``).
+5. The server gets a new id. The coordinators store this id, remove the marks with this rebuild's id, and adapt their
+   quarantines (``handoff_repair_end``).
 
-If the rebuild is killed before the server's transaction commits, the server's queues are unchanged. If it is killed
-later, coordinators that don't know the new id deliver nothing to the server. In both cases run the rebuild again. Also
-run it again if it didn't reach all coordinators. :func:`rebuild` lists the errors.
+If the rebuild is killed, or doesn't reach all coordinators, run it again. Until the server's transaction commits, its
+queues are unchanged. Coordinators that don't know the new id deliver nothing to the server.
 """
 
 from __future__ import annotations
@@ -58,8 +53,8 @@ class Rebuilt:
     """The result of a rebuild.
 
     ``values``, ``updates`` and ``tokens`` count what was copied. ``unreached`` has the coordinators that don't know of
-    the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs repair: a hint
-    was lost during the rebuild, or a source needs repair itself.
+    the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs repair, for
+    example because a source needs repair.
     """
 
     server: str
@@ -85,11 +80,11 @@ def rebuild(
 
     By default the sources are all other servers that answer. ``force`` is needed in three cases: a source needs repair
     (the rebuilt server then needs repair, too), the server has writes that its sources lack (the rebuild loses these
-    writes), or a registered server doesn't answer. ``timeout``, in seconds, bounds the wait for writes in progress and
-    for the hints that the sources get first.
+    writes), or a registered server doesn't answer. ``timeout``, in seconds, is for writes in progress at the
+    coordinators and for the hints that the sources get first.
 
-    Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
-    when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
+    Raises ReplicaError for servers that aren't registered and for unfit sources, ReplicationError when the time is up,
+    other subclasses of it, SchemaError, and psycopg's errors.
     """
     own, dsns = known_servers(coordinator, coordinator_dsn)
     if name not in dsns or name == own:
@@ -120,7 +115,7 @@ class _Rebuild:
         with translated(), self._target.transaction():
             self._target.execute("select pgcombine_internal.handoff_rebuild_begin()")
             if not force:
-                self._plan.refuse_loss()  # a write may have come since the first check; the server takes no more now
+                self._plan.refuse_loss()  # a write may have come since the first check; now the server takes none
             self._announce()
             self._deliver_hints()
             self._copy()
@@ -133,9 +128,9 @@ class _Rebuild:
         return done
 
     def _announce(self) -> None:
-        """Mark the server at all coordinators as in need of repair, with the id of this rebuild.
+        """Mark the server at the coordinators as in need of repair, with the id of this rebuild.
 
-        Then wait until the writes that are in progress at a coordinator have ended.
+        Then wait until the writes in progress at each coordinator have ended.
         """
         where = address(self._plan.dsns[self._plan.name])
         for coordinator, connection in self._plan.others():
@@ -165,7 +160,8 @@ class _Rebuild:
                 return
             if state == "paused":
                 raise ReplicationError(
-                    f'{count} hints for "{source}" wait at "{coordinator}", where deliveries are paused: {reason}'
+                    f'{count} hints for "{source}" wait at "{coordinator}", where deliveries are paused: {reason} '
+                    "(pgcombine replicas resume)"
                 )
             self._wait(f'{count} hints for "{source}" wait at "{coordinator}": {reason or "they are new"}')
             replayer.replay(force=True)
@@ -187,9 +183,9 @@ class _Rebuild:
                 self._done.updates += updates
 
     def _inform(self) -> None:
-        """Register the other servers at a target that knows none, and store there which servers hold each queue."""
+        """Register the other servers at a target that knows none, and store which servers hold each queue."""
         if not addresses(self._target)[1]:
-            known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
+            known: dict[str, str] = {}  # from several coordinators, since none has its own address
             for _, coordinator in self._plan.others():
                 known |= addresses(coordinator)[1]
             named = [name for name in known if name in self._plan.dsns]
@@ -200,7 +196,7 @@ class _Rebuild:
             self._target.execute(query("handoff_place_missing").encode(), (*placement, queue))
 
     def _end(self) -> tuple[UUID, int]:
-        """Let the server take writes again when the transaction commits. Returns its new id and its epoch."""
+        """End the rebuild. Returns the server's new id and its epoch."""
         slots: dict[str, dict[str, list[int] | None]] = {}
         for copy in self._plan.copies:
             slots.setdefault(copy.queue, {})[copy.source] = copy.slots
@@ -210,7 +206,7 @@ class _Rebuild:
         return id, epoch
 
     def _quarantined(self) -> dict[str, list[UUID]]:
-        """Return, by coordinator, the copied writes of which the coordinator has quarantined updates for a source."""
+        """Return, by coordinator, the copied writes of which the coordinator has updates in quarantine for a source."""
         quarantined = {}
         for coordinator, connection in self._plan.others():
             rows = connection.execute(

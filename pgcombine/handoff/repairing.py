@@ -1,12 +1,11 @@
-"""Repairing servers from each other: each server gets the writes that it lacks and that another server has.
+"""Repairing servers from each other: each server gets the writes that it lacks and whose updates another server has.
 
-If a server is lost, its hints are lost. But a server that gets a write from another one retains the write's updates,
-the *payload*, until all servers have the write (:mod:`pgcombine.handoff.retained`). So a server that has a write can
-forward the write to a server that lacks it. The repair compares each pair of servers by the tokens of their writes, and
-applies missing writes exactly once, as hints are applied. Writers go on.
+If a coordinator is lost, its hints are lost. But a server that got a write from it may still retain the write's
+updates, the *payload* (:mod:`pgcombine.handoff.retained`), and can forward the write. The repair compares each pair of
+servers by the tokens of their writes, and applies missing writes as hints are applied. Writers go on.
 
 A server may have refused updates of a write. If the write's coordinator is lost, the repair tries again to append these
-updates. Otherwise the command ``replicas quarantine retry`` at the coordinator does that.
+updates. Otherwise ``pgcombine replicas quarantine retry`` at the coordinator does that.
 
 At the end the repair removes the marks (``needs_repair``) of servers that lack no write, if all servers were compared.
 A mark that needs a rebuild stays, and so does a mark that was made after the repair began.
@@ -44,9 +43,9 @@ class Repaired:
     """The result of a repair.
 
     ``servers`` are the compared servers. ``delivered`` has the number of writes that each of them got. ``lacking`` has
-    for each server the writes that it still lacks or has with other updates than another server, with the reasons: no
-    server has the payload, or the server refuses the write or updates of it, or the updates differ. ``unreached`` has
-    the servers that weren't compared, with the reasons. ``marked`` are the servers that still need repair.
+    for each server the writes that it still lacks, in whole or in part, or has with other updates than another server,
+    with the reasons. ``unreached`` has the servers that weren't compared, with the reasons. ``marked`` are the servers
+    that still need repair.
     """
 
     servers: tuple[str, ...]
@@ -59,9 +58,9 @@ class Repaired:
 def repair(coordinator: Connection, coordinator_dsn: str, timeout: float = TIMEOUT_SECONDS) -> Repaired:
     """Compare the coordinator and the servers registered there, and forward to each the writes that it lacks.
 
-    ``timeout``, in seconds, bounds the whole repair. Raises ReplicaError if this server has no name or knows no other
-    server, SchemaError, and psycopg.OperationalError if a server is lost meanwhile or the time is up. If a server was
-    lost or the time was up, run the repair again.
+    ``timeout``, in seconds, is for the comparison and the deliveries. Raises ReplicaError if this server has no name or
+    knows no other server, SchemaError, and psycopg.OperationalError if a server is lost meanwhile or the time is up. In
+    the last two cases, run the repair again.
     """
     own, dsns = known_servers(coordinator, coordinator_dsn)
     if len(dsns) == 1:
@@ -118,7 +117,7 @@ class _Repair:
         return done
 
     def _forward(self, source: Peer, target: Peer, tokens: Collection[UUID]) -> None:
-        """Apply at the target the writes whose payloads the source has. Record the other writes as lacking."""
+        """Apply at the target the writes whose payloads the source has. Record those that the target still lacks."""
         lacking = self._done.lacking[target.name]
         lacking |= {token: "no server retains its payload" for token in tokens if token not in lacking}
         retained = source.connection.execute(query("handoff_having").encode(), {"tokens": list(tokens)}).fetchall()
@@ -140,7 +139,7 @@ class _Repair:
     def _refused(self, peer: Peer) -> dict[UUID, str]:
         """Return the writes of which a server lacks updates because it refused them, with the reasons.
 
-        First, try again to append the refused updates that no coordinator has in its quarantine or its hints.
+        First try again to append those refused updates that no coordinator has in its quarantine or its hints.
         """
         refused: dict[UUID, str] = {}
         coordinators: set[tuple[UUID, int]] = set()
@@ -166,7 +165,7 @@ class _Repair:
         return refused
 
     def _remove_arrived(self, peer: Peer) -> None:
-        """Remove writes from ``lacking`` that the server has got meanwhile, by hints or from another server."""
+        """Remove from ``lacking`` the writes that the server has got meanwhile."""
         lacking = self._done.lacking[peer.name]
         for token in present(peer.connection, lacking):
             del lacking[token]

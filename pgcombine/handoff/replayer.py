@@ -1,10 +1,10 @@
 """The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
-The replayer runs one loop for each server with hints, and a second one if many hints wait for a server without a
-``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops the retained
-payloads of writes that all servers have (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator
-for all replayers. Attempts at a server that doesn't answer become rarer. Deliveries are paused to a server that lacks
-the queue, defines it differently, or has lost commits.
+The replayer runs one loop for each server that is due, and a second one if many hints wait for a server without a
+``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops retained payloads
+that aren't needed any more (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all
+replayers. After a failure that another attempt wouldn't mend, for example if the server lacks the queue, deliveries to
+the server are paused. After another failure they are tried again, at growing intervals.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from pgcombine.runtime.reconnect import retry, unreachable, when_ready
 log = logging.getLogger("pgcombine.handoff")
 
 POLL_SECONDS = 1.0
-MIN_AGE_SECONDS = 5.0  # the caller that made a younger hint is probably still delivering the write
+MIN_AGE_SECONDS = 5.0  # the caller of a younger write is probably still delivering it
 TIMEOUT_SECONDS = 10.0
 _CLEAN_UP_SECONDS = 60.0
 _DROP_SECONDS = 5.0
-# the key, in the dict of loops, of the loop that drops payloads; the other keys are names of servers, which have no "/"
+# the key of the loop that drops payloads; the other keys of the dict of loops are names of servers, which have no "/"
 _RETAINED = "/retained"
 
 
@@ -52,8 +52,7 @@ _RETAINED = "/retained"
 class Replayed:
     """The counts of a replayer.
 
-    ``delivered`` counts new writes, ``deduplicated`` counts writes that the servers had already, and ``quarantined``
-    counts updates.
+    ``delivered`` counts new writes, ``deduplicated`` writes that the servers had already, and ``quarantined`` updates.
     """
 
     delivered: int = 0
@@ -73,9 +72,9 @@ class Replayer(Background):
     background thread.
 
     ``poll``, ``min_age`` and ``timeout`` are in seconds. The replayer looks for hints every ``poll`` seconds. Hints
-    younger than ``min_age`` are left to the callers that made them. ``timeout`` bounds one page of hints. Any number of
-    replayers may run at once. ``heartbeat`` records that the main loop, which starts the servers' loops, makes
-    progress. Raises ConfigError for a number that is too small.
+    younger than ``min_age`` are left to the callers that made them. ``timeout`` is for one page of hints. Several
+    replayers may run at once. ``heartbeat`` records that the main loop makes progress. Raises ConfigError for a number
+    that is too small.
     """
 
     def __init__(
@@ -102,10 +101,10 @@ class Replayer(Background):
     def run(self, stop: threading.Event | None = None) -> Replayed:
         """Deliver until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the counts.
 
-        At the start, the replayer waits for a coordinator that isn't ready yet, for example because it recovers. Later,
-        a lost connection to the coordinator is opened again with back-off, without limit. Raises SchemaError,
-        ReplicaError for a server that isn't registered, and ConnectError if the coordinator doesn't answer at the
-        start.
+        At the start, the replayer waits for a coordinator that isn't ready yet, for example because it recovers. If the
+        connection to the coordinator is lost later, the replayer connects again with back-off. Raises SchemaError,
+        ReplicaError for a server that isn't registered, and ConnectError if the coordinator can't be connected to at
+        the start.
         """
         with self.heartbeat.loop():
             return self._run(self._until_stopped() if stop is None else stop)
@@ -142,7 +141,8 @@ class Replayer(Background):
         return self.totals
 
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
-        """Start a loop for each server that is due, as long as the connection to the coordinator lasts."""
+        """Start a loop for each server that is due, until ``stop`` is set or the connection to the coordinator is lost.
+        """
         clean_up_at, drop_at = time.monotonic() + _CLEAN_UP_SECONDS, 0.0
         with (
             closing(retry(self._checked_coordinator, stop, unlimited=unreachable)) as coordinator,
@@ -196,7 +196,7 @@ class Replayer(Background):
             coordinator = normalized(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
         else:
             coordinator = connect(self.dsn, name=NAME, timeout=0)
-        # Without this timeout, a replayer that hangs or vanishes would keep hints locked.
+        # Without this timeout, a replayer that hangs or vanishes could keep hints locked.
         coordinator.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
         )
@@ -211,7 +211,7 @@ class Replayer(Background):
             drop_retained(coordinator, self.timeout)
 
     def _guard(self, deliver: Callable[[str, threading.Event], None], name: str, stop: threading.Event) -> None:
-        """Call ``deliver`` and log its error, which ends the thread."""
+        """Call ``deliver``, and log an error of it."""
         try:
             deliver(name, stop)
         except (psycopg.Error, PgCombineError) as error:
@@ -220,8 +220,8 @@ class Replayer(Background):
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
         """Go through the hints for a server once, and deliver them. A failure is recorded and ends the call.
 
-        If more than one page waits, and the server has no ``replay_rate``, a second thread delivers as well: while one
-        thread waits for a commit, the other can send.
+        If a page is full, and the server has no ``replay_rate``, a second thread delivers as well: while one thread
+        waits for a commit, the other can send.
         """
         alone = partial(self._loop, help_out=lambda: None, force=True)
         helper = threading.Thread(target=self._guard, args=(alone, name, stop), name=f"pgcombine-replay-{name}-2")
@@ -244,7 +244,7 @@ class Replayer(Background):
             destination = Destination(coordinator, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
-                return  # the next attempt isn't due, or another replayer makes it
+                return  # the server may not be tried now
             peer = None
             try:
                 peer = open_peer(name, registered(name, others[name]), self.timeout)
@@ -257,7 +257,7 @@ class Replayer(Background):
                             help_out()
                         destination.delivered(ticket)
                         stop.wait(pages.rest())
-            except ForgottenError as error:  # verify_identity has paused the server already
+            except ForgottenError as error:  # verify_identity has recorded it
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
                 if coordinator.closed:
@@ -277,7 +277,7 @@ def _record(
 ) -> None:
     """Record a failed delivery at the coordinator, for all replayers."""
     cause = cause_of(error)
-    if cause in ("schema", "data"):  # a retry would fail as well
+    if cause in ("schema", "data"):  # another attempt wouldn't help
         with coordinator.transaction():
             if peer is None or still_known(coordinator, peer.name, peer.id):
                 destination.pause(first_line(error))

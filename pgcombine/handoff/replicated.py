@@ -1,8 +1,8 @@
 """``ReplicatedQueue``: writes to and reads from a queue that several servers hold.
 
-A *level* says how many servers must acknowledge a write or answer a read. :mod:`pgcombine.handoff` has the guarantees
-and the meaning of the errors. A write isn't part of a transaction of the caller. The write is committed when
-:meth:`ReplicatedQueue.enqueue` returns. If ``enqueue`` raises IndeterminateError, the write may be committed.
+:mod:`pgcombine.handoff` has the guarantees and the meaning of the errors. A write isn't part of a transaction of the
+caller. The write is committed when :meth:`ReplicatedQueue.enqueue` returns. If ``enqueue`` raises IndeterminateError,
+the write may be committed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from pgcombine.queue.rows import Row
 class Receipt:
     """A write that reached its level.
 
-    ``acked`` are the servers that acknowledged the write. ``hinted`` are the servers to which hints will deliver it.
+    ``acked`` are the servers that acknowledged the write. ``hinted`` are the servers for which the coordinator stored a
+    hint and that hadn't acknowledged the write yet.
     """
 
     token: UUID
@@ -40,11 +41,12 @@ class Receipt:
 class ReplicatedQueue:
     """The queue ``queue`` on ``servers`` (name: connection string), with each key on ``replicas`` of them (None: all).
 
-    ``level`` is ONE, QUORUM, ALL or a number. ``timeout``, in seconds, bounds a call. ``connections`` is the largest
-    number of pooled connections to a server. Servers are tried as coordinators in the given order, and servers that
-    failed recently last. The names of the servers, and ``replicas``, must be the same for all callers. Several threads
-    may use the queue. Close it at the end, or use it as a context manager. Raises ConfigError for an impossible level,
-    number of replicas or timeout, without servers, and without the package psycopg_pool.
+    ``level`` is ONE, QUORUM, ALL or a number: how many servers must acknowledge a write or answer a read. ``timeout``,
+    in seconds, is for a call. ``connections`` is the largest number of pooled connections to a server. Servers are
+    tried as coordinators in the given order, and servers that failed recently last. The names of the servers, and
+    ``replicas``, must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as
+    a context manager. Raises ConfigError for an impossible level, number of replicas or timeout, without servers, and
+    without the package psycopg_pool.
     """
 
     def __init__(
@@ -81,7 +83,8 @@ class ReplicatedQueue:
         self.close()
 
     def close(self) -> None:
-        """Deliver the writes that wait, and close the connections. Takes a few timeouts for each server at most."""
+        """Close the connections. Before that, deliver the waiting writes, for a few timeouts for each server at most.
+        """
         for sender in self._senders.values():
             sender.close()
         for server in self._servers.values():
@@ -137,7 +140,8 @@ class ReplicatedQueue:
         """Return the current values of the keys that have one, and how far each server lags.
 
         For each key, as many servers as the level says must answer. Raises UnavailableError if fewer answer in
-        ``timeout`` seconds, InvalidUpdateError for a key that doesn't fit the key columns, and QueueNotFoundError.
+        ``timeout`` seconds, InvalidUpdateError for a key that doesn't fit the key columns, QueueNotFoundError, and
+        WrongServerError.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout
@@ -160,17 +164,14 @@ class ReplicatedQueue:
 
 
 def new_token() -> UUID:
-    """Return a new token: a UUID of version 7 (RFC 9562), with 48 bits of milliseconds and 74 random bits.
-
-    Tokens sort by their time.
-    """
+    """Return a new token: a UUID of version 7 (RFC 9562), with the time in milliseconds and 74 random bits."""
     number = int(time.time() * 1000) << 80 | secrets.randbits(80)
     number = number & ~(0xF << 76) | 0x7 << 76
     return UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
 
 
 def as_token(given: UUID | str | None) -> UUID:
-    """Return the given token, or a new one for None. Raises ConfigError for anything but a UUID of version 7."""
+    """Return the given token, or a new one for None. Raises ConfigError if it isn't a UUID of version 7."""
     if given is None:
         return new_token()
     try:

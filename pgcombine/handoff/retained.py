@@ -1,10 +1,10 @@
 """Dropping the retained payloads of writes that all their servers have, and forwarding writes of lost coordinators.
 
-A server retains the payload of a write that came from another server (``handoff_store_tokens``), so the write isn't
-lost with its coordinator. Every few seconds the replayer asks the other servers which of these writes they have. A
-payload is dropped once all servers that hold the write have confirmed its token. A server that doesn't answer, or isn't
-registered, confirms nothing. If no server has the id of a write's coordinator any more, the hints of the write may be
-lost. Then the replayer delivers the write to the servers that lack it.
+A server may retain the payload of a write that came from another server (``handoff_store_tokens``), so that the write
+isn't lost with its coordinator. Every few seconds the replayer asks the other servers which of these writes they have.
+A payload is dropped once all servers that hold the write have confirmed its token. If all servers answer and none has
+the id of the write's coordinator any more, the hints of the write may be lost. Then the replayer delivers the write to
+the servers that lack it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PAGE_WRITES = 5_000
 def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
     """Drop the payloads at ``coordinator`` that no server needs, and forward the writes of lost coordinators.
 
-    ``timeout``, in seconds, bounds each query and each delivery. Returns the number of payloads dropped.
-    Raises psycopg.OperationalError if the coordinator is lost.
+    ``timeout``, in seconds, is for each query and each delivery at another server. Returns the number of payloads
+    dropped. Raises psycopg.OperationalError if the coordinator is lost.
     """
     dropped = 0
     after = UUID(int=0)
@@ -66,7 +66,7 @@ def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
 
 
 class _Others:
-    """Connections to the other servers that answer and aren't paused. A server that fails later is left out then."""
+    """Connections to the other servers that answer and aren't paused. A server that fails later is removed."""
 
     def __init__(self, coordinator: DeadlineConnection, opened: ExitStack, timeout: float) -> None:
         self._coordinator = coordinator
@@ -75,7 +75,7 @@ class _Others:
         self._ids = {identity(coordinator)}
         found = coordinator.execute(query("handoff_states").encode()).fetchall()
         for name, dsn, state in found:
-            # A server whose last delivery failed is tried, too: if no hint waits for it, nothing else tries it.
+            # A server whose last delivery failed is tried, too: if no hint waits for it, no replayer tries it.
             if state != "paused":
                 try:
                     peer = open_peer(name, registered(name, dsn), timeout)
@@ -92,11 +92,11 @@ class _Others:
         return all(name in self._peers for name in names)
 
     def gone(self, coordinator: UUID) -> bool:
-        """Return whether no server has this id. The result is False unless all servers answered."""
+        """Return whether all servers answer and none has this id."""
         return self._all and coordinator not in self._ids
 
     def known(self, name: str, queue: str, tokens: list[UUID]) -> set[UUID]:
-        """Return the given tokens that a server has. If the server fails, return none."""
+        """Return those of the given tokens that a server has; none if the server fails."""
         if name not in self._peers:
             return set()
         connection = self._peers[name].connection
@@ -109,10 +109,7 @@ class _Others:
         return {token for (token,) in rows}
 
     def forward(self, name: str, queue: str, tokens: Collection[UUID]) -> None:
-        """Deliver writes to the server ``name``. Their payloads are at this server.
-
-        Each write is logged, with the reason if the server refuses the write.
-        """
+        """Deliver writes to the server ``name``. Their payloads are at this server."""
         for hint in payloads(self._coordinator, queue, sorted(tokens)) if tokens and name in self._peers else ():
             peer = self._peers[name]
             try:

@@ -1,4 +1,4 @@
-"""A thread that delivers a caller's writes to one server. Writes that wait at the same time share a transaction.
+"""A thread that delivers a caller's writes to one server. Writes that wait at the same time may share a transaction.
 
 The coordinator has a hint for each write, and its replayer delivers the hint if this thread can't. So the thread may
 give up writes: those that don't fit into its bounded queue, and those whose delivery fails. If the server failed
@@ -30,7 +30,7 @@ PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
 # seconds for which a write that no caller waits for is delayed, so that more writes share its transaction
 GATHER_SECONDS = 0.01
-PAGE_SECONDS = 0.05  # the shortest time between two transactions with writes that no caller waits for
+PAGE_SECONDS = 0.05  # the least seconds between two pages if no caller waits
 
 
 @dataclass(eq=False)
@@ -38,8 +38,7 @@ class Write:
     """A write, and the state of its deliveries.
 
     ``acked`` are the servers that acknowledged the write. ``given_up`` are the servers to which this caller doesn't
-    deliver the write any more. ``awaited`` says whether the caller waits: the level isn't reached, and the time isn't
-    up.
+    deliver the write any more. ``awaited`` says whether a caller still waits for the level.
     """
 
     coordinator: str
@@ -66,7 +65,7 @@ class Sender:
         self._coordinators = coordinators
         self._addresses = {name: address(one.dsn) for name, one in coordinators.items()}
         self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
-        self._hurry = threading.Event()  # set if a caller waits for a write, or if the sender must end
+        self._hurry = threading.Event()  # set if a caller waits for a write, or if the thread must end
         self._peer: Peer | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -92,7 +91,7 @@ class Sender:
             write.record(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver the waiting writes, and end the thread. Returns after three timeouts at most.
+        """Deliver the waiting writes, and end the thread. Returns after about three timeouts at most.
 
         Hints deliver the writes that remain.
         """
@@ -147,7 +146,7 @@ class Sender:
                 for one in group:  # one bad write must not hold up the others
                     self._deliver(coordinator, [one])
                 return
-            level = logging.DEBUG if avoided else logging.WARNING  # one warning per outage
+            level = logging.DEBUG if avoided else logging.WARNING  # the first failure of an outage warns
             log.log(level, "handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
             if cause != "data":
                 self._lost()
@@ -159,7 +158,7 @@ class Sender:
             try:
                 with coordinator.peer(self._server.timeout) as at_coordinator:
                     acknowledge(at_coordinator.connection, self._server.name, delivered)
-            except (psycopg.Error, PgCombineError) as error:  # the replayer delivers the hint again: a duplicate
+            except (psycopg.Error, PgCombineError) as error:  # the replayer will deliver the hint again, as a duplicate
                 log.warning(
                     "handoff.unacknowledged coordinator=%s server=%s error=%s",
                     coordinator.name,
@@ -171,7 +170,7 @@ class Sender:
         """Return whether the server isn't avoided, or a caller still waits after a short pause."""
         if not self._server.avoided:
             return True
-        # during the pause, answers of other servers may be enough for the level
+        # meanwhile, answers of other servers may be enough for the level
         time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))
         return any(write.awaited for write, _ in group)
 

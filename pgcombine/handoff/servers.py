@@ -1,9 +1,9 @@
 """The servers of a caller: pools of connections whose identity is known, and which servers to avoid.
 
 A server that failed is avoided for a while. The time doubles with each failure, from a tenth of a second to thirty
-seconds, and is multiplied by a random factor from 0.5 to 1.5. A caller whose level needs the server also tries it
-during this time. A sender (:mod:`pgcombine.handoff.sender`) pauses before such an attempt. The first answer ends the
-avoidance for all callers in the process that use the same connection string.
+seconds, and is multiplied by a random factor from 0.5 to 1.5. Meanwhile the server is tried only if a level needs it,
+or as the last coordinator. An answer ends the avoidance for all callers in the process that use the same connection
+string.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pgcombine.handoff.connections import Peer, handshake, options
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
-FIRST_PAUSE = 0.1  # seconds for which a server is avoided after its first failure
+FIRST_PAUSE = 0.1  # seconds for which a server is avoided after its first failure, before the random factor
 LONGEST_PAUSE = 30.0
-PROBE_SECONDS = 0.1  # longest pause of a sender before an attempt at an avoided server
+PROBE_SECONDS = 0.1  # seconds; the longest pause of a sender before an attempt at an avoided server
 
 
 class NotConnected(psycopg.OperationalError):
-    """The server couldn't be connected to or identified, or didn't answer before the write, so no write was sent."""
+    """No write was sent, since no connection could be opened, or the server didn't answer before the write."""
 
 
 class _Health:
-    """The recent failures of a server. All callers in the process with the same connection string share an instance."""
+    """The recent failures of a server. Callers in the process with the same connection string share an instance."""
 
     _of: ClassVar[WeakValueDictionary[str, _Health]] = WeakValueDictionary()
     _lock = threading.Lock()
@@ -88,10 +88,10 @@ class Server:
 
     @contextmanager
     def peer(self, seconds: float) -> Iterator[Peer]:
-        """Yield a connection of known identity. ``seconds`` bounds opening the connection and using it in the block.
+        """Yield a connection of known identity. ``seconds`` is for opening the connection and using it in the block.
 
         Raises NotConnected if no connection could be opened or the server doesn't answer, and WrongServerError if
-        another server answers. Errors of the block are raised unchanged.
+        another server answers or the server can't take writes. Errors of the block are raised unchanged.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -111,7 +111,7 @@ class Server:
                 try:
                     yield peer
                 except WrongServerError:
-                    connection.close()  # a rebuild may have changed the identity; a new connection asks for it again
+                    connection.close()  # a rebuild may have changed the id; a new connection asks for it again
                     raise
         finally:
             if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
@@ -120,7 +120,7 @@ class Server:
 
     @property
     def avoided(self) -> bool:
-        """Whether the server failed so recently that another attempt isn't worthwhile."""
+        """Whether the server failed recently, so that another attempt isn't worthwhile yet."""
         return time.monotonic() < self._health.not_before
 
     def failed(self) -> None:
@@ -128,7 +128,7 @@ class Server:
         self._health.failed()
 
     def answered(self) -> None:
-        """Record an answer, which ends the avoidance."""
+        """Record an answer, so that the server isn't avoided any more."""
         self._health.answered()
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
 """Comparing two servers: the writes that one has and the other lacks.
 
-Digests of tokens are compared first. There is one digest for each day and slice; a token's slice is its last six bits.
-The tokens of a day and slice are read only if its digests differ. :func:`compare` doesn't count a write that waits
-as a hint as missing. Days that are partly older than the retention are left out.
+Digests of tokens are compared first, one for each day and slice (the last six bits of a token). If the digests of a day
+and slice differ, its tokens are read. Days that are partly older than the retention are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """Whether both servers have the same writes, except for those that wait as hints."""
+        """Whether the two servers don't differ, apart from writes that wait as hints."""
         return not (self.lacking or self.surplus or self.conflicting or self.refused)
 
 
