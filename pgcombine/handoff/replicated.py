@@ -83,8 +83,7 @@ class ReplicatedQueue:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. Before that, deliver the waiting writes, for a few timeouts for each server at most.
-        """
+        """Close the connections. Before that, deliver the waiting writes, for a few timeouts for each server at most."""
         for sender in self._senders.values():
             sender.close()
         for server in self._servers.values():
