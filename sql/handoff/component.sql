@@ -16,7 +16,7 @@ from (values
     ('replay', '{pgcombine.handoff_replica}',
      '{select,update (id),update (epoch),update (needs_repair),update (by_tokens),update (repairing),update (rows),
        update (bytes),update (measured_at),update (delivered),update (deduplicated)}'),
-    ('replay', '{pgcombine.handoff_hint}', '{select,delete,update (since)}'), -- update: to lock rows
+    ('replay', '{pgcombine.handoff_hint}', '{select,delete,update (since)}'), -- update: for locking rows
     ('replay', '{pgcombine.handoff_retained}', '{select,delete}'),
     ('replay', '{pgcombine.handoff_delivery,pgcombine.handoff_quarantine}', '{select}')
 ) p ("right", relations, privileges), unnest(p.relations) r;

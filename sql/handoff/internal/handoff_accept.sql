@@ -1,23 +1,23 @@
 -- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas)
 --     → (applied, digest, hinted, replica_sets)
 -- Accepts a write at this server, which becomes the write's coordinator. One transaction stores the token, the updates
--- that this server holds, and a hint for each other server that holds some of the updates.
--- If the token is known, the updates aren't applied again. But the hints are written again, since a retry may come
--- after the loss of the write's first coordinator, and with it the first hints.
+-- that this server holds, and a hint for each other server that holds some of the updates (see handoff_put).
+-- If the token is known, the updates aren't applied again. But missing hints are written, since the caller may retry a
+-- write whose first coordinator is lost with its hints.
 --   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
---   servers       names of all servers
+--   servers       names of all servers of the queue
 --   replicas      number of servers that hold a key
---   applied       whether the token was new; false: this server had the write before
+--   applied       whether the token was new here
 --   digest        of the payload
---   hinted        the servers that have a hint now, a JSON array
---   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must
---                 be reached in each of them
+--   hinted        JSON array: the servers for which this server has a hint of the write
+--   replica_sets  JSON: the sets of servers that hold keys of the write. The level of a write (such as quorum) must be
+--                 reached in each of them
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_store_tokens, handoff_put and
 -- handoff_set_topology.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, more than a day ahead, or no UUID of
--- version 7; PC044 a quota is reached; PC045 a server isn't registered; those of handoff_check,
--- handoff_set_topology, handoff_apply and handoff_put.
+-- version 7; PC044 a quota is reached; PC045 a server isn't registered; those of handoff_check, handoff_set_topology,
+-- handoff_apply and handoff_put.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
     payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
     out replica_sets jsonb)
@@ -45,8 +45,7 @@ begin
         perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, handoff_accept.servers,
             handoff_accept.replicas);
     end if;
-    -- A write that this server doesn't know is accepted for half of the retention. The other half is the time in which
-    -- the hints can be delivered.
+    -- A new write may be as old as half of the retention. The other half is left for the delivery of its hints.
     if pgcombine_internal.handoff_time(token) < now() - _me.retention
        or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2
            and not pgcombine_internal.handoff_remembers(token) then

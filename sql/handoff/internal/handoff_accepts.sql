@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_accepts(queue, token, number) → boolean
 -- Returns whether this server still lacks an update that it once refused. If so, the function deletes the record in
--- handoff_refused, since the caller's transaction inserts the update.
+-- handoff_refused, and the caller's transaction must insert the update.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_refused.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue.

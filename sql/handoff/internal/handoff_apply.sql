@@ -4,7 +4,7 @@
 --   applied    the token was new
 --   duplicate  the token is known with the same digest: nothing was done
 --   conflict   the token is known with another digest or for another queue: nothing was done
---   expired    the token is unknown, but older than the retention, so the write may have been applied: nothing was done
+--   expired    the token is unknown and older than the retention, so the write may have been applied: nothing was done
 -- Parameters:
 --   server            the id of this server, as the sender knows it (handoff_handshake). Null: the caller has called
 --                     handoff_check
@@ -12,15 +12,14 @@
 --   tokens            a token that comes twice is applied once, at its first place
 --   digests           digests of the whole writes, even if this server holds only part of their updates
 --   servers           the servers that hold updates of each write, as JSON arrays; null: all
---   payloads          see handoff_insert_sql; null: the caller appends the updates itself, or this server holds none
---   coordinator, coordinators       see handoff_store_tokens
---   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. Only the
---                     updates of this server's keys are appended (handoff_local_updates)
---   details           for each write null, or a JSON object. Its entry "refused" lists updates that this server
---                     refuses, as objects of number, sqlstate and error; they are stored in handoff_refused. Its
---                     entries "retried" and "number" mean that the write retries an update that this server refused:
---                     "retried" is the token of the write that had it, "number" its place there. The update is
---                     appended only if this server still lacks it
+--   payloads          see handoff_insert_sql; null: no updates are appended here
+--   coordinator, coordinators  see handoff_store_tokens
+--   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. If servers is
+--                     given, only the updates of this server's keys are appended (handoff_local_updates)
+--   details           for each write null, or a JSON object. "refused" lists updates that this server refuses, as
+--                     objects of number, sqlstate and error, for handoff_refused. "retried" and "number" mean that the
+--                     write retries an update that this server refused: the token of the refused write, and the place
+--                     of the update there. Such an update is appended only if this server still lacks it
 -- If a write came in part with a rebuild (handoff_partial), only its other updates are appended. The insert runs with
 -- the caller's rights.
 -- Tables written: <queue>_updates, those of handoff_store_tokens, handoff_set_topology, handoff_refuse and

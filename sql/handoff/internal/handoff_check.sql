@@ -1,11 +1,11 @@
 -- pgcombine_internal.handoff_check(server, queue, shape)
--- Raises unless a write has come to the right server and the queue has the shape that the sender knows. Until the
--- transaction ends no rebuild of this server can begin (see handoff_rebuild_begin).
+-- Raises an error unless a write has come to the right server and the queue has the shape that the sender knows. Until
+-- the transaction ends, a rebuild of this server waits (see handoff_rebuild_begin).
 --   server  the id that handoff_handshake returned
--- If the sender's queue is of a later generation (handoff_generation), and no write has come to this server's queue
--- yet, a caller who may replay gives the queue that generation: the other servers have dropped an earlier queue of that
--- name, which this server never held.
--- Runs with its owner's rights, for roles that may insert into the queue's updates, since the lock needs a privilege to
+--   shape   the queue's shape at the sender
+-- If the sender's queue is of a later generation, this server's queue has no tokens, and the caller may replay, the
+-- function raises no error but gives the queue that generation (see handoff_generation).
+-- Runs with its owner's rights, for roles that may insert into the queue's updates: the lock needs a privilege to
 -- write.
 -- Tables written: handoff_queue.
 -- Errors: PC042 this server has another id; PC043 the queue is missing, is defined otherwise, or was dropped and

@@ -1,9 +1,8 @@
 -- pgcombine_internal.handoff_check_address(name, dsn)
--- Raises unless a connection string holds nothing but a server's address.
--- A secret is refused, since other roles can read the addresses. All options outside a fixed list are refused, too,
--- since an option may name another host (hostaddr, a service), read the replayer's files, or weaken the replayer's
--- settings for connections, such as TLS. Replayers check the string again before they connect.
--- Errors: PC045 the connection string holds a secret or another option.
+-- Raises an error if a connection string holds a secret, or an option outside a fixed list.
+-- Other roles can read the addresses. An option could name another host, read the replayer's files, or weaken the
+-- replayer's settings for connections, such as TLS. Replayers check the string again before they connect.
+-- Errors: PC045 the connection string holds a secret or such an option.
 create or replace function pgcombine_internal.handoff_check_address(name text, dsn text)
 returns void
 language plpgsql immutable
@@ -21,7 +20,7 @@ begin
         from regexp_split_to_table(substr(dsn, nullif(strpos(dsn, '?'), 0) + 1), '&') part
         where dsn ~ '^postgres(ql)?://' and part <> ''
         union all
-        select m[1] -- lists libpq's white space, since \s matches other characters, too
+        select m[1] -- these are libpq's white space; \s matches other characters, too
         from regexp_matches(dsn,
             E'([^= \\t\\n\\v\\f\\r]+)[ \\t\\n\\v\\f\\r]*=[ \\t\\n\\v\\f\\r]*(?:''(?:[^''\\\\]|\\\\.)*''|(?:[^ '
             '\\t\\n\\v\\f\\r\\\\]|\\\\.)*)', 'g') m

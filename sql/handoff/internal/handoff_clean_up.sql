@@ -1,15 +1,12 @@
 -- pgcombine_internal.handoff_clean_up()
--- Cleans up after replayers, which call it. The function
---   adds acknowledgements to their server's totals, but keeps those that handoff_last and handoff_status read;
---   makes the partitions of tokens for today and the next two days;
---   drops partitions older than the retention, and empty partitions of later days (from a wrong clock);
---   deletes retained writes and records of partial rebuilds older than the retention. If it deletes a retained write,
---     it flags for repair the servers whose state isn't up;
---   truncates the table of retained writes if the table is empty but larger than a megabyte.
--- Tokens from more than a day ahead are refused, so writers find all partitions made. A writer that made a partition
--- would block all others until its transaction ends. If the function doesn't get a table lock within 200 ms, it leaves
--- that step to the next call. It also leaves a partition on which another object depends.
--- One session cleans up at a time. In other sessions the function returns at once.
+-- Cleans up after replayers, which call it every minute.
+-- The function adds acknowledgements to the totals of their server, except for those that handoff_last and
+-- handoff_status read. It makes the partitions of tokens for today and the next two days, and drops partitions older
+-- than the retention and empty partitions of later days. It deletes retained writes and records of partial rebuilds
+-- that are older than the retention. If it deletes a retained write, it flags for repair the servers whose state isn't
+-- up. It truncates the table of retained writes if the table is empty but larger than a megabyte.
+-- If the function doesn't get a table lock within 200 ms, it leaves that step to a later call. It keeps a partition on
+-- which another object depends. While another session cleans up, it does nothing.
 -- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
 -- Errors: 42501 the caller lacks the right to replay.
@@ -76,7 +73,7 @@ begin
             from pgcombine.handoff_retained) then
             lock table pgcombine.handoff_retained in access exclusive mode;
             if not exists (select from pgcombine.handoff_retained) then
-                truncate pgcombine.handoff_retained; -- reduces the table's size, which the quota limits
+                truncate pgcombine.handoff_retained; -- reduces the size of the table, which the quota limits
             end if;
         end if;
     exception when lock_not_available then
@@ -95,14 +92,14 @@ begin
     loop
         begin -- writers queue up behind this lock, so the function waits only briefly
             perform set_config('lock_timeout', '200ms', true);
-            -- while the lock is held, no writer inserts a token
+            -- while the lock is held, no writer inserts a token into the partition
             execute format('lock table pgcombine.%I in share mode', _partition);
             execute format('select exists (select from pgcombine.%I)', _partition) into _used;
             if _partition < _oldest or not _used then
                 execute format('drop table pgcombine.%I', _partition);
             end if;
         exception
-            when dependent_objects_still_exist then null; -- such as another role's view of the partition
+            when dependent_objects_still_exist then null; -- for example, another role's view reads the partition
             when lock_not_available then return;
         end;
     end loop;

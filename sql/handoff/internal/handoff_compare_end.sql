@@ -1,7 +1,8 @@
 -- pgcombine_internal.handoff_compare_end(repair, names) → setof text
--- Clears the flags for repair that handoff_compare_begin recorded, of the servers that the comparison has found
--- complete. Returns the servers that this server still flags for repair.
---   names  the complete servers
+-- Clears the flags for repair that handoff_compare_begin recorded, of the given servers. Returns the servers that this
+-- server still flags for repair.
+--   repair  the id of the comparison
+--   names   the servers that the comparison found complete
 -- Tables written: handoff_replica, handoff_server.
 create or replace function pgcombine_internal.handoff_compare_end(repair uuid, names text[])
 returns setof text

@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_content(queue, payload) → jsonb
--- Returns the updates of a payload as a JSON array of objects, for display. Values are in PostgreSQL's text form.
+-- Returns the updates of a payload as a JSON array of objects, for display. The values are texts, as in the payload.
 create or replace function pgcombine_internal.handoff_content(queue text, payload text)
 returns jsonb
 language sql stable

@@ -9,9 +9,9 @@
 --   columns      the queue's columns
 --   values_sql   returns the values
 --   updates_sql  returns the updates that are pending or quarantined
---   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with the payload, if the
---                source has the write as a hint or a retained write
---   refused_sql  returns the updates that the source lacks because it refused them (handoff_refused)
+--   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with the payload if the
+--                source has it
+--   refused_sql  returns the updates that the source refused and still lacks (handoff_refused)
 create or replace function pgcombine_internal.handoff_copy_sql(queue text, slots integer[], destination text,
     out shape uuid, out definition text, out columns text, out values_sql text, out updates_sql text,
     out tokens_sql text, out refused_sql text)

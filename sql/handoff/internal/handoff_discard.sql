@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_discard(name, reason [, token, number] [, hints]) → bigint
--- Deletes quarantined updates that a server refused, chosen as in handoff_retry; returns the number of updates. The
--- server then lacks them permanently, so it is flagged for repair with the reason.
+-- Deletes quarantined updates that a server refused, chosen as in handoff_retry. Returns the number of deleted updates.
+-- If there are some, the server is flagged for repair with the reason.
 --   hints  whether to delete all hints for the server, too
 -- Tables written: handoff_quarantine, handoff_hint, handoff_replica.
 -- Errors: PC022 no such update is quarantined, if a token is given; PC045 the server isn't registered, or no reason is
@@ -35,7 +35,7 @@ begin
     perform pgcombine_internal.require(_updates > 0 or handoff_discard.token is null, 'PC022',
         format('server "%s" has refused no such update', handoff_discard.name),
         format('pgcombine replicas quarantine ls %s lists them', handoff_discard.name));
-    if _updates > 0 then -- by_tokens: a comparison of tokens finds missing writes, but no updates missing from a write
+    if _updates > 0 then -- by_tokens: a comparison of tokens finds missing writes, but not single missing updates
         perform pgcombine_internal.handoff_require_repair(handoff_discard.name, case when hints
             then 'hints were truncated: '
             else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);

@@ -1,8 +1,7 @@
 -- pgcombine_internal.handoff_drop_queue(queue)
--- Deletes the tokens of a queue that is being dropped, its hints and retained writes, and the updates that servers
--- refused. Warns if other servers lack writes or updates. A queue that is created later with this name is of the next
--- generation (handoff_generation).
--- Does nothing if the queue has never had a replicated write.
+-- Deletes what this component stores of a queue that is being dropped: tokens, hints, retained writes, and refused
+-- updates. Warns if hints or quarantined updates were deleted. If the queue was replicated, a queue that is created
+-- later with its name is of the next generation (handoff_generation).
 -- Tables written: handoff_hint, handoff_quarantine, handoff_retained, handoff_refused, handoff_token, handoff_delivery,
 -- handoff_queue.
 create or replace function pgcombine_internal.handoff_drop_queue(queue text)

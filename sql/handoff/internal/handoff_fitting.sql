@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_fitting(queue, token, payload, details, placed, replicas, came) → text
--- Returns the updates of a write that this server appends; null: there are none. handoff_apply calls the function if
--- this server refuses some of the write's updates, or if the write retries a refused update.
+-- Returns the updates of a write that this server appends, if details are given (see handoff_apply); null: there are
+-- none.
 --   details                 see handoff_apply
 --   placed, replicas, came  see handoff_local_updates
 -- Tables written: those of handoff_refuse and handoff_accepts.
@@ -16,7 +16,7 @@ declare
 begin
     if details ? 'retried' and not pgcombine_internal.handoff_accepts(handoff_fitting.queue,
             (details ->> 'retried')::uuid, (details ->> 'number')::integer) then
-        return null; -- another retry has brought the update
+        return null; -- this server has the update by now
     end if;
     if _refused <> '{}' then
         perform pgcombine_internal.handoff_refuse(handoff_fitting.queue, handoff_fitting.token, array_agg(u.number),

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_forget(name)
--- Adds the acknowledgements of a server to its totals and deletes them. A server that was replaced or rebuilt needn't
--- have the tokens that it acknowledged before.
+-- Adds the acknowledgements of a server to its totals, and deletes them. It is for a server that was replaced or
+-- rebuilt: such a server needn't remember the tokens of earlier deliveries.
 -- Tables written: handoff_delivery, handoff_replica.
 create or replace function pgcombine_internal.handoff_forget(name text)
 returns void

@@ -1,9 +1,10 @@
 -- pgcombine_internal.handoff_handshake(name) → (id, epoch, retention, replay_rate)
--- Returns this server's identity: a random id beside its name. Writers, readers and replayers call the function once
--- for each connection to a server. If the server has no name yet, a call by the owner gives it this name.
+-- Returns this server's identity, which includes a random id beside its name. Writers, readers and replayers call the
+-- function before they use a connection to a server. If the server has no name yet, a caller who may insert into
+-- handoff_server gives it this name.
 -- Raises an error if the server can't take writes: it is in recovery, or its identity comes from another cluster (a
 -- restored dump, a copy). handoff_identify gives a copy a new identity.
--- Tables written: handoff_server, once.
+-- Tables written: handoff_server, if the server has no name yet.
 -- Errors: PC042 the server has another name or none, is in recovery, or is a copy.
 create or replace function pgcombine_internal.handoff_handshake(name text, out id uuid, out epoch integer,
     out retention interval, out replay_rate integer)

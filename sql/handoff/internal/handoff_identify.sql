@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_identify(name) → uuid
--- Gives this server a new identity: this name, a new id and the next epoch. Returns the id. A copy of a server needs a
--- new identity, whether it runs beside the original or replaces the original.
+-- Gives this server a new identity: this name, a new id, and the next epoch if it had an identity. Returns the id. A
+-- copy of a server needs a new identity, whether it runs beside the original or replaces the original.
 -- Tables written: handoff_server.
 -- Errors: PC045 an invalid name.
 create or replace function pgcombine_internal.handoff_identify(name text)

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_insert_sql(queue) → text
 -- Returns the statement that appends the updates of writes to a queue. Its parameter is an array of payloads. A payload
--- is the text of a text[] with one element for each column of the queue, in order; the element is the text of an array
+-- is the text of a text[] with one element for each column of the queue, in order. The element is the text of an array
 -- of that column's values.
 create or replace function pgcombine_internal.handoff_insert_sql(queue text)
 returns text
@@ -18,8 +18,8 @@ begin
             n.names)
     from pgcombine.queue_column c
     join pg_type y on y.oid = c.type::regtype
-    -- direct: the column's array is parsed as an array of the column's type. Otherwise, for example for a domain or an
-    -- array type, it is parsed as text[] and each element is cast.
+    -- direct: the array is parsed as an array of the column's type. Otherwise, for example for a domain or an array
+    -- type, it is parsed as text[], and each element is cast.
     cross join lateral (
         select y.typarray <> 0 and y.typcategory <> 'A' and y.typdelim = ',' and y.typtype = 'b' as direct) d
     cross join pgcombine_internal.column_list(handoff_insert_sql.queue) n (names)

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_known(queue, tokens) → setof uuid
--- Returns the given tokens whose writes to the queue are on this server. A token older than the retention is always
--- returned, since this server has deleted its records of such tokens.
+-- Returns the given tokens whose writes to the queue are on this server. Tokens older than the retention are returned,
+-- too, since this server may have deleted its records of them.
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_known(queue text, tokens uuid[])

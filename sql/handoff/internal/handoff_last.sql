@@ -1,8 +1,7 @@
 -- pgcombine_internal.handoff_last(name) → uuid
--- Returns the last token recorded for another server: one that the other server acknowledged to this server, or one of
--- a write that came from the other server.
--- The other server must remember the token (handoff_remembers). Null: none is recorded, or the caller lacks the right
--- to replay.
+-- Returns the last token recorded for another server: of a write that the other server acknowledged, or of a write that
+-- came from it. The other server must remember the token (handoff_remembers). Null: none is recorded, or the caller
+-- lacks the right to replay.
 create or replace function pgcombine_internal.handoff_last(name text)
 returns uuid
 language plpgsql stable

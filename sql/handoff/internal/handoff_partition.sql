@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_partition(token)
--- Makes the partition of handoff_token for the day (UTC) of a token, unless it exists. Only functions that run with the
--- owner's rights, and the owner, can call it.
--- The function creates a table and attaches it, since attaching a partition doesn't lock out writers of tokens.
+-- Makes the partition of handoff_token for the day (UTC) of a token, unless it exists. The caller needs the rights of
+-- the table's owner.
+-- The function creates a table and attaches it, since this doesn't lock out writers of tokens.
 create or replace function pgcombine_internal.handoff_partition(token uuid)
 returns void
 language plpgsql
@@ -15,8 +15,7 @@ begin
     if to_regclass('pgcombine.' || _name) is not null then
         return;
     end if;
-    -- If two sessions make the same partition, the second waits for this lock and then finds the partition. After a
-    -- wait for an advisory lock it might overlook the partition.
+    -- If two sessions make the same partition, the second waits for this lock and then finds the partition.
     lock table pgcombine.handoff_token in share update exclusive mode;
     if to_regclass('pgcombine.' || _name) is null then
         execute format('create table pgcombine.%I (like pgcombine.handoff_token including all)', _name);

@@ -1,10 +1,10 @@
 -- pgcombine_internal.handoff_put(queue, token, shape, digest, servers, destinations, payload) → text[]
 -- Writes the hints of a write, one for each destination, unless they exist. If a destination's quota is reached and its
--- when_full is backpressure, the function raises an error. With require_repair it writes no hint for the destination,
--- flags the destination for repair and returns its name.
--- The quota is approximate: the waiting hints are measured at most once a second, by one of the callers.
--- This server must have the write's token with this digest. Without the check a caller could write a hint with the
--- token of another queue's write.
+-- when_full is backpressure, the function raises an error. If its when_full is require_repair, the function writes no
+-- hint for the destination, flags the destination for repair and returns its name.
+-- The quota is approximate: the waiting hints are measured about once a second.
+-- This server must have the write's token with this digest, so that a caller can't write a hint with the token of
+-- another queue's write.
 --   shape    of the queue; it isn't checked here, since the destination refuses a hint with another shape
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
@@ -38,7 +38,7 @@ begin
                 hint = 'replicate writes by pgcombine_internal.handoff_accept, which stores the token first';
     end if;
     foreach _destination in array handoff_put.destinations loop
-        -- if handoff_unregister is removing the server, waits until the removal has ended
+        -- while handoff_unregister removes the server, this waits
         select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination for key share;
         if not found then
             raise exception 'server "%" is not registered here', _destination

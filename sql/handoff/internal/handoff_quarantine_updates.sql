@@ -1,7 +1,5 @@
 -- pgcombine_internal.handoff_quarantine_updates(destination, token, numbers, sqlstates, errors)
--- Quarantines updates of a hint that the destination refuses for their data, or a whole hint that it refuses. Call the
--- function before the rest of the hint is delivered: if the replayer dies in between, the next attempt finds the same
--- updates.
+-- Quarantines updates of a hint that the destination refuses for their data, or a whole hint that it refuses.
 --   numbers  places of the updates in the write, from 1; 0: the whole write, and the hint is deleted
 -- Runs with its owner's rights, for roles that may replay. It quarantines only updates of hints, so the caller can't
 -- insert others.

@@ -1,9 +1,10 @@
 -- pgcombine_internal.handoff_rebuild_begin()
 -- Begins a rebuild, at the server that is rebuilt and in the transaction of the rebuild. Until the transaction ends,
--- this server takes and applies no write (PC046).
+-- other sessions get PC046 when they bring this server a write.
 -- The function waits for the writes in progress: for a minute, or for lock_timeout if that is set. It makes the
 -- temporary table handoff_stage for the tokens.
--- Errors: PC046 another rebuild is in progress, or a write doesn't end; PC003 the isolation level isn't read committed.
+-- Errors: PC046 another rebuild is in progress, or a write doesn't end in time; PC003 the isolation level isn't read
+-- committed.
 create or replace function pgcombine_internal.handoff_rebuild_begin()
 returns void
 language plpgsql
@@ -31,7 +32,7 @@ begin
         where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout'); -- from PostgreSQL 17 on
     begin
         perform set_config('lock_timeout', '1min', true) where _timeout = '0';
-        lock table pgcombine.handoff_partial in share mode; -- makes handoff_check raise
+        lock table pgcombine.handoff_partial in share mode; -- from now on handoff_check raises PC046
         perform set_config('lock_timeout', _timeout, true);
     exception when lock_not_available then
         select string_agg(k.pid::text, ', ' order by k.pid) into _writers

@@ -1,12 +1,12 @@
 -- pgcombine_internal.handoff_rebuild_end(slots) → (id, epoch, tokens)
 -- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
--- and payloads that the sources have. Gives the server a new identity with the next epoch, so that it refuses
--- deliveries meant for its former state.
--- If the server had no tokens, it may replace a server whose hints are lost. So it is flagged for repair until all
+-- and payloads that the sources have. Gives the server a new id and the next epoch, so that it refuses deliveries meant
+-- for its former state.
+-- If the server had no tokens, it may replace a server whose hints are lost. So it is flagged for repair until the
 -- servers have been compared (pgcombine replicas repair). Otherwise its own flag for repair is cleared.
--- If only some of the sources have a write, this server has only a part of the write's updates. handoff_partial records
--- that, and the server still accepts the write's updates of the other sources' slots. Exports that this server delivers
--- begin again with a full state.
+-- If some of the sources lack a write of their keys, this server has only a part of the write's updates.
+-- handoff_partial records that, and the server still accepts the other updates. Exports of these queues that this
+-- server delivers begin again with a full state.
 --   slots  JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
@@ -23,7 +23,7 @@ begin
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
     delete from pgcombine.handoff_partial;
-    -- tokens older than the retention are refused anyway
+    -- deliveries with tokens older than the retention are refused anyway
     delete from handoff_stage t
     where pgcombine_internal.handoff_time(t.token) < now() - (select s.retention from pgcombine.handoff_server s);
     perform pgcombine_internal.handoff_partition(min(t.token::text)::uuid)

@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_rebuild_queue(queue, definition, shape)
 -- Empties a queue, at the server that is rebuilt, so that a copy can be loaded into its values and updates. Creates the
--- queue if it is missing. No pass runs until the transaction ends.
+-- queue if it is missing. No pass runs over the queue until the transaction ends.
 --   definition  the call that creates the queue, from handoff_copy_sql at the source
---   shape       the shape that the queue must have, also from handoff_copy_sql
+--   shape       the shape that the queue must have, also from handoff_copy_sql; it may be of another generation
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
 -- quarantined_key, handoff_queue, handoff_retained, handoff_refused; those of create_queue.
 -- Errors: PC043 the queue is defined otherwise; those of create_queue and claim_buckets.
@@ -30,7 +30,7 @@ begin
     if not pgcombine_internal.stable_hash(handoff_rebuild_queue.queue) then
         execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     end if;
-    -- only updates that this transaction writes are pending now
+    -- now the updates that were appended before count as combined
     perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue);
     insert into pgcombine.handoff_queue (queue, generation)
     values (handoff_rebuild_queue.queue,

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
 -- Registers another server that holds the same queues, or changes its registration (null: no change).
--- If writers have named other servers for a queue before, the function flags a new server for repair until it is
--- rebuilt: the server may lack earlier writes, and a comparison of tokens doesn't show writes older than the retention.
+-- If a queue has a topology that doesn't name the server, a new server is flagged for repair until it is rebuilt: it
+-- may lack earlier writes.
 --   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
 --                        password file or the replayer's environment (see handoff_check_address)
 --   max_rows, max_bytes  quota of waiting updates and their bytes, approximately
@@ -10,7 +10,7 @@
 --   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
 --                        If the former server took writes, the next one may lack them, so it is flagged for repair
 -- Tables written: handoff_replica, handoff_delivery, destination_state.
--- Errors: PC045 an invalid name or that of this server, a dsn with more than an address, an invalid quota.
+-- Errors: PC045 an invalid name or that of this server, a dsn with a secret or another option, an invalid quota.
 create or replace function pgcombine_internal.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
 returns void

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_repair_begin(name, dsn, repair)
--- Records at a coordinator that a rebuild of a server begins. The function registers the server if it is missing, and
--- flags it for repair until handoff_repair_end.
--- If a later event makes another rebuild necessary, handoff_require_repair removes this rebuild's id from the server's
+-- Records at a coordinator that a rebuild of a server begins: registers the server if it is missing, and flags it for
+-- repair until handoff_repair_end.
+-- If the server is flagged for another reason later, handoff_require_repair removes this rebuild's id from the server's
 -- row. The end of this rebuild then doesn't clear the flag.
 --   repair  the id of the rebuild
 -- Tables written: handoff_replica, destination_state.

@@ -1,11 +1,12 @@
 -- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, quarantined, reason) → boolean
 -- Records at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes
--- deliveries, unless they were paused manually. Returns whether the server needs no other repair.
--- The copy has the updates that the server had refused, except those that its sources refused. So copies of the
--- sources' rows replace the server's rows in handoff_quarantine, and hints that retry the server's updates are deleted.
+-- deliveries, unless they were paused manually. Returns whether the server needs no repair now.
+-- The copy has the updates that the server had refused, except those that its sources refused. So the server's rows in
+-- handoff_quarantine are replaced by copies of the sources' rows, and hints that retry the server's updates are
+-- deleted.
 --   sources      the servers from which the rebuilt server was copied
 --   quarantined  tokens of the copied writes of which a source refused updates
---   reason       why the sources themselves need repair, as the rebuilt server then does, too. Null: they need none
+--   reason       why the rebuilt server needs repair, since its sources do. Null: they need none
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid,
     sources text[],

@@ -1,7 +1,6 @@
 -- pgcombine_internal.handoff_require([queue, reads])
--- Raises unless the caller may replicate writes (the right handoff) and, if a queue is named, insert into all the
--- queue's columns of <queue>_updates. Functions that run with their owner's rights for writers or readers call it
--- before they write or return anything. These functions pin the search path.
+-- Raises an error unless the caller may replicate writes (the right handoff) and, if a queue is named, insert into all
+-- columns of <queue>_updates.
 --   reads  whether the right to read the queue's current values is enough
 -- Errors: 42501 the caller lacks the right to replicate writes; PC001 unknown queue.
 create or replace function pgcombine_internal.handoff_require(queue text default null, reads boolean default false)

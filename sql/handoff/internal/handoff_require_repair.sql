@@ -3,8 +3,6 @@
 -- The first reason stays, with two exceptions. During a rebuild or a comparison a new reason replaces the first, and
 -- the end of the rebuild or comparison then doesn't clear the flag. A reason that needs a rebuild replaces a reason
 -- that needs none.
--- The command pgcombine replicas verify shows the writes that the server lacks; pgcombine replicas rebuild makes it
--- complete.
 --   by_tokens  whether the flag may be cleared once the servers' tokens are equal (pgcombine replicas repair)
 -- Tables written: handoff_replica.
 create or replace function pgcombine_internal.handoff_require_repair(destination text, reason text,

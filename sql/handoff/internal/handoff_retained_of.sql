@@ -1,7 +1,8 @@
 -- pgcombine_internal.handoff_retained_of(queue, coordinators, max_writes) → (token, servers)
 -- Returns the retained writes to a queue that came from these coordinators, in token order.
---   servers  the servers that hold updates of the write; null: all
--- Readers may see these tokens: with a token a role can do no more harm than any writer of the queue.
+--   coordinators  ids of servers
+--   max_writes    the largest number of writes returned
+--   servers       the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_retained_of(queue text, coordinators uuid[], max_writes integer,

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_retry_refused(token, number)
 -- Tries again to append an update that this server refused, and deletes it from handoff_refused. Does nothing if there
--- is no such update. It is for updates whose coordinator is lost: a coordinator retries its updates by handoff_retry.
+-- is no such update there. It is for updates whose coordinator is lost (compare handoff_retry).
 -- Tables written: <queue>_updates, handoff_refused.
 -- Errors: those of an insert.
 create or replace function pgcombine_internal.handoff_retry_refused(token uuid, number integer)

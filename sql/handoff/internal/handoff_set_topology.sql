@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_set_topology(queue, servers, replicas)
 -- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if they are stored
--- already. Servers that the caller no longer names become former servers, since hints may be on them. Naming a removed
--- server again moves no key.
--- If not all servers hold all keys, a change may give a server keys that it didn't hold before. The function then flags
--- the named servers for repair. The flag concerns all queues of a server, so the caller must have the right to replay.
+-- already. Servers that the caller no longer names become former servers, since hints may be on them.
+-- Unless all servers hold all keys before and after a change, it may give a server keys that the server didn't hold
+-- before. The function then flags the named servers for repair. The flag concerns all queues of a server, so the caller
+-- must have the right to replay.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue, or to move its keys; PC001 unknown queue;
@@ -16,7 +16,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_set_topology.queue);
-    -- refuses nulls, with which the comparison below would find no difference
+    -- with a null, the comparison below would find no difference
     if not coalesce(handoff_set_topology.replicas > 0 and cardinality(handoff_set_topology.servers) > 0, false)
         or array_position(handoff_set_topology.servers, null) > 0 then
         raise exception 'invalid servers of queue "%": %, with % replicas', handoff_set_topology.queue,

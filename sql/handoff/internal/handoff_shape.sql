@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_shape(queue) → uuid
--- Returns the shape of a queue: a digest of its columns with their roles, types, collations and combiners. The last 32
--- bits are combined with the queue's generation (handoff_generation). Servers with the same shape can exchange updates
--- of the queue. Null: there is no such queue.
+-- Returns the shape of a queue: a digest of its columns with their roles, types, collations and combiners, combined
+-- with the queue's generation (handoff_generation) in the last 32 bits. Servers on which a queue has the same shape can
+-- exchange its updates. Null: there is no such queue.
 create or replace function pgcombine_internal.handoff_shape(queue text)
 returns uuid
 language plpgsql stable

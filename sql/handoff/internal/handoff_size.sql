@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_size(queue, payload) → integer
--- Returns the number of updates in a payload. The function first checks the payload's form: one array for each column
--- of the queue, all of the same length. Functions that read hints and retained writes rely on this form.
--- Errors: 22023 the payload isn't one of the queue's.
+-- Returns the number of updates in a payload, after a check of the payload's form: one array for each column of the
+-- queue, all of the same length.
+-- Errors: 22023 the payload doesn't have this form.
 create or replace function pgcombine_internal.handoff_size(queue text, payload text)
 returns integer
 language plpgsql stable

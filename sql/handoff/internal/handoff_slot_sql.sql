@@ -1,7 +1,6 @@
 -- pgcombine_internal.handoff_slot_sql(queue) → text
--- Returns the statement that computes the slot of each update of a payload (handoff_insert_sql): number, from 1, and
--- slot, from 0 to 255. The slot is the low bits of the key's hash (handoff_hash). It depends neither on the server nor
--- on the queue's buckets.
+-- Returns the query that computes the slot of each update of a payload (handoff_insert_sql): number, from 1, and slot,
+-- from 0 to 255. The slot is the low bits of the key's hash (handoff_hash). The query's parameter is the payload.
 create or replace function pgcombine_internal.handoff_slot_sql(queue text)
 returns text
 language sql stable

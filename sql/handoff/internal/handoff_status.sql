@@ -1,19 +1,18 @@
 -- pgcombine_internal.handoff_status(queue)
 --     → (id, ids, lags, refused, seen, broken, named, coordinators, known, generation)
 -- Returns what this server knows about the completeness of the servers that hold a queue:
---   id            of this server
+--   id            id of this server
 --   ids           JSON: the ids of other servers, as this server knows them
 --   lags          JSON: for each other server the number of writes to the queue that wait here for the server, or that
 --                 it refused as a whole
 --   refused       JSON: for each server, this one included, the number of writes of which it refused single updates
 --   seen          JSON: for each other server the last recorded writes to the queue that it has; for each coordinator's
---                 id the last writes from it. A server that lacks one of them has lost commits
---   broken        the servers, perhaps including this one, that are flagged for repair: they may lack writes for which
---                 no hint waits
---   named         the registered servers that writers name as holders of the queue, or named before; and this one
---   known         the servers that are registered or that writers name; only these may lack writes. Null: none yet
---   coordinators  ids of the servers from which this one retains writes that others may lack (handoff_retained)
---   generation    of the queue here (handoff_generation)
+--                 id the last writes retained from it. A server that lacks one of them has lost commits
+--   broken        the servers, perhaps including this one, that this server flags for repair
+--   named         this server, and the registered servers that writers name as holders of the queue or named before
+--   known         this server, the registered servers, and those that writers name; null: the queue has no topology
+--   coordinators  ids of the servers from which this one retains writes (handoff_retained)
+--   generation    generation of the queue here (handoff_generation)
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_status(queue text, out id uuid, out ids jsonb, out lags jsonb,
@@ -55,7 +54,7 @@ begin
     where w.server is not null;
     select coalesce(jsonb_object_agg(r.name, s.tokens) filter (where s.tokens is not null), '{}') into seen
     from pgcombine.handoff_replica r
-    cross join lateral ( -- several tokens, since the server may have committed the writes in another order
+    cross join lateral ( -- several tokens, since the server may have committed them in another order
         select array_agg(distinct l.witness) as tokens
         from (select d.witness from pgcombine.handoff_delivery d
               where d.destination = r.name and d.queue = handoff_status.queue and d.witness is not null
@@ -69,7 +68,7 @@ begin
     known := (select array(select _me.name union select unnest(q.servers) union select r.name
         from pgcombine.handoff_replica r)
               from pgcombine.handoff_queue q where q.queue = handoff_status.queue and q.servers is not null);
-    coordinators := array( -- reads one row of the index for each coordinator, even if many writes are retained
+    coordinators := array( -- this reads one row of the index for each coordinator
         with recursive found (coordinator) as (
             (select k.coordinator from pgcombine.handoff_retained k where k.queue = handoff_status.queue
                 order by k.coordinator limit 1)

@@ -1,20 +1,19 @@
 -- pgcombine_internal.handoff_store_tokens(queue, tokens, digests, servers [, coordinator] [, coordinators, payloads,
 --     shape, placed, replicas]) → (token, status, slots)
--- Stores the tokens of writes; the caller's transaction then inserts the updates of the writes with status 'applied'.
+-- Stores the tokens of writes. The caller's transaction then inserts the updates of the writes with status 'applied'.
 -- The rows come in the order of the given tokens; handoff_apply explains the status.
 --   coordinator   name of the server whose hints these are. If that server is registered here, the function records the
---                 greatest token of the writes whose updates it holds. Readers of the queue (handoff_status) check that
---                 the coordinator has this token. If the caller may replay, handoff_last returns the token, and a
---                 coordinator that lacks it is paused
+--                 greatest token of the writes whose updates it holds, for readers of the queue (handoff_status) and,
+--                 if the caller may replay, for handoff_last. If all writes are to be retained, it records a token at
+--                 most about once a second
 --   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes are
---                 retained with their payloads, so that this server can deliver them if their coordinators are lost.
---                 The replayer deletes a retained write once all its servers have the token.
---                 At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained,
---                 and not_retained_at is set. A write whose payload here isn't the whole write (its digest differs)
---                 isn't retained either. If all writes are to be retained, the function records at most one token of
---                 the coordinator a second, since readers find the retained writes
+--                 retained with their payloads, so that this server can deliver them if their coordinators are lost. At
+--                 the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained, and
+--                 not_retained_at is set. A write whose payload here isn't the whole write (its digest differs) isn't
+--                 retained either
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
---   slots         if a rebuild brought only a part of the write (handoff_partial): the slots of the updates it brought
+--   slots         the slots of the updates that a rebuild brought, if it brought only a part of the write
+--                 (handoff_partial)
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a

@@ -1,7 +1,6 @@
 -- pgcombine_internal.handoff_subset(payload, numbers) → text
--- Returns the payload with only the updates of these numbers (from 1), in their order.
--- The function is in PL/pgSQL, which finds an array's element directly. SQL would search each element from the
--- beginning.
+-- Returns the payload with only the updates of these numbers (from 1), in ascending order.
+-- The function is in PL/pgSQL, which finds an element of a long array faster than SQL.
 create or replace function pgcombine_internal.handoff_subset(payload text, numbers integer[])
 returns text
 language plpgsql immutable

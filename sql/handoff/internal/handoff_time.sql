@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_time(token) → timestamptz
--- Returns the time when a token was made: the first 48 bits of a UUID of version 7 (RFC 9562) are milliseconds since
+-- Returns the time when a token was made. The first 48 bits of a UUID of version 7 (RFC 9562) are milliseconds since
 -- 1970. Null: the UUID is of another version.
 create or replace function pgcombine_internal.handoff_time(token uuid)
 returns timestamptz

@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_tokens(other, day, slice) → (token, digest)
--- Returns the writes behind one digest of handoff_digests.
+-- Returns the writes of which handoff_digests returns the digest of a day and slice.
 create or replace function pgcombine_internal.handoff_tokens(other text, day date, slice integer, out token uuid,
     out digest uuid)
 returns setof record

@@ -1,8 +1,9 @@
 -- pgcombine_internal.handoff_unfit(queue, payload [, placed, replicas]) → (number, state, error)
--- Finds the updates of a payload that the queue refuses for their data. The function tries ranges of updates, and
--- halves a range that fails. It leaves out updates of keys that this server doesn't hold (handoff_local_updates).
--- Writes nothing, since accepted ranges are rolled back.
--- Errors: those of an insert that don't concern the data. HT000 undoes an accepted range and is caught here.
+-- Finds the updates of a payload that the queue refuses for their data. The function tries to insert ranges of updates,
+-- and halves a range that fails. It leaves out updates of keys that this server doesn't hold (handoff_local_updates).
+-- No insert stays, since ranges that fit are rolled back.
+-- Errors: those of an insert that don't concern the data. The function catches its own error HT000, which rolls back a
+-- range that fits.
 create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null,
     replicas integer default null,
     out number integer, out state text, out error text)
@@ -26,7 +27,7 @@ begin
             execute _insert using array[pgcombine_internal.handoff_subset(payload,
                 array(select generate_series(_first, _last)))];
             raise exception 'it fits' using errcode = 'HT000',
-                hint = 'handoff_unfit catches it: it only undoes the part that fits';
+                hint = 'handoff_unfit catches this error, which rolls back a range that fits';
         exception
             when sqlstate 'HT000' then
                 null;

@@ -1,9 +1,9 @@
 -- pgcombine_internal.handoff_unregister(name [, empty])
 -- Deletes the registration of another server.
---   empty  whether it is certain that no hints are on that server. If not, and if writers have named that server
---          or the servers of a queue are unknown, writes that it acknowledged may be missing here or on another server.
---          All registered servers, and this one, are then flagged until their tokens have been compared (pgcombine
---          replicas repair)
+--   empty  whether it is certain that no hints are on that server. If not, and if writers have named that server or the
+--          servers of a queue are unknown, writes that it acknowledged may be missing here or on another server. This
+--          server and all registered ones are then flagged until their tokens have been compared (pgcombine replicas
+--          repair)
 -- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state, handoff_server,
 -- handoff_queue.
 -- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
@@ -22,7 +22,7 @@ begin
         not exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
         and not exists (select from pgcombine.handoff_quarantine q
             where q.destination = handoff_unregister.name), 'PC045',
-        format('hints wait for server "%s"', handoff_unregister.name),
+        format('hints or quarantined updates wait for server "%s"', handoff_unregister.name),
         format('deliver them, or: pgcombine replicas truncate %s --reason WHY', handoff_unregister.name));
     delete from pgcombine.destination_state d where d.kind = 'server' and d.name = handoff_unregister.name;
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;

@@ -1,8 +1,7 @@
 -- pgcombine_internal.handoff_verify_identity(name, id, epoch) → uuid
 -- Checks, before a delivery, that a server is still the one that this coordinator knows. If the server's id is not
 -- known here yet, or its epoch is later, the function stores id and epoch, provided that the caller may replay, and
--- returns null. Otherwise it returns the last token recorded for the server (handoff_last), which the server must
--- remember (handoff_remembers), or null if none is recorded or the caller lacks the right to replay.
+-- returns null. Otherwise it returns the last token recorded for the server (handoff_last).
 --   id, epoch  the server's answer to handoff_handshake
 -- Tables written: handoff_replica.
 -- Errors: PC042 the server has another id or an earlier epoch; PC045 the server isn't registered.

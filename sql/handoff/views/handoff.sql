@@ -1,5 +1,5 @@
 -- pgcombine.handoff
--- One row for each other server: its waiting hints, its deliveries, and whether it takes deliveries.
+-- One row for each other server: the hints that wait here for it, the deliveries to it, and its state.
 --   destination   name of the other server
 --   state         state of the destination: up, suspect, down or paused
 --   reason        why the last attempt failed, or why it is paused
@@ -9,8 +9,8 @@
 --   rows          number of updates in these writes
 --   bytes         size of these writes
 --   oldest_age    age of the oldest of these writes
---   delivered     number of writes that the other server has taken
---   deduplicated  number of writes that it had already; delivered doesn't count them
+--   delivered     number of writes that the other server has taken as new
+--   deduplicated  number of delivered writes that it had already
 --   quarantined   number of updates that it has refused; a write that it refused as a whole counts as one
 create or replace view pgcombine.handoff as
 select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,

@@ -1,6 +1,5 @@
 -- pgcombine.hint
--- One row for each other server and each write that the server has not acknowledged yet, in the order of servers and
--- tokens.
+-- One row for each hint: a write that waits here for another server. The rows come in the order of servers and tokens.
 --   destination  name of the other server
 --   token        token of the write
 --   queue        name of the queue
