@@ -1,12 +1,11 @@
 """Entries as CloudEvents 1.0, in the JSON batch format.
 
 An event's ``id`` is made of the export and ``seq``. Its ``source`` is made of the server, the database and the queue.
-Both together are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. So a retry
-sends an event as the same bytes, which a receiver may compare. ``sequence`` is ``seq`` as a text that sorts like the
-number.
+Both together are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. ``sequence`` is
+``seq`` with 19 digits, as a text that sorts like the number.
 
 ``subject`` is the key: its text, or a JSON array for a key with several columns. An event lacks the subject if the key
-is empty, or has a character that CloudEvents exclude. ``data.key`` always has the key.
+is empty, or has a character that CloudEvents exclude. ``data.key`` has the key in any case.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from urllib.parse import quote
 from pgcombine.export.entries import Entry
 
 CONTENT_TYPE = "application/cloudevents-batch+json"
-_EXCLUDED = {"Cc", "Cn"}  # control characters, and what isn't a character
-_decoder = json.JSONDecoder(parse_int=str, parse_float=str)  # not int, since Python limits the digits of an int
+_EXCLUDED = {"Cc", "Cn"}  # categories of Unicode: control characters, and code points without a character
+_decoder = json.JSONDecoder(parse_int=str, parse_float=str)  # numbers stay texts: Python limits the digits of an int
 
 
 class CloudEvents(NamedTuple):
@@ -60,7 +59,7 @@ def source(server: int, database: str, queue: str) -> str:
 
 
 def _members(text: str) -> dict[str, str]:
-    """Return the members of an object as jsonb writes it, each value as its JSON text."""
+    """Return the members of a JSON object, written as PostgreSQL writes jsonb, each value as its JSON text."""
     found = {}
     end = 0
     while text[end] != "}":

@@ -1,9 +1,9 @@
 """One batch of an export: its entries are deleted from a bucket and delivered in one transaction.
 
-The transaction is on the ``claims`` connection, and claims the bucket: it deletes the entries, delivers them, and
-commits. After any failure before the commit, all entries are still there for the next claim of the bucket. Between
-reading and delivering, the commits that wrote the entries are made durable; the query ``flush_commits`` explains why.
-This query runs on the ``control`` connection, which is in autocommit and also reports the destination's state.
+The transaction is on the ``claims`` connection. It claims the bucket, deletes the entries, delivers them, and commits.
+After a failure before the commit, the entries are still there. Before they are delivered, the query ``flush_commits``
+makes the commits that wrote them durable. This query runs on the ``control`` connection, which is in autocommit and
+also reports the destination's state.
 
 Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. The
 search for such entries uses small batches. Each batch is committed, so if the worker is killed, the search goes on from
@@ -35,15 +35,15 @@ from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.export")
 
-SEARCH_ENTRIES = 256  # the largest batch in which failing entries are searched for
+SEARCH_ENTRIES = 256  # the largest number of entries among which failing ones are searched for
 _GROWTH = 4  # the factor by which a batch may grow after each delivered batch
-_ROWS = 1000  # rows that are passed to the exporter at a time
+_ROWS = 1000  # number of rows that are passed to the exporter at a time
 
 
 class Nothing(Enum):
     """The reason why no entry was delivered."""
 
-    IDLE = "idle"  # no entry waits, or other workers have claimed all buckets with waiting entries
+    IDLE = "idle"  # no entry waits in a bucket that other workers haven't claimed
     BLOCKED = "blocked"  # the destination is paused, or the next attempt isn't due
     FAILED = "failed"  # this delivery failed
 
@@ -64,15 +64,15 @@ class Delivery:
         with translated():
             row = one(control, sqlfiles.query("export_size").encode(), export)
         self._batch = int(batch or row[0])
-        self._size = self._batch  # the most entries in the next batch
+        self._size = self._batch  # the largest number of entries in the next batch
         self._keys = int(row[1])
         self.destination = Destination(control, "export", export)
 
     def once(self) -> int | Nothing:
-        """Deliver one batch. Returns the number of entries taken off the queue, or why there are none.
+        """Deliver one batch. Returns the number of entries delivered or quarantined, or why there are none.
 
-        Quarantined entries count as taken off. A failure of the destination is recorded and returned as
-        ``Nothing.FAILED``. Raises psycopg.OperationalError if the connection to the queue's own database is lost.
+        A failure of the destination is recorded and returned as ``Nothing.FAILED``. Raises psycopg.OperationalError if
+        the connection to the queue's own database is lost.
         """
         ticket: int | None = None
         try:
@@ -117,7 +117,7 @@ class Delivery:
             return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
-        """Pass the export's owner to the exporter.
+        """Pass the owner to an exporter that needs it.
 
         Returns whether keys that the owner lacks must still be marked as deleted at the destination.
         """
@@ -149,7 +149,7 @@ class Delivery:
         return count
 
     def _whole(self, bucket: int) -> int:
-        """Deliver a batch. Raises DeliveryRejectedError if one of its entries fails."""
+        """Deliver a batch. Raises DeliveryRejectedError if the destination refuses one of its entries."""
         if not isinstance(self._exporter, RawExporter):
             entries = self._entries(bucket)
             self._exporter.deliver(entries)
@@ -161,7 +161,7 @@ class Delivery:
             return cursor.rowcount
 
     def _search(self, bucket: int) -> int:
-        """Deliver a batch without the failing entries, and quarantine the failing ones."""
+        """Deliver a batch without the entries that the destination refuses, and quarantine these."""
         entries = self._entries(bucket)
         outcome = bisect(entries, self._exporter.deliver)
         if outcome.down is not None:
@@ -172,7 +172,7 @@ class Delivery:
         return len(entries)
 
     def _entries(self, bucket: int) -> list[Entry]:
-        """Delete the entries of a batch, and return them."""
+        """Delete the entries of a batch, make their commits durable, and return them."""
         rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
         self._flush()
         return [self._entry(row) for row in rows]
@@ -193,7 +193,7 @@ class Delivery:
 
 
 def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
-    """Join the rows of a COPY into chunks, because one write for each row would be slower."""
+    """Join the rows of a COPY into chunks: a write for each row would be slower."""
     found = iter(rows)
     while chunk := b"".join(itertools.islice(found, _ROWS)):
         yield chunk
@@ -206,5 +206,5 @@ def _value(columns: list[object]) -> object:
 
 
 def lost(error: psycopg.Error, *connections: Connection) -> bool:
-    """Whether an error means that a connection to the queue's own database is gone."""
+    """Whether the error is an operational one, or one of the connections is closed."""
     return isinstance(error, psycopg.OperationalError) or any(connection.closed for connection in connections)

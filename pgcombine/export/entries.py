@@ -1,10 +1,9 @@
 """Entries of export queues, and the interface of an exporter.
 
 An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order in which the changes
-commit. Entries are delivered at least once: if a process dies after a delivery and before it has committed the record
-of that delivery, the same entries are delivered again, possibly together with others. ``Exporter.deliver`` gets a key's
-entries in ascending order. A receiver that stores the highest sequence number of each key, and ignores entries up to
-that number, applies no entry twice.
+commit. Entries are delivered at least once: if a process dies between a delivery and its commit, the same entries are
+delivered again, possibly together with others. ``Exporter.deliver`` gets a key's entries in ascending order. A receiver
+that stores the highest sequence number of each key, and ignores entries up to that number, applies no entry twice.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-# the time limit of one batch; less than PROBE_SECONDS, after which another worker may try the destination
+# the time limit of one batch in seconds; less than PROBE_SECONDS, after which another worker may try the destination
 TIMEOUT_SECONDS = 30.0
 
 
 class Interrupted(Exception):
-    """A delivery was given up because the program ends. The destination has not failed."""
+    """A delivery was given up because the worker is to end. The destination has not failed."""
 
 
 class Entry(NamedTuple):
@@ -76,7 +75,7 @@ class RawExporter(Exporter, Protocol):
 class OwnedExporter(Exporter, Protocol):
     """An exporter for an export that several servers have. The destination accepts only deliveries of its latest owner.
 
-    If another server owns the export, ``deliver``, ``load`` and ``sweep`` raise FencedError.
+    If the destination has another owner, ``deliver``, ``load`` and ``sweep`` raise FencedError.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
@@ -89,6 +88,6 @@ class OwnedExporter(Exporter, Protocol):
     def sweep(self, epoch: int) -> None:
         """Delete the keys that were last delivered before ``epoch``, or mark them as deleted.
 
-        Since then the owner has delivered all its values.
+        The owner has delivered all its values since then.
         """
         ...

@@ -1,9 +1,9 @@
 """Export into files of JSON lines, one file for each batch.
 
 A file is written and synced under another name, then renamed, and then the directory is synced. So a reader of
-``*.jsonl`` never sees half a batch. The name has the highest and the lowest sequence number of the batch. If a batch is
-delivered again with the same two numbers, the new file replaces the old one. A full disk or a missing directory raises
-DestinationDownError. A killed worker may leave files ``*.part``, which you can remove.
+``*.jsonl`` doesn't see half a batch. The name has the highest and the lowest sequence number of the batch. If a batch
+is delivered again with the same two numbers, the new file replaces the old one. An error of the file system, for
+example a full disk, raises DestinationDownError. A killed worker may leave files ``*.part``, which you can remove.
 """
 
 from __future__ import annotations

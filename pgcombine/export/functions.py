@@ -1,9 +1,9 @@
 """Export to Python: to a function ``fn(entries)`` that takes a list of entries, or to a class that is an Exporter.
 
-The function, or the exporter's ``deliver``, delivers all entries or raises. After DestinationDownError, OSError (which
-includes timeouts and refused connections) or psycopg's OperationalError, the same entries are delivered again later.
-DeliveryRejectedError and any other exception mean that an entry can't be delivered because of its data. Then smaller
-parts of the batch are delivered until this entry is found, and the entry is quarantined.
+The function, or the exporter's ``deliver``, delivers all entries or raises an exception. After DestinationDownError,
+OSError (which includes timeouts and refused connections) or psycopg's OperationalError, the same entries are delivered
+again later. Other exceptions, such as DeliveryRejectedError, mean that an entry can't be delivered because of its data.
+Then smaller parts of the batch are delivered until this entry is found, and the entry is quarantined.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import psycopg
 from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError, DestinationError
 from pgcombine.export.entries import Entry, Exporter
 
-GROUP = "pgcombine.exporters"  # the group of the entry points
+GROUP = "pgcombine.exporters"  # the group of the entry points that name exporters
 
 Function: TypeAlias = Callable[[list[Entry]], object]
 

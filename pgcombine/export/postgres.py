@@ -5,19 +5,17 @@ exporter creates the table if it doesn't exist. A batch is one transaction, and 
 only for a higher sequence number. So a batch changes nothing if it is delivered twice, or late by a worker whose claim
 has ended. Rows of deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
 
-If several servers have the export, the table ``pgcombine_owner`` at the destination has the owner and its epoch. A
-batch of a former owner is refused (FencedError), no matter how late it arrives.
+The table ``pgcombine_owner`` at the destination has the owner of the table and the owner's epoch. A batch of a former
+owner is refused (FencedError).
 
-A table is *ahead* if it has sequence numbers beyond all that this server has drawn. It ignores new entries of the keys
-with these numbers. Either this server was restored from an older backup or created again, or another server also
-delivers to the table.
-When the table ignores entries of a batch, the exporter checks whether the table is ahead for the batch's keys, and
-raises DestinationDownError if it is. After a check that found nothing it doesn't check again for a minute. A role
-without the right to read the export's sequence can't check.
+A table is *ahead* if it has sequence numbers beyond those that this server has drawn: this server was restored from an
+older backup or created again, or another server also delivers to the table. The table ignores new entries of the keys
+with these numbers. If a batch changes fewer rows than it has entries, the exporter checks whether the table is ahead
+for the batch's keys, and raises DestinationDownError if it is. After a check that found nothing it doesn't check again
+for a minute. A role without the right to read the export's sequence can't check.
 
 Errors of the data (SQLSTATE classes 22 and 23, a trigger's exception, a row too large for the index) raise
-DeliveryRejectedError. All others raise DestinationDownError: no such table, no permission, a server in recovery, no
-connection.
+DeliveryRejectedError. Other errors of the destination raise DestinationDownError.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ from pgcombine.errors import DeliveryRejectedError, DestinationDownError, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
-EPOCH_BITS = 40  # number of a sequence number's lowest bits; the higher bits are the epoch (own_export)
+EPOCH_BITS = 40  # the number of low bits of a sequence number; the higher bits are the epoch (own_export)
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
-_LOOK_SECONDS = 60.0  # the shortest time from a check that found nothing to the next one
+_LOOK_SECONDS = 60.0  # seconds after a check that found nothing, in which there is no other check
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
-# the settings that pgcombine_internal.portable_text makes in the queue's database; here they are for the other database
+# the settings that pgcombine_internal.portable_text makes in the queue's database, for the other database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # SQLSTATEs: an exception of a trigger; an index row that is too large
 
@@ -66,8 +64,8 @@ class Statements(NamedTuple):
 class PostgresExporter:
     """Delivers to the database ``dsn``. The password is in ``dsn``, or libpq finds it.
 
-    ``timeout``, in seconds, bounds a batch at the other server, so that a hanging server doesn't block the bucket
-    forever. Behind a pooler in transaction mode, no setting and no table stays on the pooler's connections.
+    ``timeout``, in seconds, is for a batch at the other server, so that a hanging server doesn't block the bucket
+    forever. Behind a pooler in transaction mode, no setting and no temporary table stays on the pooler's connections.
     """
 
     def __init__(self, dsn: str, statements: Statements, *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -89,7 +87,7 @@ class PostgresExporter:
         self._drawn = drawn
 
     def sweep(self, epoch: int) -> None:
-        """Mark the keys that weren't delivered since ``epoch`` as deleted. A sweep may take longer than a batch."""
+        """Mark the keys that weren't delivered since ``epoch`` as deleted. This may take longer than a batch."""
         with self._transaction(_SWEEP * self._timeout) as connection:
             connection.execute(_text(self._statements.sweep), (epoch << EPOCH_BITS,))
 
@@ -170,7 +168,7 @@ class PostgresExporter:
             application_name="pgcombine export",
             autocommit=True,
             prepare_threshold=None,
-            cursor_factory=psycopg.RawCursor,  # the statements have parameters $1, and % has no meaning in them
+            cursor_factory=psycopg.RawCursor,  # the statements have parameters $1, and may have % in names
             # libpq waits for 2 seconds at least
             connect_timeout=max(2, min(_CONNECT_SECONDS, math.ceil(self._timeout))),
             keepalives_idle=10,

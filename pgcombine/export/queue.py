@@ -20,12 +20,13 @@ from pgcombine.errors import ExportNotFoundError
 class ExportQueue:
     """An export by name: the changes of ``queue``, delivered by an exporter to a target.
 
-    ``exporter`` is ``postgres``, ``files``, ``webhook``, or ``python`` for a function that the worker has. ``target``
-    depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table`` is the
-    table that ``postgres`` fills. With ``existing`` the values that exist now are exported, too. With ``compact`` the
-    entries of a key in a batch are delivered as one. ``batch`` is the largest number of entries in a delivery.
-    ``buckets`` is the largest number of loops of workers that deliver at the same time. With ``format="cloudevents"``
-    the exporter ``webhook`` sends CloudEvents. Only :meth:`create` needs arguments other than the name.
+    ``exporter`` is ``postgres``, ``files``, ``webhook``, or ``python`` for a function or class that the worker gets.
+    ``target`` depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table``
+    is the table that ``postgres`` fills. With ``existing`` the values that exist now are exported, too. With
+    ``compact`` the entries of a key in a batch are delivered as one. ``batch`` is the largest number of entries in a
+    delivery. ``buckets`` is the largest number of loops of workers that deliver at the same time. With
+    ``format="cloudevents"`` the exporter ``webhook`` sends CloudEvents. Only :meth:`create` needs arguments other than
+    the name.
     """
 
     name: str
@@ -65,7 +66,7 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def pause(self, reason: str | None = None) -> Steps[None]:
-        """Deliver nothing until :meth:`resume`. Entries are kept."""
+        """Pause the deliveries until :meth:`resume`. Entries are kept."""
         yield Statement("select pgcombine.pause_export(%s, %s)", (self.name, reason))
 
     @in_transaction(queue="queue")
@@ -81,7 +82,7 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def quarantined(self) -> Steps[list[dict[str, Any]]]:
-        """Return the refused entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
+        """Return the quarantined entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
         return (yield from _dicts("export_quarantine", _QUARANTINED, self.name))
 
     @in_transaction(queue="queue")
@@ -119,7 +120,7 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
 
 
 def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
-    """Return the exports, or the one named ``name``, as rows of the view ``pgcombine.export_status``.
+    """Return the exports, or the one named ``name``: dicts of the columns of the view ``pgcombine.export_status``.
 
     With ``exact=False``, ``pending`` is an estimate, since counting many entries takes time. Raises ExportNotFoundError
     if there is no export of that name.
@@ -131,6 +132,6 @@ def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> 
 
 
 def quarantined(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the entries that destinations refuse, of one export or of all, longest in quarantine first."""
+    """Return the quarantined entries of one export or of all, longest in quarantine first."""
     found: list[dict[str, Any]] = run(connection, _dicts("export_quarantine", _QUARANTINED, name))
     return found

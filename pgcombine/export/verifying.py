@@ -2,9 +2,8 @@
 
 Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
 seem to differ only because its latest change isn't delivered yet. Such keys are compared again. A key really differs if
-its row was the same in two reads of the table, and no entry of the key waited at a time between the reads: everything
-was delivered, and the row still differs from the value. If the table is ahead for a key, the key really differs even
-while an entry waits. Keys for which this can't be decided are *moving*.
+its row was the same in two reads of the table, and no entry of the key waited at a time between the reads. A key for
+which the table is ahead really differs even while an entry waits. Keys for which this can't be decided are *moving*.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ T = TypeVar("T")
 
 WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
-_PORTION = 1000  # keys; the pages of the query that export_verify returns have the same size
-_MOST_MOVING = 50_000  # the most keys that are remembered for another comparison
+_PORTION = 1000  # number of keys; the pages of the query that export_verify returns have the same size
+_MOST_MOVING = 50_000  # the largest number of keys that are remembered for another comparison
 
 
 class Difference(NamedTuple):
@@ -43,7 +42,7 @@ class Difference(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A key's row that differs from the key's value. ``coming`` says whether an entry waits that may correct it."""
+    """A key's row that differs from the key's value. ``coming`` says whether an entry or a sweep may yet correct it."""
 
     problem: str
     seq: int | None
@@ -66,13 +65,13 @@ class _Comparison:
         self.close = self._exporter.close
 
     def candidates(self) -> Iterator[dict[str, int | None]]:
-        """Yield the keys that seem to differ, each with its sequence number in the table, in pages."""
+        """Yield the keys that seem to differ, in pages: each key with its sequence number in the table, or None."""
         for there in (True, False):
             after = None
             while keys := self._keys(after, there):
                 after = keys[-1]
-                # The first round goes through the keys of the table, and yields differences of all kinds but missing.
-                # The second round goes through the keys of the queue, and yields the keys that the table lacks.
+                # The first round goes through the keys of the table, and the second through those of the queue. The
+                # second round yields the keys that the table lacks, and the first yields the other differences.
                 found = self._differing(keys, coming=False).items()
                 yield {key: row.seq for key, row in found if (row.problem == "missing") != there}
 
@@ -114,10 +113,10 @@ def differences(
 ) -> Iterator[Difference]:
     """Compare the destination of an export of the exporter ``postgres`` with the queue's values. Yields differences.
 
-    ``connection`` is in autocommit. ``target`` is as for ExportWorker. Keys that keep changing are compared
-    again for ``timeout`` seconds. A missing table is created, as a worker does. Raises ExportNotFoundError,
-    InvalidDefinitionError for another exporter, ReplicaError if another server delivers the export, NotGrantedError,
-    and ExportError if the destination fails.
+    ``connection`` is in autocommit. ``target`` is as for ExportWorker. Keys that keep changing are compared again for
+    ``timeout`` seconds. A missing table is created. Raises ExportNotFoundError, InvalidDefinitionError for another
+    exporter, ReplicaError if another server delivers the export, NotGrantedError, and ExportError if the destination
+    fails.
     """
     try:
         with translated(), closing(_Comparison(connection, export, target)) as comparison:
@@ -144,11 +143,11 @@ def differences(
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
     """Make workers deliver again the keys that differ.
 
-    With ``every``, or for another exporter than ``postgres``, these are all keys that have a value. Each key gets an
+    With ``every``, or for another exporter than ``postgres``, these are the keys that have a value. Each key gets an
     entry with a new sequence number. The entries are written in several transactions. After an error, call the function
-    again. Returns the number of these keys, and the number of keys that are *moving*. A moving key gets no new entry,
-    since an entry of the key waits or was just delivered. Raises the errors of :func:`differences`, and ExportError if
-    the destination is ahead of this server.
+    again. Returns the number of these keys, and the number of keys that are *moving*. A moving key gets no new entry.
+    Raises the errors of :func:`differences`, and ExportError if the destination is ahead of this server or the queue
+    was rebucketed meanwhile.
     """
     with translated():
         (found,) = exports(connection, export)
@@ -177,7 +176,7 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
 
 
 def _layout(connection: Connection, queue: str) -> tuple[int, int]:
-    """Return the number of a queue's buckets, and the OID of a table that every rebucket replaces."""
+    """Return the number of a queue's buckets, and the OID of a table that a rebucket replaces."""
     buckets, table = one(
         connection,
         "select buckets, to_regclass(pgcombine_internal.values_table(queue, 0))::oid::bigint "

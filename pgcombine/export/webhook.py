@@ -2,12 +2,12 @@
 CloudEvents (:mod:`pgcombine.export.cloudevents`).
 
 Requests follow Standard Webhooks (:mod:`pgcombine.export.signing`). The header ``webhook-id``, which is also sent as
-``Idempotency-Key``, is the same if and only if the batch is the same. If a receiver has handled a batch with
-the same header before, the receiver may answer 2xx and do nothing. After a failure, a batch may have some entries of an
-earlier batch. So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
+``Idempotency-Key``, is made of the export and a digest of the body. If a receiver has handled a batch with the same
+header before, the receiver may answer 2xx and do nothing. After a failure, a batch may have some entries of an earlier
+batch. So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
 
-2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DeliveryRejectedError. 5xx, 3xx, 401, 403,
-404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, network errors, and secrets that can't be read are
+An answer 2xx means that the batch is delivered. An answer 4xx, except for those in ``_HEALTH``, refuses the data:
+DeliveryRejectedError. Other answers, a receiver that is too slow, network errors, and secrets that can't be read are
 DestinationDownError: such a failure may end with time, or when an operator corrects the address or the rights. Only the
 beginning of an answer's body is read, and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
 """
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
 _SHOWN = 200  # characters of an answer that an error shows
-_BODY_BYTES = 64 * 1024  # bytes of an answer that are read
+_BODY_BYTES = 64 * 1024  # bytes of an answer's body after which reading ends
 _BODY_SECONDS = 1.0  # the longest time for reading an answer's body; the status alone is enough
-_LOOK_SECONDS = 0.1  # seconds between two checks of the deadline and of the stop event
+_LOOK_SECONDS = 0.1  # seconds; the longest time between two checks of the deadline and of the stop event
 _END_SECONDS = 1.0  # the longest wait for connections to close
 # Child loggers are listed, too, since the filter of a logger doesn't apply to its child loggers.
 _LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
@@ -56,8 +56,8 @@ class _Answer(NamedTuple):
 class WebhookExporter:
     """POSTs to ``url``. ``headers`` are added to each request, for example a token.
 
-    ``timeout``, in seconds, bounds a whole delivery: looking up the host name, connecting, the request and the
-    answer. When ``stop`` is set, a delivery in progress ends at once, and Interrupted is raised.
+    ``timeout``, in seconds, is for a whole delivery: looking up the host name, connecting, the request and the answer.
+    When ``stop`` is set, a delivery in progress is given up, and Interrupted is raised.
 
     Put credentials into ``headers`` or ``~/.netrc``, not into the registered URL.
 
@@ -143,10 +143,9 @@ class WebhookExporter:
         self._loop = self._client = None
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine in this exporter's event loop. The loop's thread ends with the program.
+        """Run a coroutine in this exporter's event loop, which has a daemon thread.
 
-        The event loop can give up the look-up of a host name, a handshake or a read at any time, which isn't possible
-        with blocking calls.
+        The event loop can give up the look-up of a host name, a handshake or a read at any time.
         """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -185,7 +184,7 @@ class WebhookExporter:
 
 
 class _Daemons(ThreadPoolExecutor):
-    """Looks up host names in daemon threads: a look-up may take a long time, and an exit doesn't wait."""
+    """Looks up host names in daemon threads, since a look-up may take long, and the program's end must not wait."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()

@@ -1,16 +1,14 @@
 """Export workers deliver the entries of an export until an event stops them, or until no entry waits.
 
-* An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once. A key's entries are delivered
-  in the order of their sequence numbers. The module of each exporter says how deliveries become effectively once.
+* Delivery is at least once. The module of each exporter says how to recognize a repeated delivery.
 * If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One
-  worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`). Other exports go on.
+  worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`).
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.
-* Any number of workers may run. A worker locks (claims) a bucket before it delivers the bucket's entries. A dead
-  worker's claim ends with its connection. Entries that the worker had delivered without a commit are delivered again.
+* Several workers may run. A worker claims a bucket before it delivers the bucket's entries. A dead worker's claim ends
+  with its connection, and the entries that it hadn't committed are delivered again.
 * A loop without waiting entries sleeps. A pass with a change wakes the loop (:mod:`pgcombine.runtime.wakeup`).
-* A lost connection to the queue's own database is opened again with back-off, without limit. If the export is dropped,
-  the worker ends with ExportNotFoundError. A schema of another version ends the worker with SchemaError within
-  seconds.
+* A lost connection to the queue's own database is opened again with back-off. If the export is dropped, the worker ends
+  with ExportNotFoundError, and if the schema gets another version, with SchemaError.
 """
 
 from __future__ import annotations
@@ -80,12 +78,13 @@ class ExportWorker(Background):
 
     ``exporter`` is a function that takes a list of entries, a class (:class:`~pgcombine.Exporter`), or the name of an
     installed class (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
-    takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
-    sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
-    seconds, bounds a delivery by ``postgres`` or ``webhook``. ``file_mode`` is the permissions of exported files.
-    ``secrets`` sign the requests of ``webhook``: secrets ``whsec_…`` with white space between them, or a function that
-    returns them and is called for each delivery. ``heartbeat`` records that the loops make progress. Raises ConfigError
-    for a number that isn't positive, a malformed secret, and the name of a class that isn't installed.
+    takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is how long a loop
+    without waiting entries sleeps at most. ``batch`` is the largest number of entries in a delivery (None: the export's
+    own). ``timeout``, in seconds, is for a delivery by ``postgres`` or ``webhook``. ``file_mode`` is the permissions of
+    exported files. ``secrets`` sign the requests of ``webhook``: secrets ``whsec_…`` with white space between them, or
+    a function that returns them and is called for each delivery. ``heartbeat`` records that the loops make progress.
+    Raises ConfigError for a number that isn't positive, a malformed secret, and the name of a class that isn't
+    installed.
     """
 
     def __init__(
@@ -123,12 +122,13 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set; without it, until :meth:`stop`. Returns how many entries left the queue.
+        """Work until ``stop`` is set; without it, until :meth:`stop`. Returns the number of entries delivered or
+        quarantined.
 
-        These entries were delivered or quarantined. When ``stop`` is set, the worker finishes the batch in
-        progress. But an HTTP request in progress is cancelled, and the entries are sent again later. The worker waits
-        for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter can't be made,
-        SchemaError, and ConnectError if the server doesn't answer at the start.
+        When ``stop`` is set, the worker finishes the batch in progress. But an HTTP request in progress is cancelled,
+        and its entries are sent again later. At the start, the worker waits for a server that isn't ready yet. Raises
+        ExportNotFoundError, ConfigError if the exporter can't be made, SchemaError, and ConnectError if the server
+        can't be connected to at the start.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -145,8 +145,8 @@ class ExportWorker(Background):
     def drain(self, timeout: float | None = None) -> int:
         """Deliver until no entry waits. Returns the number of entries delivered or quarantined.
 
-        Raises DestinationDownError if the destination is paused or down, WaitTimeoutError after ``timeout`` seconds,
-        the errors of :meth:`run`, and OperationalError if the connection is lost.
+        Raises DestinationDownError if entries wait and the destination is paused or down, WaitTimeoutError after
+        ``timeout`` seconds, the errors of :meth:`run`, and OperationalError if the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with (
@@ -189,7 +189,7 @@ class ExportWorker(Background):
         return connection
 
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
-        """Return the exporter for one loop. A WebhookExporter ends its deliveries when ``stop`` is set."""
+        """Return the exporter for one loop. A WebhookExporter gives up its delivery when ``stop`` is set."""
         (found,) = exports(connection, self.export)
         target = self._target or found["target"]
         if self._custom is not None:
@@ -217,7 +217,9 @@ class ExportWorker(Background):
         return CloudEvents(self.export, source(*row[:3]), row[3]) if row else None
 
     def _connected(self, stop: threading.Event) -> None:
-        """Run a loop. If a connection is lost, run the loop again with new connections. Raises other errors."""
+        """Run a loop. If a connection is lost, run the loop again with new connections. Raises other errors of the
+        loop.
+        """
         opened = partial(self._open, timeout=0)
         with self.heartbeat.loop():
             while not stop.is_set():
