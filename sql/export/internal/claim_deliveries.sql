@@ -1,9 +1,7 @@
 -- pgcombine_internal.claim_deliveries(export [, act]) → pgcombine.export
 -- Claims an export's queue and its deliveries until the transaction ends: no pass over the queue runs, and no delivery
--- of the export. Returns the export's row, read after the claim of the queue. A pass whose snapshot is older than this
--- transaction's commit fails, since the function writes new versions of the bucket rows (see claim_buckets).
--- The export's buckets change only under a claim of the queue's buckets. So the statement that follows that claim sees
--- all buckets of the export.
+-- of the export. Returns the export's row, read after the claim of the queue. The function writes new versions of the
+-- bucket rows, so that a pass with an older snapshot fails (see claim_buckets).
 --   act  see claim_buckets
 -- Tables written: bucket.
 -- Errors: PC021 unknown export; those of claim_buckets.

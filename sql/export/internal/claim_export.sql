@@ -1,7 +1,8 @@
 -- pgcombine_internal.claim_export(export) → integer
 -- Claims a bucket that has entries and that no other worker has claimed, and returns its number; null: there is none.
--- The claim lasts until the transaction ends. The transaction must be read committed. Otherwise its next statement
--- would see entries that the bucket's former worker has deleted.
+-- The claim lasts until the transaction ends.
+-- The transaction must be read committed. Otherwise its next statement could see entries that the bucket's former
+-- worker has deleted.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.claim_export(export text)
 returns integer

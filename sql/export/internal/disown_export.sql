@@ -1,7 +1,7 @@
 -- pgcombine_internal.disown_export(export, owner, epoch) → boolean
--- Records that another server owns the export from an epoch on, and returns true. This server then no longer delivers
--- the export: the export's waiting and quarantined entries are deleted here, since the owner delivers every key, and
--- passes write no entries until own_export is called.
+-- Records that another server owns the export from an epoch on, and returns true. The export's waiting and quarantined
+-- entries are deleted here, since the owner delivers every key. Passes here write no entries until own_export is
+-- called.
 -- If this server knows of a later epoch, or of another owner of the same epoch, the function changes nothing, and
 -- returns false.
 -- The call waits for passes and deliveries in progress.

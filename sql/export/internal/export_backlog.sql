@@ -4,7 +4,7 @@
 --   exact  false: the number is an estimate from the statistics, which are some seconds old, and only the entry with
 --          the least sequence of each bucket is dated
 -- Runs with its owner's rights, for roles that may deliver the export or use its queue.
--- Tables written: pgcombine.tick, unless exact is true.
+-- Tables written: pgcombine.tick, if exact is false.
 -- Errors: PC021 unknown export; 42501 the caller has no right on the export or its queue.
 create or replace function pgcombine_internal.export_backlog(export text, exact boolean default true,
     out entries bigint, out lag_seconds double precision)

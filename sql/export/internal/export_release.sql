@@ -1,7 +1,7 @@
 -- pgcombine_internal.export_release(export, seq, put_back) → bigint
 -- Ends the quarantine of one entry, or of all entries of an export (seq null); returns their number.
---   put_back  true: deliver the entries again with their sequences. A destination that keeps the highest sequence of
---             each key ignores outdated ones. False: delete the entries
+--   put_back  true: the entries wait again, with their sequences. A destination that keeps the highest sequence of each
+--             key ignores outdated ones. False: the entries are deleted
 -- Tables written: export_quarantine, <export>_exports.
 -- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller lacks the right to operate the
 -- export's queue.

@@ -1,14 +1,13 @@
 -- pgcombine_internal.export_resync(export [, keys, bucket]) → bigint
 -- Delivers keys again, for a destination that has lost them or was changed by others: writes for each key an entry with
--- the present value, without an old value, and with a new sequence. Returns the number of entries. A key without a
--- value gets an entry without a new value, which deletes the key at the destination.
---   keys    a JSON array of objects, the key columns by name; null: every key that has a value
+-- the present value, without an old value, and with a new sequence. Returns the number of entries. The entry of a key
+-- without a value deletes the key at the destination.
+--   keys    a JSON array of objects, the key columns by name; null: the keys that have a value
 --   bucket  only the keys of this bucket of the queue, so that passes over other buckets needn't wait; null: all
 --           buckets
--- A destination that already has higher sequences than this server writes ignores the entries. own_export makes this
--- server write higher sequences.
+-- A destination that already has higher sequences ignores the entries (see own_export).
 -- The call waits for passes in progress over these buckets, and no other pass begins over them until the transaction
--- ends. So an entry has the latest value of its key, and every later entry of the key has a higher sequence.
+-- ends. So an entry has the latest value of its key, and later entries of the key have higher sequences.
 -- Tables written: <export>_exports.
 -- Errors: PC021 unknown export; PC003 no such bucket, the queue was rebucketed meanwhile, keys that don't fit, or the
 -- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller lacks the right to
@@ -33,7 +32,7 @@ begin
     perform pgcombine_internal.require_delivering(_export.export);
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
     perform pgcombine_internal.require_right(_queue.queue, 'read');
-    -- with the snapshot of an earlier statement, entries would have outdated values
+    -- with the snapshot of an earlier statement, entries could have outdated values
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
         format('export "%s": its entries can''t be written at this isolation level', _export.export),
             'begin transaction isolation level read committed');
@@ -69,7 +68,7 @@ begin
             'exports', format('pgcombine.%I', _export.export || '_exports'),
             'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
             'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'), 'shown',
-            -- the entry has the key in its stored form, as all entries of the key have
+            -- the entry has the key in its stored form, if the key has a value
             pgcombine_internal.column_list(_queue.queue, 'key', case when export_resync.keys is null then 'k.{name}'
                 else 'coalesce(v.{name}, k.{name})' end),
             'found', pgcombine_internal.column_list(_queue.queue, 'value', case when export_resync.keys is null then 'k'

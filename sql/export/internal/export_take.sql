@@ -1,15 +1,14 @@
 -- pgcombine_internal.export_take(export, bucket, entries [, raw]) → text
--- Returns the statement that takes a number of entries out of a claimed bucket. The statement takes those with the
--- least sequence, so it takes a key's entries in order.
--- The statement deletes the entries. The caller commits once they are delivered; a rollback brings them back.
+-- Returns the statement that takes entries with the least sequences out of a claimed bucket: it deletes and returns
+-- them. The caller commits once they are delivered; a rollback brings them back.
 -- If the export compacts, the statement also marks earlier entries of the same keys in the quarantine, since the taken
 -- entries supersede them.
 --   entries  the maximum number of entries
 --   raw      false: the statement returns the key columns, old_…, new_…, seq and the entry as JSON, ordered by key and
 --            sequence. If the export compacts, it returns one row for each key: first old, last new, last sequence. A
---            key that came back in another form (1.0 after 1) has a row for each form. True: the statement returns the
---            key columns, new_… and seq of every entry in no order, for a COPY to a place that compacts them
--- The JSON of a CloudEvent's entry also has pgcombine_at.
+--            key that comes in another form, too (1.0 after 1), has a row for each form. True: the statement returns
+--            the key columns, new_… and seq of the entries in no order, for a COPY to a place that compacts them
+-- The JSON of an export with a format also has pgcombine_at.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_take(export text, bucket integer, entries integer,
     raw boolean default false)

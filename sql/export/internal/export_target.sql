@@ -3,19 +3,20 @@
 -- Returns the statements that the exporter postgres runs in the other database:
 --   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
 --                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
---                 pgcombine_deleted (whether the queue no longer has the key). A deleted key's row stays, so that an
---                 older entry, from a slow worker whose connection was lost, can't bring the key back
+--                 pgcombine_deleted (whether the queue no longer has the key). A deleted key's row stays, so that a
+--                 late older entry can't bring the key back
 --   create_stage  makes a temporary table for one batch
 --   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
 --   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if
 --                 that is higher than the row's. It writes in key order, so that two workers can't deadlock
---   create_owner  makes the table of the exports' owners
+--   create_owner  makes the table of the owners
 --   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
 --   set_owner     makes a server ($2) the owner of the table from an epoch ($1) on, if the recorded epoch is lower
 --   sweep         marks keys as deleted whose rows come from before an epoch, since the epoch's full state lacks them.
 --                 $1 is the lower bound of the epoch's sequences
 --   drop_stage    drops the stage, for connections that other programs use afterwards
---   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
+--   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1); else
+--                 null
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,
     out copy text, out put text, out apply text, out create_owner text, out ask text, out set_owner text,

@@ -8,8 +8,8 @@
 --                those with a sequence beyond a number ($2)
 --   compare      runs in the other database. Compares rows that look returned (a JSON array, $1), and returns those
 --                that differ: the number of the row in the array, the difference, and the sequence in the table. The
---                difference is missing, surplus, other (another value) or ahead (a sequence beyond $2: this server's
---                entries would be ignored). A value differs from the same value in a column whose type can't hold it
+--                difference is missing, surplus, other (another value) or ahead (a sequence beyond $2). A value that a
+--                column's type can't hold exactly differs, too
 -- The order of keys may differ between the two databases, so page and target_page each use their database's order.
 -- Errors: PC021 unknown export; PC003 the exporter isn't postgres; PC045 another server delivers the export; 42501 the
 -- caller lacks the right to deliver the export, or the right to read the queue.

@@ -1,6 +1,6 @@
 -- pgcombine_internal.require_delivering(export)
--- Raises unless this server delivers the export (see disown_export).
--- Errors: PC021 there is no such export; PC045 another server owns it.
+-- Raises an error unless this server delivers the export (see disown_export).
+-- Errors: PC021 unknown export; PC045 another server owns it.
 create or replace function pgcombine_internal.require_delivering(export text)
 returns void
 language sql stable

@@ -1,7 +1,7 @@
 -- pgcombine_internal.start_export(export, existing)
--- Adds the observer of an export, unless the export has it. From now on passes write every change of the export's queue
--- as an entry. A pass draws the sequence while it has claimed the bucket, so two passes over a key commit in the order
--- of their sequences.
+-- Adds the observer of an export, unless the export has it. From now on passes write the changes of the export's queue
+-- as entries. A pass draws a sequence while it has claimed the bucket, so two passes over a key commit in the order of
+-- their sequences.
 --   existing  whether to replace the waiting entries with one for each key that has a value, without an old value
 -- Tables written: <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export; those of add_observer.

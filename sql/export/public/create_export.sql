@@ -1,8 +1,8 @@
 -- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets, format])
--- Creates an export: from now on every change that a pass makes is also an entry of the table <export>_exports.
--- An entry has the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has no value) and
--- the number seq. The entries of a key have growing seq, in the order in which passes commit. An SQL observer writes
--- the entries in the pass's transaction.
+-- Creates an export: from now on every change that a pass makes is also an entry of the table <export>_exports. An
+-- entry has the key columns, old_<value> (null: the key had no value), new_<value> (null: the key has no value) and the
+-- number seq. The entries of a key have growing seq, in the order in which passes commit. An SQL observer writes the
+-- entries in the pass's transaction.
 -- Export workers (pgcombine export run) deliver the entries and delete them.
 --   export        lower-case name, at most 40 characters; also the name of its destination
 --   exporter      postgres, files, webhook, or python (a function in the worker's program)
@@ -10,16 +10,15 @@
 --   target_table  only for the exporter postgres: the table that is kept equal to the queue's values. Its default name
 --                 is that of the export. The exporter makes a missing table (see export_target)
 --   existing      whether the values that the queue has now are exported, too
---   compact       whether waiting entries of one key are delivered as one: first old, last new, last seq
+--   compact       whether entries of one key in a batch are delivered as one: first old, last new, last seq
 --   batch         largest number of entries in one delivery
 --   buckets       largest number of workers that deliver at the same time
 --   format        only for the exporter webhook: cloudevents sends each entry as a CloudEvent. An entry then also has
 --                 pgcombine_at, the start of the transaction that wrote the entry
 -- The call waits for running passes.
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
--- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a
--- target with a secret, or a key column named seq; with existing, another isolation level
--- than read committed.
+-- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a target
+-- with a secret, or a key column named seq; with existing, another isolation level than read committed.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
     compact boolean default true, batch integer default 10000, buckets integer default 4,

@@ -12,7 +12,7 @@ language plpgsql
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.claim_deliveries(drop_export.export,
-        -- an older snapshot doesn't see all entries
+        -- an older snapshot may miss entries
         case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end);
     _entries bigint;
 begin
@@ -24,7 +24,7 @@ begin
         'deliver them first (pgcombine export run --drain), or pass force => true to lose them');
     if exists (select from pgcombine.observer o where o.queue = _export.queue
         and o.observer = 'export ' || _export.export) then
-        -- the export has an observer only if this server delivers it
+        -- the export has no observer if another server delivers it
         perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
     end if;
     execute format('drop table pgcombine.%I', _export.export || '_exports');

@@ -1,6 +1,6 @@
 -- pgcombine.pause_export(export [, reason])
--- Pauses an export: nothing is delivered until it is resumed, and its entries are kept. A delivery in progress ends
--- normally.
+-- Pauses an export: workers deliver nothing until it is resumed, and its entries are kept. A delivery in progress isn't
+-- stopped.
 -- Tables written: pgcombine.destination_state.
 -- Errors: PC021 unknown export; 42501 the caller may neither deliver the export nor operate its queue.
 create or replace function pgcombine.pause_export(export text, reason text default null)

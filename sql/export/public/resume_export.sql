@@ -1,5 +1,5 @@
 -- pgcombine.resume_export(export)
--- Resumes an export: its entries are delivered again at once, even if the destination was down.
+-- Resumes an export: workers deliver its entries at once, even if the destination was down.
 -- Tables written: pgcombine.destination_state.
 -- Errors: PC021 unknown export; 42501 the caller lacks the right to operate the export's queue.
 create or replace function pgcombine.resume_export(export text)

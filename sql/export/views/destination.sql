@@ -4,8 +4,8 @@
 --   name          name of the export or the server
 --   kind          export or server
 --   state         up: deliveries continue. suspect: the last attempts failed, and one worker at a time tries again
---                 after retry_at. down: down_after attempts in a row failed; workers try as in state suspect, but less
---                 often. paused: no worker tries until the destination is resumed
+--                 after retry_at. down: as suspect, but down_after attempts in a row failed. paused: no worker tries
+--                 until the destination is resumed
 --   failures      number of attempts that have failed in a row
 --   retry_at      when the next attempt is due
 --   reason        why the last attempt failed, or why it is paused; null if the reader must not see it (see

@@ -12,7 +12,7 @@
 --   lag_seconds   age of the oldest entry; 0 if none waits or the export is paused
 --   delivered     number of entries delivered or quarantined since the export was created
 --   delivered_at  when entries were last delivered or quarantined
---   quarantined   number of entries that the destination has refused
+--   quarantined   number of quarantined entries, which the destination refused
 --   owner         name of the server that delivers it; null if no other server has it
 create or replace view pgcombine.export_stat with (security_barrier) as
 select e.export, e.queue, e.exporter, d.state, d.failures, d.retry_at, b.entries as pending,

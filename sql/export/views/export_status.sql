@@ -14,7 +14,7 @@
 --   lag_seconds   age of the oldest entry; 0 if none waits
 --   delivered     number of entries delivered or quarantined since the export was created
 --   delivered_at  when entries were last delivered or quarantined
---   quarantined   number of entries that the destination has refused
+--   quarantined   number of quarantined entries, which the destination refused
 --   owner         name of the server that delivers it; null if no other server has it
 --   epoch         grows with each change of owner
 create or replace view pgcombine.export_status with (security_barrier) as

@@ -3,7 +3,7 @@
 --   kind             'export' or 'server'
 --   down_after       number of failures in a row after which the destination is down instead of suspect
 --   backoff          wait after the first failure, approximately; it doubles with each further failure
---   longest_backoff  upper bound of the wait
+--   longest_backoff  longest wait, approximately
 -- Tables written: pgcombine.destination_state.
 create or replace function pgcombine_internal.add_destination(kind text, name text, down_after integer default 5,
     backoff interval default '0.5 s', longest_backoff interval default '1 min')

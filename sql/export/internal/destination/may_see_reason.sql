@@ -1,7 +1,7 @@
 -- pgcombine_internal.may_see_reason(kind, name) → boolean
 -- Returns whether the caller may see why deliveries to a destination fail. The error of an export's destination may
 -- repeat delivered values. So the caller needs the right to deliver the export, or to read or operate its queue. For a
--- server, every caller may see the reason.
+-- server, the result is true.
 create or replace function pgcombine_internal.may_see_reason(kind text, name text)
 returns boolean
 language sql stable

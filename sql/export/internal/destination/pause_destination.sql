@@ -1,6 +1,7 @@
 -- pgcombine_internal.pause_destination(kind, name [, reason])
--- Pauses a destination: nothing is delivered to it until it is resumed, and its entries are kept. An attempt in
--- progress ends normally.
+-- Pauses a destination: try_destination returns null until the destination is resumed. An attempt in progress isn't
+-- stopped.
+--   reason  why it is paused; null: the former reason stays
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
 -- Errors: 42501 the caller lacks the right to deliver to the destination; PC020 unknown destination.

@@ -1,14 +1,13 @@
 -- pgcombine_internal.report_destination(kind, name [, ticket, failure]) → text
 -- Reports an attempt at a destination; returns the state that follows.
 -- After a success, a destination that was suspect or down is up again, and the workers of an export are woken. While
--- the destination is up, the time of the last success is written at most once a minute.
+-- the destination is up, the time of the last success is written about once a minute.
 -- After a failure the destination is suspect, or down after down_after failures in a row, and isn't tried for a while.
--- The wait doubles with each failure, between backoff and longest_backoff, and varies by a quarter, so that waiting
--- workers don't try again at the same time.
+-- The wait doubles with each failure, from backoff up to longest_backoff, and varies by a quarter.
 -- A paused destination stays paused.
---   ticket   the ticket that try_destination returned for the attempt. If a failure, a pause or another attempt was
---            recorded since, this report changes nothing, so attempts that were in progress together count as one
---            failure. Null: the report always counts
+--   ticket   the ticket that try_destination returned for the attempt. If the destination has another ticket by now,
+--            this report changes nothing, so attempts that were in progress together count as one failure. Null: the
+--            ticket isn't compared
 --   failure  the error, if the attempt failed because of the destination's health; it must not contain a password.
 --            Null: the attempt succeeded
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).

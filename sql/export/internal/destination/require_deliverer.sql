@@ -1,9 +1,8 @@
 -- pgcombine_internal.require_deliverer(kind, name)
--- Raises unless the caller may deliver to a destination. It is the first check of the functions that report on
--- destinations with their owner's rights.
+-- Raises an error unless the caller may deliver to a destination.
 -- Roles with the right replay may deliver to servers. Roles with the right export on an export, and roles that may
--- operate its queue, may deliver to the export. Roles that were granted update on the whole table
--- pgcombine.destination_state may deliver to all destinations.
+-- operate its queue, may deliver to the export. Roles with update on the whole table pgcombine.destination_state may
+-- deliver to all destinations.
 -- Errors: 42501 the caller lacks the right to deliver.
 create or replace function pgcombine_internal.require_deliverer(kind text, name text)
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.resume_destination(kind, name)
--- Ends a destination's pause, or its wait if it is suspect or down: the destination is up and is tried at once. Wakes
--- the workers of an export.
+-- Ends a destination's pause, or its wait if it is suspect or down: the destination is up and may be tried at once.
+-- Wakes the workers of an export.
 -- Tables written: pgcombine.destination_state.
 -- Errors: PC020 unknown destination; PC021 unknown export; 42501 for an export: the caller lacks the right to operate
 -- its queue; for a server: the caller isn't the owner of the schema.

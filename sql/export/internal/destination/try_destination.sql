@@ -1,10 +1,10 @@
 -- pgcombine_internal.try_destination(kind, name [, probe]) → bigint
--- Returns a ticket if a destination may be tried now, null if not. report_destination takes the ticket.
--- A destination that is up may be tried by every caller, and nothing is written. A destination that is suspect or down
--- may be tried after retry_at, by one caller at a time (the circuit is half open). Other callers get null until that
--- caller has reported, or until the time of its probe is over. A destination that is paused may not be tried.
--- Call the function in a separate transaction. Other callers see the probe only after the commit; until then they find
--- the row locked.
+-- Returns a ticket for report_destination if a destination may be tried now, and null if not.
+-- If the destination is up, every caller gets a ticket, and nothing is written. If it is suspect or down, it may be
+-- tried after retry_at, by one caller at a time. Other callers get null until that caller has reported, or until the
+-- time of its probe is over. A paused destination may not be tried.
+-- Call the function in a separate transaction: other callers see the probe only after the commit, and until then they
+-- find the row locked.
 --   probe  how long other callers get null if this caller doesn't report
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, if the destination is suspect or down and may be tried.
@@ -32,7 +32,7 @@ begin
     if _state.state = 'paused' or _state.retry_at > clock_timestamp() then
         return null;
     end if;
-    -- checks the condition again, since another caller may have moved retry_at since the row was read
+    -- the condition is checked again, since another caller may have moved retry_at since the row was read
     perform from pgcombine.destination_state d
     where d.kind = _state.kind and d.name = _state.name and d.state in ('suspect', 'down')
       and coalesce(d.retry_at <= clock_timestamp(), true)
