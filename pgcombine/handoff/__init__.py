@@ -31,10 +31,10 @@ quarantined updates, and ``replicas truncate`` deletes the hints for the server,
 server then needs repair.
 
 **Retained writes.** If a coordinator loses its disk, its hints are lost. So a server that gets a write from another one
-retains the write's updates, the *payload*, if a third server may lack the write (``handoff_store_tokens``).
-:mod:`pgcombine.handoff.retained` drops payloads that aren't needed any more. ``pgcombine replicas repair``
-(:mod:`pgcombine.handoff.repairing`) compares the servers by tokens, and forwards writes that a server lacks.
-``tests/model/handoff.pml`` is a model of the protocol.
+retains the write's updates, the *payload*, if a third server may lack the write and no quota is reached
+(``handoff_store_tokens``). :mod:`pgcombine.handoff.retained` drops payloads that aren't needed any more. ``pgcombine
+replicas repair`` (:mod:`pgcombine.handoff.repairing`) compares the servers by tokens, and forwards writes that a server
+lacks. ``tests/model/handoff.pml`` is a model of the protocol.
 
 **Rebuild.** A server becomes a copy of another one, or of several (:mod:`pgcombine.handoff.rebuilding`). Writers go on.
 The rebuilt server has a new id. A coordinator that was left out (``--force``) delivers nothing to the rebuilt server

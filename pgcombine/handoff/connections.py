@@ -1,4 +1,4 @@
-"""Connections to servers: the check of their identity, and limits for the time of waits.
+"""Connections to servers, with a check of the server's identity and with time limits.
 
 A server other than the expected one raises WrongServerError. A server that doesn't answer in time raises
 psycopg.OperationalError.
@@ -41,7 +41,7 @@ class Peer:
     id: UUID
     epoch: int
     replay_rate: int | None
-    known_to: set[str] = field(default_factory=set)  # names of coordinators for which verify_identity has run
+    known_to: set[str] = field(default_factory=set)  # coordinators for which verify_identity has succeeded
     columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # columns of queues, by queue and shape
     partial: bool | None = None  # whether the server has only a part of some writes; None: not known yet
 
@@ -59,7 +59,7 @@ def options(timeout: float) -> dict[str, Any]:
 
 
 def open_peer(name: str, dsn: str, timeout: float) -> Peer:
-    """Connect to a server and ask for its identity. ``timeout``, in seconds, is for each of the two.
+    """Connect to a server and ask for its identity. ``timeout``, in seconds, is for each of the two steps.
 
     Raises WrongServerError if the server isn't ``name`` or can't take writes, and psycopg.OperationalError if it
     doesn't answer.
@@ -80,7 +80,8 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 def address(dsn: str) -> str:
     """Return the address of a server in the form that other servers register.
 
-    The address has the host, port, database, user and service that ``dsn`` gives, and no password.
+    The address has the host, port, database, user and service that ``dsn`` gives, and no password. A ``hostaddr``
+    without a host becomes the host.
     """
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}

@@ -78,7 +78,7 @@ class Coordinators:
         """Return the write as a coordinator has committed it. ``deadline`` is a time of ``time.monotonic``.
 
         Raises IndeterminateError if a server may have taken the write without an answer. Otherwise raises the error of
-        the write itself or HintsFullError, QueueNotFoundError if each server that was tried lacks the queue, and
+        the write itself or HintsFullError, QueueNotFoundError if each server that was tried lacks the queue, else
         UnavailableError.
         """
         reasons: dict[str, Exception] = {}
@@ -117,9 +117,9 @@ class Coordinators:
     ) -> Accepted:
         """Try one coordinator for ``seconds``.
 
-        If the connection is lost after the write was sent, adds the coordinator's name to ``doubtful``. The attempt is
-        repeated after ReplicaError (then the coordinator's missing servers are registered), QueueMismatchError and a
-        lost connection, and after WrongServerError at the first attempt.
+        If the connection is lost after the write was sent, adds the coordinator's name to ``doubtful``. After
+        ReplicaError the servers are registered at the coordinator, and it is tried again. It is also tried again after
+        QueueMismatchError, after a lost connection while time is left, and once after WrongServerError.
         """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):

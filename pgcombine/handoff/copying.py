@@ -29,7 +29,7 @@ class Copy:
 
 @contextmanager
 def snapshot(source: Connection) -> Iterator[Connection]:
-    """Yield ``source`` in a read-only transaction with one snapshot, and close it at the end.
+    """Yield ``source`` in a read-only transaction with one snapshot. The connection is closed at the end.
 
     Raises SchemaError if the schema there isn't this program's.
     """

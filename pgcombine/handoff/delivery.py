@@ -44,7 +44,7 @@ log = logging.getLogger("pgcombine.handoff")
 
 Cause = Literal["data", "schema", "identity", "health"]
 
-# SQLSTATEs: no such function, column, table or schema; wrong type
+# SQLSTATEs: no such function, column, table or schema; a wrong type
 _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}
 
 _APPLY = (
@@ -100,7 +100,8 @@ def verify_identity(
 
     For a role without the right to replay, the check finds no lost write.
 
-    ``others`` has addresses of servers by name. Those that the peer doesn't know are registered at the peer.
+    ``others`` has addresses of servers by name. Those that the peer doesn't know are registered there, if the role may
+    do that.
     """
     if coordinator_name in peer.known_to:
         return
@@ -155,7 +156,7 @@ def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> 
 
     ``coordinator`` is the name of the server that has the hints. ``COPY_UPDATES`` updates or more are sent by COPY
     after the tokens, if the peer stores all of them, retains no payload, and no value is in quotes. Errors that
-    pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Raises psycopg's errors otherwise.
+    pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Other errors are psycopg's.
     """
     # If a caller retries a write while its first delivery waits, ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())
@@ -206,8 +207,8 @@ def _take(
 def _partial(peer: Peer) -> bool:
     """Return whether the server has only a part of some writes.
 
-    The result is cached for the connection: only a rebuild can make it true, and after a rebuild the peer's id is
-    refused.
+    The result is cached for the connection: only a rebuild can make it true, and after a rebuild the server refuses
+    deliveries to its former id.
     """
     if peer.partial is None:
         (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")
@@ -229,8 +230,8 @@ def payloads(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]
 
 
 def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
-    """Apply writes of one queue. Returns for each token the reason why the target refuses the write; None: it is
-    applied.
+    """Apply writes of one queue. Returns for each token why the target refuses the write, or None if it has the write
+    now.
     """
     try:
         statuses = apply(target, hints)

@@ -145,7 +145,7 @@ def drop_quarantined(
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:
-    """Delete all hints and quarantined updates for a server. Returns the number of updates.
+    """Delete all hints and quarantined updates for a server. Returns the number of deleted updates.
 
     If there were some, the server then needs repair. Raises ReplicaError if the reason is empty.
     """

@@ -39,7 +39,7 @@ class Owned:
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
     """Make the server at this connection the owner of the export, and inform the other registered servers.
 
-    ``timeout``, in seconds, is for connecting to one of them. A server that can't be reached isn't informed. If this
+    ``timeout``, in seconds, is for connecting to each of them. A server that can't be reached isn't informed. If this
     server has no name and no other servers are registered, the owner's name is empty. The new epoch also helps if the
     destination has later entries than this server, for example after a restore. If the call is killed, run it again.
 

@@ -135,7 +135,7 @@ def read(
     # If a server knows another one by a different id, it has delivered to a former server of that name.
     for found in statuses.values():
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
-        if found.known is not None:  # a server that another one doesn't know was removed, or is new
+        if found.known is not None:  # a server that another one doesn't know was removed or is new: it may lack writes
             broken |= statuses.keys() - set(found.known)
     generations = Counter(status.generation for status in statuses.values())
     generation = max(generations, key=lambda number: (generations[number], number))
@@ -163,9 +163,9 @@ def _lags(
 ) -> tuple[dict[str, int], bool]:
     """Return how many writes each server lacks, at most, and whether all writes could be counted.
 
-    The hints of a coordinator that answered are counted. A coordinator in ``forgetful`` may have lost hints, and counts
-    as one that didn't answer, too. Other servers retain writes of such a coordinator. They are asked for the tokens of
-    these writes. Then the servers are asked which of the tokens they have.
+    The hints of a coordinator that answered are counted. A coordinator in ``forgetful`` may have lost hints, and is
+    treated as one that didn't answer. Other servers may retain writes of such a coordinator. They are asked for the
+    tokens of these writes. Then the servers are asked which of the tokens they have.
     """
     lags = {name: sum(found.lags.get(name, 0) for found in statuses.values()) for name in statuses}
     for name, own in statuses.items():  # coordinators and the server itself may count the same refused writes
@@ -186,7 +186,7 @@ def _lags(
 
 
 def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
-    """Return the keys as rows of the key columns. Raises InvalidUpdateError for a key of another length."""
+    """Return the keys as rows. Raises InvalidUpdateError for a key that has not as many parts as there are key columns."""
     rows = [key if definition.keys > 1 else (key,) for key in keys]
     for row in rows:
         if len(row) != definition.keys:
@@ -254,7 +254,7 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, by server. The reasons of the other servers go into ``failures``."""
+    """Return the answers that came in time, by server. ``failures`` gets the reasons why other servers didn't answer."""
 
     def answer_of(server: Server) -> T:
         while True:

@@ -58,9 +58,9 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return the reasons why the copy needs repair, by the coordinators that know of them.
+        """Return, by coordinator, the reason why the coordinator must mark the copy: a source needs repair.
 
-        A reason is that a source needs repair. Without ``force``, raises ReplicaError if a source needs repair.
+        Without ``force``, raises ReplicaError if a source needs repair.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self.coordinators.items():

@@ -183,9 +183,11 @@ class _Rebuild:
                 self._done.updates += updates
 
     def _inform(self) -> None:
-        """Register the other servers at a target that knows none, and store which servers hold each queue."""
+        """Register the other servers at a target that knows none. Store there which servers hold each queue, if that is
+        missing.
+        """
         if not addresses(self._target)[1]:
-            known: dict[str, str] = {}  # from several coordinators, since none has its own address
+            known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
             for _, coordinator in self._plan.others():
                 known |= addresses(coordinator)[1]
             named = [name for name in known if name in self._plan.dsns]

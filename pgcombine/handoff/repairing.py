@@ -4,8 +4,8 @@ If a coordinator is lost, its hints are lost. But a server that got a write from
 updates, the *payload* (:mod:`pgcombine.handoff.retained`), and can forward the write. The repair compares each pair of
 servers by the tokens of their writes, and applies missing writes as hints are applied. Writers go on.
 
-A server may have refused updates of a write. If the write's coordinator is lost, the repair tries again to append these
-updates. Otherwise ``pgcombine replicas quarantine retry`` at the coordinator does that.
+A server may have refused updates of a write. The repair tries again to append those that no coordinator has in its
+quarantine or its hints. For others, run ``pgcombine replicas quarantine retry`` at the coordinator.
 
 At the end the repair removes the marks (``needs_repair``) of servers that lack no write, if all servers were compared.
 A mark that needs a rebuild stays, and so does a mark that was made after the repair began.

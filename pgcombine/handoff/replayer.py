@@ -4,7 +4,7 @@ The replayer runs one loop for each server that is due, and a second one if many
 ``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops retained payloads
 that aren't needed any more (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all
 replayers. After a failure that another attempt wouldn't mend, for example if the server lacks the queue, deliveries to
-the server are paused. After another failure they are tried again, at growing intervals.
+the server are paused. After other failures they are tried again, at growing intervals.
 """
 
 from __future__ import annotations
@@ -141,7 +141,10 @@ class Replayer(Background):
         return self.totals
 
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
-        """Start a loop for each server that is due, until ``stop`` is set or the connection to the coordinator is lost."""
+        """Start a loop for each server that is due, until ``stop`` is set or the coordinator's connection is lost.
+
+        Also start the loop for retained payloads, and clean up, from time to time.
+        """
         clean_up_at, drop_at = time.monotonic() + _CLEAN_UP_SECONDS, 0.0
         with (
             closing(retry(self._checked_coordinator, stop, unlimited=unreachable)) as coordinator,
@@ -210,7 +213,7 @@ class Replayer(Background):
             drop_retained(coordinator, self.timeout)
 
     def _guard(self, deliver: Callable[[str, threading.Event], None], name: str, stop: threading.Event) -> None:
-        """Call ``deliver``, and log an error of it."""
+        """Call ``deliver``, and log its error if there is one."""
         try:
             deliver(name, stop)
         except (psycopg.Error, PgCombineError) as error:

@@ -42,7 +42,7 @@ class ReplicatedQueue:
     """The queue ``queue`` on ``servers`` (name: connection string), with each key on ``replicas`` of them (None: all).
 
     ``level`` is ONE, QUORUM, ALL or a number: how many servers must acknowledge a write or answer a read. ``timeout``,
-    in seconds, is for a call. ``connections`` is the largest number of pooled connections to a server. Servers are
+    in seconds, is for each call. ``connections`` is the largest number of pooled connections to a server. Servers are
     tried as coordinators in the given order, and servers that failed recently last. The names of the servers, and
     ``replicas``, must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as
     a context manager. Raises ConfigError for an impossible level, number of replicas or timeout, without servers, and
@@ -83,7 +83,7 @@ class ReplicatedQueue:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. Before that, deliver the waiting writes, for a few timeouts for each server at most."""
+        """Deliver the waiting writes, as far as a few timeouts for each server allow, and close the connections."""
         for sender in self._senders.values():
             sender.close()
         for server in self._servers.values():

@@ -30,7 +30,7 @@ PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
 # seconds for which a write that no caller waits for is delayed, so that more writes share its transaction
 GATHER_SECONDS = 0.01
-PAGE_SECONDS = 0.05  # the least seconds between two pages if no caller waits
+PAGE_SECONDS = 0.05  # seconds between the beginnings of two pages, at least, if no caller waits
 
 
 @dataclass(eq=False)
@@ -146,7 +146,7 @@ class Sender:
                 for one in group:  # one bad write must not hold up the others
                     self._deliver(coordinator, [one])
                 return
-            level = logging.DEBUG if avoided else logging.WARNING  # the first failure of an outage warns
+            level = logging.DEBUG if avoided else logging.WARNING  # warn of the first failure of an outage
             log.log(level, "handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
             if cause != "data":
                 self._lost()
