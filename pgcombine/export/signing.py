@@ -20,9 +20,9 @@ Secrets: TypeAlias = str | Callable[[], str]
 
 
 def keys(secrets: Secrets | None) -> list[bytes]:
-    """Return the key of each secret. Raises ConfigError, without the secret, if a secret is malformed or none is there.
+    """Return the key of each secret. Raises ConfigError if a secret is malformed, or if none is given.
 
-    ``None`` means that nothing is signed.
+    The error doesn't show the secret. ``None`` means that nothing is signed.
     """
     if secrets is None:
         return []

@@ -1,6 +1,6 @@
 """Export workers deliver the entries of an export until an event stops them, or until no entry waits.
 
-* Delivery is at least once. The module of each exporter says how to recognize a repeated delivery.
+* Delivery is at least once: an entry may be delivered again (:mod:`pgcombine.export.entries`).
 * If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One
   worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`).
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.

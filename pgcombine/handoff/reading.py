@@ -186,7 +186,7 @@ def _lags(
 
 
 def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
-    """Return the keys as rows. Raises InvalidUpdateError for a key that has not as many parts as there are key columns."""
+    """Return the keys as rows. Raises InvalidUpdateError for a key that doesn't have a part for each key column."""
     rows = [key if definition.keys > 1 else (key,) for key in keys]
     for row in rows:
         if len(row) != definition.keys:
@@ -254,7 +254,7 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, by server. ``failures`` gets the reasons why other servers didn't answer."""
+    """Return the answers that came in time, by server. ``failures`` gets the reasons why others didn't answer."""
 
     def answer_of(server: Server) -> T:
         while True:

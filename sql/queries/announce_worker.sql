@@ -1,6 +1,6 @@
 -- Announces this session as that of a worker, for the view pgcombine.worker, until the session ends.
 -- The query takes shared advisory locks of the session, which every role sees in pg_locks. Behind a pooler in
--- transaction mode they don't work.
+-- transaction mode such locks don't work.
 -- Parameters: the time at which the worker started; the names of the queues that it works on, null: all.
 select pg_advisory_lock_shared(hashtext(l.class), l.object)
 from (

@@ -1,6 +1,6 @@
--- Lists segments of the log that are larger than 128 kB and have dead rows. The role must have the rights of the
--- segment's owner, and may run passes over the queue. After a vacuum, a segment is left out for half a second, and a
--- tenth of a second more for each megabyte, since an old snapshot may keep its dead rows.
+-- Lists segments of the log that are larger than 128 kB and have dead rows, if the role has the rights of the segment's
+-- owner and may run passes over the queue. After a vacuum, a segment is left out for half a second, and a tenth of a
+-- second more for each megabyte, since an old snapshot may keep its dead rows.
 -- Parameter: the queue; null: all.
 select c.oid::regclass::text
 from pgcombine.queue q

@@ -1,4 +1,4 @@
--- Returns the seconds until a destination may be tried; 0: now. Infinity for a paused destination.
+-- Returns the seconds until a destination may be tried; 0: it may be tried now; infinity: it is paused.
 -- Parameters: kind and name of the destination.
 select case state when 'paused' then 'inf'
             else greatest(0, coalesce(extract(epoch from retry_at - clock_timestamp()), 0)) end::double precision

@@ -1,6 +1,6 @@
 -- Of the connection limits of the server, the database and this role, the one of which the largest share is in use: the
 -- number of connections that count, the limit, and the limit's name. The last column is the number of workers' sessions
--- on the server. All numbers count what this role sees in pg_stat_activity.
+-- on the server. A role that doesn't see all sessions may get lower counts.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

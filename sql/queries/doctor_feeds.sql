@@ -1,5 +1,6 @@
--- Lists registered consumers of feeds with a problem. A consumer's offset may be too old (see feed_bounds). Or the
--- consumer is behind, has registered no offset for a quarter of the retention, and its feed is larger than max_bytes.
+-- Lists the registered consumers that have one of two problems: the offset is too old (see feed_bounds); or the
+-- consumer is behind and has registered no offset for a quarter of the retention, and its feed is larger than
+-- max_bytes.
 --   forget  the statement that forgets the consumer
 select s.feed, s.queue, c.consumer, s.bytes, o.behind, o.too_old,
        format('select pgcombine.commit_feed(%L, %L, null)', s.feed, c.consumer) as forget

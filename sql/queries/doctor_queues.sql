@@ -1,4 +1,4 @@
--- The figures of queue_stat, max_backlog, and these:
+-- Figures of queue_stat, max_backlog, and these:
 --   pending_seconds    seconds since pending_at
 --   last_pass_seconds  seconds since last_pass_at
 --   pass_seconds       age of the oldest transaction that is probably a pass over the queue: it has locks on a

@@ -1,6 +1,6 @@
 -- The buckets over which a worker should run a pass now (see the function due). The third column is whether passes over
--- the queue may enqueue to another queue: the queue has an observer, or its values have a trigger of a user. The fourth
--- is whether the queue's log is larger than 8 MB; false if the parameter is null.
+-- the queue may enqueue to another queue: the queue has an observer, or its values have a trigger besides
+-- refuse_values. The fourth is whether the queue's log is larger than 8 MB; false if the parameter is null.
 -- Parameter: the queue; null: all.
 select d.queue, d.bucket,
        exists (select from pgcombine.observer o where o.queue = d.queue)

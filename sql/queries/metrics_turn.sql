@@ -1,4 +1,4 @@
--- Makes this session the one that reports the figures of the database until it ends, unless another session does so.
+-- Makes this session report the figures of the database until the session ends, unless another session reports them.
 -- True: this session reports. False: another session does. Null: the role lacks the right monitor, so it doesn't see
 -- the figures of all queues.
 select case when pgcombine_internal.has_right('', 'monitor')

@@ -1,9 +1,9 @@
 -- Makes temporary functions with which an upgrade removes an older version's functions and views.
 --
 -- If a function's parameters change, create or replace makes a second function beside the older one, and calls may be
--- ambiguous. If a view's columns change, create or replace may fail. So the upgrade first renames the older function or
--- view. Unlike a drop, this works although other objects depend on it. At the end the upgrade drops what it has
--- renamed, except for what other objects still depend on.
+-- ambiguous. If a view's columns change, create or replace may fail. So the upgrade renames the older function or view.
+-- Unlike a drop, this works although other objects depend on it. At the end the upgrade drops what it has renamed,
+-- except for what other objects still depend on.
 
 create temporary table older on commit drop as
 select p.oid as routine, p.ctid as version
@@ -49,7 +49,7 @@ begin
         if _o.definer then
             execute format('alter routine %s security invoker', _o.object);
         end if;
-        -- only functions and views that were set aside have a space in their names
+        -- pgcombine's own functions and views have no space in their names
         execute format('alter %s %s rename to %I', _o.kind, _o.object, format('gone %s %s', _o.oid, _o.name));
     end loop;
 end

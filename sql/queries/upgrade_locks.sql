@@ -44,7 +44,7 @@ begin
         perform pg_sleep(extract(epoch from _moment));
         _moment := least(_moment * 2, '800 ms');
     end loop;
-    -- the limit for later statements of the upgrade
+    -- this lock_timeout is for later statements of the upgrade
     perform set_config('lock_timeout', (extract(epoch from least(_patience, '1 s')) * 1000)::integer::text, true);
 end
 $$

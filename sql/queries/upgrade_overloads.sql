@@ -1,5 +1,5 @@
--- Sets aside older functions that have the name of a function that this upgrade has made but other parameters. The
--- query runs before anything calls the functions of components. set_aside.sql explains the reason.
+-- Sets aside older functions that share the name of a function that this upgrade has made, but have other parameters.
+-- The query runs before anything calls the functions of components. set_aside.sql explains the reason.
 do $$
 begin
     perform pg_temp.set_aside(

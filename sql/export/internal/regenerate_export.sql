@@ -1,6 +1,6 @@
 -- pgcombine_internal.regenerate_export(export)
--- Makes the wake-up trigger of an export, or replaces it.
--- The trigger's channel is 'export ' followed by the export's name. No queue has a channel with a space.
+-- Makes the wake-up trigger of an export, or replaces it. The trigger notifies the channel 'pgcombine.export <export>'.
+-- Its space sets it apart from the channels of queues.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.regenerate_export(export text)
 returns void

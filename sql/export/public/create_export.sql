@@ -12,7 +12,7 @@
 --   existing      whether the values that the queue has now are exported, too
 --   compact       whether entries of one key in a batch are delivered as one: first old, last new, last seq
 --   batch         largest number of entries in one delivery
---   buckets       largest number of workers that deliver at the same time
+--   buckets       largest number of loops of workers that deliver at the same time
 --   format        only for the exporter webhook: cloudevents sends each entry as a CloudEvent. An entry then also has
 --                 pgcombine_at, the start of the transaction that wrote the entry
 -- The call waits for running passes.
