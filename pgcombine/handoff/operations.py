@@ -46,7 +46,7 @@ def add(
 
 
 def ls(connection: Connection) -> list[dict[str, Any]]:
-    """Return the other servers, each with its registration, its state, and the numbers of waiting and delivered writes."""
+    """Return the other servers: registration, state, and the numbers of waiting and delivered writes of each."""
     return dicts(connection, query("handoff_replicas"))
 
 

@@ -20,7 +20,7 @@ begin
             using errcode = 'PC043',
                 hint = 'give it the same definition on all servers, or drop it here: the rebuild creates it';
     end if;
-    perform set_config('pgcombine.initialize_' || handoff_rebuild_queue.queue, 'on', true); -- lets refuse_values pass
+    perform set_config('pgcombine.initialize_' || handoff_rebuild_queue.queue, 'on', true); -- refuse_values checks it
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
     delete from pgcombine.handoff_retained k where k.queue = handoff_rebuild_queue.queue;
     delete from pgcombine.handoff_refused f where f.queue = handoff_rebuild_queue.queue;

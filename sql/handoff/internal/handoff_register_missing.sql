@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_register_missing(names, dsns)
--- Registers those of the given servers that aren't registered yet, without this server. Does nothing if the caller may
--- not insert into handoff_replica; the owner must then register them. The order by name prevents deadlocks between two
--- callers.
+-- Registers those of the given servers that aren't registered yet; this server is left out. Does nothing if the caller
+-- may not insert into handoff_replica; the owner must then register them. The order by name prevents deadlocks between
+-- two callers.
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.
 create or replace function pgcombine_internal.handoff_register_missing(names text[], dsns text[])

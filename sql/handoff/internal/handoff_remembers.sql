@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_remembers(token) → boolean
 -- Returns whether this server has a token that it once acknowledged. False: the server has lost commits, for example
--- since it was restored from an older backup. The result is also true for tokens that prove nothing: those older than
+-- because it was restored from an older backup. The result is also true for tokens that prove nothing: those older than
 -- the retention, or older than the last drop of a queue here, which deletes tokens.
 -- Runs with its owner's rights, for roles that may replicate writes.
 -- Errors: 42501 the caller lacks the right to replicate writes.

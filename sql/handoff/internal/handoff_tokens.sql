@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_tokens(other, day, slice) → (token, digest)
--- Returns the writes of which handoff_digests returns the digest of a day and slice.
+-- Returns the writes of a day and slice, of which handoff_digests returns the digest.
 create or replace function pgcombine_internal.handoff_tokens(other text, day date, slice integer, out token uuid,
     out digest uuid)
 returns setof record
