@@ -91,7 +91,7 @@ class Sender:
             write.record(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver the waiting writes, and end the thread. Returns after about three timeouts at most.
+        """Deliver the waiting writes, and end the thread. Returns after three timeouts at most.
 
         Hints deliver the writes that remain.
         """

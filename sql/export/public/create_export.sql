@@ -18,7 +18,8 @@
 -- The call waits for running passes.
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a target
--- with a secret, or a key column named seq; with existing, another isolation level than read committed.
+-- with a secret, or a key column named seq; with existing, another isolation level than read committed; 40001 another
+-- session has changed the queue since the snapshot.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
     compact boolean default true, batch integer default 10000, buckets integer default 4,
