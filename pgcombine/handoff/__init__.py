@@ -1,4 +1,4 @@
-"""Hinted handoff: the same queue on several PostgreSQL servers, which bring each other their writes.
+"""Hinted handoff: the same queue on several PostgreSQL servers, which get each other's writes.
 
 **Hint first.** A write goes to one live server, its *coordinator*. In one transaction the coordinator stores the
 write's token, appends the updates of the keys that it holds, and stores a *hint* for each other server that holds keys
@@ -48,8 +48,9 @@ with the same token is safe.
 
 **Identity.** A server is known by a random id beside its name. Nothing is delivered to a standby in recovery, to
 another cluster at the same address, or to a copy made from a dump. A server loses commits if it is restored from an
-older backup, or if a lagging standby takes its place. A delivery detects that the server or the coordinator has lost
-commits (:func:`pgcombine.handoff.delivery.verify_identity`), and so does a reader (:mod:`pgcombine.handoff.reading`).
+older backup, or if a lagging standby takes its place. A delivery by a replayer detects that the server or the
+coordinator has lost commits (:func:`pgcombine.handoff.delivery.verify_identity`), and so does a reader
+(:mod:`pgcombine.handoff.reading`).
 
 **Generations.** A queue may be dropped and created again. Each server counts the replicated queues of a name that it
 has dropped. This *generation* is part of the queue's shape, which writes carry. So the new queue refuses a write of the

@@ -46,10 +46,10 @@ class Reading:
     Each value is from a server that holds the key and answered: the one that lags least of those that don't need
     repair, or of all if all need repair.
 
-    ``lags`` has for each server that answered how many writes it lacks as a whole or in part, at most, as far as they
-    could be counted. ``unknown`` are servers of the queue whose hints couldn't be counted: they didn't answer, or this
-    caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there is no hint. ``complete``
-    means that the values contain every write that was acknowledged before the call.
+    ``lags`` says for each server that answered how many of the counted writes it lacks, as a whole or in part; the
+    number may be too high. ``unknown`` are servers of the queue whose hints couldn't be counted: they didn't answer, or
+    this caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there is no hint.
+    ``complete`` means that the values contain every write that was acknowledged before the call.
     """
 
     values: dict[Any, Any]
