@@ -195,10 +195,10 @@ class Coordinators:
             )
 
     def define(self, deadline: float) -> Definition:
-        """Return the queue's definition, which the first server that answers is asked for.
+        """Return the queue's definition. The servers are asked one after the other, until one returns it.
 
-        Raises UnavailableError if no server answers, QueueNotFoundError if the first one that answers lacks the queue,
-        and WrongServerError if the first one that answers isn't the named server or can't take writes.
+        Raises QueueNotFoundError if all servers answer that they lack the queue, and otherwise UnavailableError if none
+        returns the definition.
         """
         if self._definition is not None:
             return self._definition

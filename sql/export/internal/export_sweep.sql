@@ -1,7 +1,7 @@
 -- pgcombine_internal.export_sweep(export) → bigint
--- Returns the epoch of a full state (see own_export) of which no entry waits any more; null: there is none, or it is
--- swept already. The exporter then marks as deleted the keys that the destination has only from earlier epochs. The
--- query export_swept records that this is done.
+-- Returns the epoch of a full state (see own_export) of which no entry waits or is quarantined any more; null: there is
+-- none, or it is swept already. The exporter then marks as deleted the keys that the destination has only from earlier
+-- epochs. The query export_swept records that this is done.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_sweep(export text)
 returns bigint

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_hash(queue) → text
 -- Returns an expression that hashes a row's key to 64 bits, alike on all servers. PostgreSQL hashes an enum by the OID
--- of its label, which differs between servers. So if a key has an enum or an array of enums, these columns are hashed
--- as text. For other keys the expression is that of key_hash.
+-- of its label, which differs between servers. So the parts of a key without a stable hash are hashed as text (see
+-- stable_hash). For other keys the expression is that of key_hash.
 create or replace function pgcombine_internal.handoff_hash(queue text)
 returns text
 language sql stable
