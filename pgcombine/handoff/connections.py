@@ -80,13 +80,16 @@ def handshake(name: str, connection: DeadlineConnection) -> Peer:
 def address(dsn: str) -> str:
     """Return the address of a server in the form that other servers register.
 
-    The address has the host, port, database, user and service that ``dsn`` gives, and no password. A ``hostaddr``
-    without a host becomes the host.
+    The address has the host, port, database and user that ``dsn`` gives, and no password. A ``hostaddr`` without a host
+    becomes the host. Without both, a service stays, so that the other servers refuse the address instead of taking
+    themselves for its host.
     """
     parts = conninfo_to_dict(libpq_dsn(dsn))
-    kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
+    kept: dict[str, Any] = {name: parts[name] for name in ("host", "port", "dbname", "user") if name in parts}
     if "host" not in kept and "hostaddr" in parts:
         kept["host"] = parts["hostaddr"]
+    elif "host" not in kept and "service" in parts:
+        kept["service"] = parts["service"]
     return make_conninfo("", **kept)
 
 

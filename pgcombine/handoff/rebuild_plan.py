@@ -152,5 +152,8 @@ class Plan:
                     )
                 plan.append(Copy(queue, source, slots))
         if not plan:
-            raise ReplicaError(f"there is nothing to rebuild: {', '.join(wanted)} have no replicated queue")
+            raise ReplicaError(
+                f"there is nothing to rebuild: none of the servers {', '.join(wanted) or '(none answers)'} has a "
+                "replicated queue"
+            )
         return plan

@@ -16,7 +16,7 @@ from support.servers import embedded_only
 
 from pgcombine import Replayer
 from pgcombine.errors import ReplicaError
-from pgcombine.handoff.connections import registered
+from pgcombine.handoff.connections import address, registered
 from pgcombine.handoff.replicated import new_token
 
 SECRET = "not-to-be-told"
@@ -135,6 +135,25 @@ def test_environment_overrides_the_requirements(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PGSSLMODE", "require")
     monkeypatch.setenv("PGREQUIREAUTH", "none")
     assert conninfo_to_dict(registered("b", "host=b.example")) == {"host": "b.example"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("host=a port=1 dbname=d user=u password=p sslmode=require service=s", "host=a port=1 dbname=d user=u"),
+        ("postgresql://u:p@a:1/d?service=s", "host=a port=1 dbname=d user=u"),
+        ("hostaddr=192.0.2.1 dbname=d service=s", "host=192.0.2.1 dbname=d"),
+        ("service=s user=u", "service=s user=u"),
+    ],
+)
+def test_registered_address_has_no_option_that_servers_refuse(conn: psycopg.Connection, given: str, kept: str) -> None:
+    assert conninfo_to_dict(address(given)) == conninfo_to_dict(kept)
+    call = "select pgcombine_internal.handoff_check_address('b', %s)"
+    if "host" in kept:
+        conn.execute(call, (address(given),))
+    else:  # the service's host isn't known here
+        with pytest.raises(psycopg.Error, match='the address of server "b" sets service'):
+            conn.execute(call, (address(given),))
 
 
 @pytest.mark.parametrize("more", ["hostaddr=192.0.2.1", "service=x", "passfile=/x", "options=-cx=y", "sslmode=disable"])
