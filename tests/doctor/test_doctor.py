@@ -160,6 +160,8 @@ def test_doctor_checks_connections(conn: psycopg.Connection, dsn: str, roles: Ro
     roles.login(role=role)
     own = as_role(dsn, role)
     found(servers.connections, "warning", own, "3 of 3 .*the role's CONNECTION LIMIT")
+    sessions = "select count(*) from pg_stat_activity where usename = %s"
+    eventually(lambda: one(conn, sessions, role) == 2, what="the server has ended the session of the check")
     found(database.notifications, "warning", own, "not measured: .*too many connections")
 
 
