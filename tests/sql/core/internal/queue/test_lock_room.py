@@ -16,7 +16,7 @@ from support import eventually, run_cli
 from support.needs import does_not_apply, require_docker
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
-from support.sessions import warnings, worker_listens, workers
+from support.sessions import warnings, workers
 
 from pgcombine.errors import QueueExistsError, QueueNotEmptyError, TooManyLocksError
 from pgcombine.queue.combine_queue import CombineQueue
@@ -177,13 +177,14 @@ def test_workers_serve_more_tables_than_can_be_locked(
 
 def test_worker_survives_a_lack_of_locks(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     """A worker logs the server's error and hint, keeps its connection, and combines when locks are free again."""
-    WC.create(conn)
+    make_queue(conn, notify=False)  # a commit that notifies takes one more lock
 
     def told(event: str) -> list[str]:
         return [message for message in caplog.messages if message.startswith(event)]
 
     with psycopg.connect(dsn) as other, psycopg.connect(dsn) as writer, workers(dsn, "wc", poll=0.1):
-        eventually(lambda: worker_listens(conn), what="the worker listens")
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
         add(writer, {"a": 1})
         fill(other, 2)
         writer.commit()
@@ -193,7 +194,7 @@ def test_worker_survives_a_lack_of_locks(conn: psycopg.Connection, dsn: str, cap
         )
         assert re.search(r"sqlstate=53200 .*out of shared memory.*You might need to.*max_locks_per_transaction", failed)
         other.rollback()
-        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines again")
+        eventually(lambda: values(conn) == {"a": 2}, what="the worker combines again")
     assert told("worker.disconnected") == []
 
 
