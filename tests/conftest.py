@@ -3,7 +3,7 @@
 Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. In the slow tier one
 case of each test also runs on PostgreSQL 15 in a container; of a file in ``ONE_SERVER``, one case of one test. A test
 that needs no second server has the mark ``@embedded_only`` of ``support.servers``. ``PGCOMBINE_TEST_DSN``, the URI of
-a superuser, replaces both servers. The given server needs the settings of ``support.servers.SETTINGS``, or higher ones.
+a superuser, replaces both servers. ``support/test_servers.py`` checks the settings that the given server needs.
 
 ``tests/README.md`` lists the programs that tests need, and the tiers.
 """
@@ -47,10 +47,9 @@ ONE_SERVER = {
 }
 
 SPARK = "tests/spark/"
-# Folders with the longest tests run first. Otherwise one process would still run a long test
-# when all other processes have ended.
+# Folders with the longest tests run first, so that no process begins a long test at the end.
 LONGEST = ("spark", "chaos", "model", "programs", "deploy", "doctor", "handoff", "examples", "embedded")
-# Spark's Java processes end soon, and the optimizing compiler would take a third of their time.
+# Spark's Java processes end soon, so the optimizing compiler wouldn't pay.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The key in the checkout's pytest cache under which the list of passed tests is stored.
 PASSED = "pgcombine/passed"
@@ -80,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class OneSpark(LoadFileScheduling):
-    """Schedules as ``--dist=loadfile``, but sends all tests in ``spark`` to one process, so one Java is enough."""
+    """Schedules as ``--dist=loadfile``, but sends all tests in tests/spark to one process, so one Java is enough."""
 
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else super()._split_scope(nodeid)
@@ -156,7 +155,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Hide the user's databases and settings from all tests, and set ``PGCOMBINE_HOME`` to a temporary directory."""
+    """Remove the user's ``PG`` variables from the environment, and set ``PGCOMBINE_HOME`` to a temporary directory."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
@@ -192,7 +191,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def filled(memory: Path) -> homes.Filled:
-    """``filled(home)`` fills a new home with the files of a stopped server that has the schema; returns the home."""
+    """``filled(home)`` fills a new home with files of a stopped server that has the schema, and returns ``home``."""
     source = memory / "filled"
     homes.make(source)
     return partial(homes.copy, source)
@@ -206,7 +205,7 @@ def stop_server(home: Path) -> None:
 
 @pytest.fixture(scope="session")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory in /dev/shm, where copying a database takes a fifth of the time; on disk if /dev/shm lacks room."""
+    """A directory in /dev/shm, where copying a database is fast, or on disk if /dev/shm lacks room."""
     if homes.fits(homes.MEMORY):
         with TemporaryDirectory(prefix="pgcombine-tests-", dir=homes.MEMORY, ignore_cleanup_errors=True) as directory:
             yield Path(directory)
@@ -223,7 +222,7 @@ def servers(own_environment: Path, memory: Path) -> Iterator[Servers]:
 
 @pytest.fixture(scope="session", params=names())
 def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
-    """A PostgreSQL server that all tests share. Each test makes its own databases."""
+    """A PostgreSQL server that tests share."""
     if request.param.startswith("container"):
         require_docker()
     return servers.get(request.param)

@@ -1,7 +1,7 @@
-"""Control Debian's headless Chromium through its DevTools protocol, over two pipes.
+"""Control a headless Chromium through its DevTools protocol, over two pipes.
 
-The protocol is at https://chromedevtools.github.io/devtools-protocol. As root, Chromium runs without
-its sandbox.
+The protocol is described at https://chromedevtools.github.io/devtools-protocol. If the tests run as root, Chromium runs
+without its sandbox.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPTIONS = (
 
 
 class Tab:
-    """A tab of a browser, with one page at a time."""
+    """A tab of a browser, which shows one page at a time."""
 
     def __init__(self, browser: _Browser) -> None:
         self._browser = browser
@@ -50,7 +50,7 @@ class Tab:
         return self._browser.call(method, self._session, **parameters)
 
     def size(self, width: int, height: int = 900, *, dark: bool = False) -> None:
-        """Set the size of the window, and the light or dark colour scheme."""
+        """Set the size of the tab's window, and whether the page is asked for dark colours."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
@@ -68,9 +68,9 @@ class Tab:
         eventually(lambda: self.run("document.readyState") == "complete", what="the page is complete")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in JavaScript, or the value of the promise that the expression returns.
+        """The value of an expression in JavaScript. If the value is a promise, the value that it resolves to.
 
-        If the page changes meanwhile, the expression is evaluated in the next page.
+        If the page changes meanwhile, the expression is evaluated again in the next page.
         """
 
         def answered() -> dict[str, Any] | None:
@@ -115,7 +115,7 @@ class Tab:
         return found
 
     def requested(self) -> list[str]:
-        """The URLs that the browser requested since ``open`` was called."""
+        """The URLs that the page requested since ``open`` was called."""
         self.run("1")
         sent = [event for event in self._browser.events if event["method"] == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
@@ -162,7 +162,7 @@ class _Browser:
 
 @contextmanager
 def browser(directory: Path) -> Iterator[Tab]:
-    """Run a browser during the block, with its files in ``directory``. Yields its only tab."""
+    """Run a browser during the block, with its files in ``directory``. Yields a tab."""
     program = require_program("chromium")
     to_read, commands = os.pipe()
     answers, to_write = os.pipe()

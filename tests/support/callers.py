@@ -1,6 +1,6 @@
-"""Each kind of connection that callers may pass to pgcombine, opened as the users of its library do.
+"""The kinds of connections that callers may pass to pgcombine.
 
-If the block ends without an error, psycopg commits its transaction, and SQLAlchemy rolls it back.
+At the end of a block without an error, psycopg commits the transaction, and SQLAlchemy rolls it back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def psycopg_connection(dsn: str) -> Iterator[psycopg.Connection]:
 
 @contextmanager
 def psycopg_of_another_taste(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection whose rows are dicts, and whose statements have the parameters ``$1`` instead of ``%s``."""
+    """A connection whose rows are dicts, and whose statements have parameters such as ``$1``."""
     with psycopg.connect(dsn, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as connection:
         yield connection
 

@@ -1,8 +1,7 @@
 """Run the command line in another process.
 
-``start_cli`` runs the installed console script. ``run_cli`` forks a process that has already imported the commands,
-which takes a tenth of the time. For ``phrasecount``, and when environment variables for Python are given, ``run_cli``
-also runs the script.
+``start_cli`` runs a command beside the test. ``run_cli`` waits until the command ends. To save time, it mostly forks a
+process that has already imported the commands.
 """
 
 from __future__ import annotations
@@ -23,20 +22,18 @@ from typing import IO, Any
 
 TESTS = Path(__file__).parents[1]
 SCRIPT = Path(sysconfig.get_path("scripts")) / "pgcombine"
-# The fork server imports these modules before it forks, and skips those that aren't installed. Commands import them,
-# except pytest, which multiprocessing imports with the main module. Only some versions of typer import pydantic.
+# The fork server imports these modules before it forks. It skips a module that isn't installed.
 PRELOADED = ["pytest", "pgcombine.cli.app", "pgcombine.schema", "pgcombine.worker.worker", "pydantic.main"]
 
 
 def command(*args: object) -> list[str]:
-    """The argument list that runs ``pgcombine ARGS`` with Python's warnings as errors, as in the tests."""
+    """The argument list that runs ``pgcombine ARGS`` with Python's warnings as errors."""
     return [sys.executable, "-W", "error", str(SCRIPT), *map(str, args)]
 
 
 def environment(env: Mapping[str, object] | None = None) -> dict[str, str]:
-    """This process's environment with settings for reproducible output, updated by ``env``: None removes a variable."""
+    """This process's environment, with settings for reproducible output and with ``env``. None removes a variable."""
     merged = dict(os.environ)
-    # Printed errors and tables must not depend on the terminal in which the tests run.
     merged.update(COLUMNS="200", NO_COLOR="1", PYTHONUNBUFFERED="1")
     for name, value in (env or {}).items():
         if value is None:
@@ -53,7 +50,7 @@ def run_cli(
     timeout: float = 120.0,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``pgcombine ARGS`` to its end and return ``returncode``, ``stdout`` and ``stderr``.
+    """Run ``pgcombine ARGS`` to its end and return the completed process, with its output as text.
 
     Raises subprocess.TimeoutExpired after ``timeout`` seconds.
     """
@@ -95,7 +92,7 @@ def _server() -> ForkServerContext:
 
 
 def _main(arguments: list[str], env: dict[str, str], cwd: Path, files: list[Path]) -> None:
-    """Act as the console script; runs in the forked process."""
+    """Act as the console script in the forked process."""
     for descriptor, file in enumerate(files):
         opened = os.open(file, os.O_RDWR | os.O_CREAT)
         os.dup2(opened, descriptor)

@@ -1,4 +1,4 @@
-"""Several PostgreSQL servers that tests can kill, stop and cut off, and a queue that all of them hold.
+"""PostgreSQL servers that tests can kill, stop, freeze and cut off. Each has the queue ``wc``.
 
 Each server is an embedded server in its own directory, reached through a proxy.
 """
@@ -66,7 +66,7 @@ class Cluster:
         return parts._replace(netloc=parts.netloc.rpartition(":")[0] + f":{self.proxy.port}").geturl()
 
     def fresh(self, database: str) -> None:
-        """Start the server, heal its proxy, and make a new database with the schema and the queue ``wc``."""
+        """Start the server, heal its proxy, and make a database with the schema and the queue ``wc``."""
         self.start()
         self.proxy.heal()
         with psycopg.connect(self.server, autocommit=True) as conn:
@@ -94,7 +94,7 @@ class Cluster:
         return self.embedded.superuser_dsn()
 
     def kill(self) -> None:
-        """Kill all processes of the server with -9."""
+        """Kill all processes of the server with SIGKILL."""
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -104,7 +104,8 @@ class Cluster:
     def standby(self, home: Path) -> Iterator[Cluster]:
         """Run a hot standby during the block. It begins as a copy of this server's files and streams from this server.
 
-        This server is stopped while its files are copied. Only the URI ``direct`` leads to the standby.
+        This server is stopped while its files are copied. The standby's ``direct`` leads to the standby, and its
+        ``dsn`` to this server's proxy.
         """
         self.stop()
         home.mkdir()
@@ -126,7 +127,7 @@ class Cluster:
             other.embedded.stop("immediate")
 
     def freeze(self) -> None:
-        """Stop the server with SIGSTOP: it hangs while the kernel still accepts connections."""
+        """Stop the server's processes with SIGSTOP. The kernel still accepts connections."""
         self._frozen = True
         self._signal(signal.SIGSTOP)
 
@@ -136,7 +137,7 @@ class Cluster:
             self._frozen = False
 
     def _signal(self, number: signal.Signals) -> None:
-        # The postmaster gets the signal first, so that it starts no processes meanwhile.
+        # The postmaster gets the signal first, so that it starts no process in between.
         found = PidFile.read(self._data)
         if found is not None:
             for process in sorted(left_over(self._data), key=lambda process: process.pid != found.pid):
@@ -212,10 +213,7 @@ def tokens(cluster: Cluster) -> set[tuple[object, object]]:
 
 
 def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
-    """Run a replayer once at each server, or at the servers whose letters are in ``names``.
-
-    Returns the sums of the replayers' figures.
-    """
+    """Run a replayer at each server, or only at those in ``names``. Returns the sums of the replayers' figures."""
     totals: dict[str, int] = {}
     for name in names or clusters:
         done = Replayer(clusters[name].direct, min_age=0, timeout=5).replay(force=True)
@@ -238,7 +236,7 @@ def replay_all(clusters: Clusters) -> dict[str, int]:
 
 
 def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
-    """For each destination of a coordinator: delivered writes, writes that it had already, and quarantined updates."""
+    """The counts ``delivered``, ``deduplicated`` and ``quarantined`` for each destination of a coordinator."""
     with coordinator.connect() as conn:
         rows = conn.execute(
             "select destination, delivered, deduplicated, quarantined from pgcombine.handoff"
@@ -247,7 +245,7 @@ def figures(coordinator: Cluster) -> dict[str, tuple[int, int, int]]:
 
 
 def agreed(clusters: Clusters, expected: Mapping[str, int]) -> None:
-    """Combine all updates, and check that all servers have the values ``expected``, the same tokens, and no hints."""
+    """Check that no server has hints, and that all have the same tokens and, once combined, the values ``expected``."""
     assert hints(clusters) == dict.fromkeys(clusters, 0)
     for name, cluster in clusters.items():
         with cluster.connect() as conn:

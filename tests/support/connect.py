@@ -15,7 +15,7 @@ from support.wait import eventually
 
 @contextmanager
 def connect_server(directory: Path) -> Iterator[str]:
-    """Run a server during the block and yield its ``sc://`` address; its files are below the empty ``directory``."""
+    """Run a server during the block and yield its ``sc://`` address. Its files are below the empty ``directory``."""
     import pyspark
 
     from pgcombine.spark.java import find_java, java_home

@@ -55,7 +55,7 @@ class Emptied:
             self._state = self._look(conn)
 
     def empty(self) -> None:
-        """Remove everything that the test made, or make another database. The test's sessions must have ended."""
+        """Bring the database back to its first state, or make another one. The test's sessions must have ended."""
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             try:
                 self._drop(conn, self._look(conn))

@@ -14,9 +14,9 @@ from pgcombine.export.worker import ExportWorker
 
 
 def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "search", **options: object) -> None:
-    """Call ``pgcombine.create_export`` for the queue ``wc``.
+    """Call ``pgcombine.create_export``, by default for the queue ``wc``.
 
-    ``to`` is the URI of a destination in PostgreSQL. The export gets the URI without the password.
+    ``to`` is the URI of a destination in PostgreSQL. Its password isn't part of the export's target.
     """
     arguments: dict[str, object] = {"export": export, "queue": "wc"}
     if to is not None:
@@ -33,7 +33,7 @@ def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "
 def worker_to(
     dsn: str, target: str, export: str = "search", *, timeout: float = TIMEOUT_SECONDS, **options: Any
 ) -> ExportWorker:
-    """A worker that delivers to ``target``, which may hold a password; a batch may take ``timeout`` seconds."""
+    """A worker that delivers to ``target``, which may hold a password. A batch may take ``timeout`` seconds."""
     return ExportWorker(dsn, export, target=target, timeout=timeout, **options)
 
 
@@ -48,9 +48,9 @@ def exported(target: str, table: str = "search") -> dict[Any, Any]:
 
 @contextmanager
 def watched(target: str, table: str = "search") -> Iterator[None]:
-    """Watch the destination's table during the block. Each write to a row must increase the row's sequence.
+    """Record the writes to the destination's table during the block. Creates the table if it is missing.
 
-    The end of the block raises AssertionError if a write didn't increase the sequence.
+    The end of the block raises AssertionError if a write to a row didn't increase the row's sequence.
     """
     name = sql.Identifier(table)
     with psycopg.connect(target, autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""Fronts and nodes for the tests: databases of one server that reach each other by postgres_fdw."""
+"""Fronts and nodes for the tests. A front is a database that reaches its nodes through postgres_fdw."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def listed(options: dict[str, str]) -> sql.Composed:
 
 
 def make_shards(dsn: str, shards: Iterable[int], queue: str = "wc", **options: object) -> None:
-    """Make the queues of shards in the database ``dsn``."""
+    """Make the queues of the given shards in the database ``dsn``."""
     with connected(dsn) as conn:
         for shard in shards:
             make_queue(conn, f"{queue}_{shard:02}", **({"buckets": 1} | options))  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def make_shards(dsn: str, shards: Iterable[int], queue: str = "wc", **options: o
 def make_front(
     front: psycopg.Connection, nodes: Sequence[str], queue: str = "wc", *, shards: int = 4, **options: object
 ) -> None:
-    """Make a front. The databases ``nodes`` get its shards in turn. The foreign servers are named n0, n1 and so on."""
+    """Make a front, and make its shards on ``nodes`` in turn. The foreign servers are named n0, n1 and so on."""
     for number, dsn in enumerate(nodes):
         make_shards(dsn, range(number, shards, len(nodes)), queue, **options)
         add_node(front, f"n{number}", dsn)

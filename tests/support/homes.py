@@ -46,9 +46,9 @@ def make(home: Path) -> None:
 
 
 def copy(source: Path, home: Path) -> Path:
-    """Fill a new home with the files of a stopped server; returns ``home``.
+    """Fill a new home with the files of a stopped server, and return ``home``.
 
-    The copies have the same passwords and the same system identifier, but different ports.
+    A copy has the same passwords and the same system identifier, but not the same port.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", source / "postgres", home], check=True)  # keeps the owner, which may be another account

@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Forwards connections to the server of ``dsn``; the attribute ``dsn`` leads to the proxy.
+    """Forwards connections to the server of ``dsn``. The attribute ``dsn`` leads to the proxy.
 
-    Once a client has sent the bytes ``after``, the proxy loses the answer to the client's next COMMIT and ends the
-    connection, ``times`` times in all. ``lost`` is set at the first loss. With ``hang`` the connection stays open but
-    gets no answer, and ``owner`` is the id of the client's process.
+    After a client has sent the bytes ``after``, the proxy loses the answer to the client's next COMMIT and ends the
+    connection. It does so ``times`` times, and sets ``lost`` at the first. With ``hang`` it leaves the connection open.
     """
 
     def __init__(self, dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> None:
@@ -30,7 +29,7 @@ class Proxy:
         self.lost = threading.Event()
         self._lost_port = 0
         self._to_gather = 0
-        self.ends: list[bytes] = []  # for each gathered transaction what its client sent: COMMIT or ROLLBACK
+        self.ends: list[bytes] = []  # COMMIT or ROLLBACK, as the client sent it, for each gathered transaction
         self.gathered = threading.Event()
         user = parts.netloc.rpartition("@")[0]
         self.dsn = parts._replace(netloc=f"{user}@127.0.0.1:{self._listener.getsockname()[1]}").geturl()
@@ -38,16 +37,15 @@ class Proxy:
         self._threads[0].start()
 
     def gather(self, count: int) -> None:
-        """Hold back the server's answers to COMMIT and ROLLBACK until there are ``count`` of them.
+        """Hold back the answers to COMMIT and ROLLBACK until there are ``count`` of them. Then set ``gathered``.
 
-        Only clients that have sent the bytes ``after`` are held back. When all answers are there, ``gathered`` is set,
-        and ``ends`` has for each transaction what its client sent: COMMIT or ROLLBACK.
+        Only the answers to clients that have sent the bytes ``after`` are held back.
         """
         self._to_gather = count
 
     @property
     def owner(self) -> int:
-        """The process id of the client whose commit was lost."""
+        """The process id of the client that lost an answer last."""
         import psutil
 
         return next(
@@ -115,7 +113,7 @@ class Proxy:
                         self.gathered.set()
                 self.gathered.wait(240)
             if losing.is_set():
-                self.lost.set()  # the server has answered, so it has committed
+                self.lost.set()
                 if self._hang:
                     continue
                 break
@@ -127,7 +125,7 @@ class Proxy:
 
 @contextmanager
 def losing_commit(dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> Iterator[Proxy]:
-    """Run a proxy to the server of ``dsn`` during the block."""
+    """Run a :class:`Proxy` to the server of ``dsn`` during the block."""
     proxy = Proxy(dsn, after, times=times, hang=hang)
     try:
         yield proxy

@@ -1,7 +1,7 @@
 """Mutants: broken variants of pgcombine. A test of a guarantee is worth little if it passes on a mutant.
 
-Each function here breaks SQL functions in the database of ``conn``, which is one test's own database. It raises
-AssertionError if the code to change is missing; then the mutant must be adapted to the new code.
+Each function here changes SQL functions in the database of ``conn``, which belongs to one test. It raises
+AssertionError if the text to replace is missing. Then adapt the mutant to the new code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     for (definition,) in found:
         head, body = definition.split("AS $", 1)
         conn.execute(f"{head}AS ${body.replace(old, new)}")
-    # The stored statements of passes contain texts of the changed functions: generate the statements again.
+    # Stored statements of passes contain texts of the changed functions, so they are generated again.
     conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
 

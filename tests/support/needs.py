@@ -1,4 +1,4 @@
-"""What tests need besides Python packages. A test without what it needs is skipped, or fails in CI."""
+"""Things that tests need, such as Docker or Java. If one is missing, ``require`` skips the test, or fails it in CI."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def docker_answers() -> bool:
 
 @cache
 def images() -> dict[str, str]:
-    """The images by the name of their setting; empty if they don't exist and can't be made."""
+    """The images by the names of their settings. Empty if they don't exist and can't be made."""
     names = ("PGCOMBINE_TEST_IMAGE", "PGCOMBINE_TEST_PYTHON_IMAGE")
     if all(name in os.environ for name in names):
         return {name: os.environ[name] for name in names}
@@ -117,10 +117,7 @@ def java_found() -> bool:
 
 @cache
 def driver_found() -> bool:
-    """Whether PostgreSQL's JDBC driver is installed or can be downloaded.
-
-    If the repository doesn't answer, one process waits for seconds, and no process tries again for an hour.
-    """
+    """Whether PostgreSQL's JDBC driver is installed or can be downloaded."""
     from pgcombine.spark.jdbc_driver import find_driver
 
     return find_driver() is not None

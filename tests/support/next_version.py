@@ -6,7 +6,7 @@ next version
 - the table ``queue`` has a column ``rank``, which begins as the number of buckets; the new table ``ranked`` has the
   ranks, too; the table ``tick`` has a column ``later``
 - the partitions of tables of values have the option ``parallel_workers = 0``
-- ``regenerate`` has a second parameter with a default: beside the older function each call would be ambiguous
+- ``regenerate`` has a second parameter with a default: beside the older function a call with one argument is ambiguous
 - ``backlog`` returns another type, which ``create or replace`` can't change
 - the function ``drop_large_queue`` is gone, and the function ``rank`` is new.
 """

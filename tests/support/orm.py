@@ -13,7 +13,7 @@ from support.needs import require
 
 @contextmanager
 def django_on(conn: psycopg.Connection) -> Iterator[None]:
-    """Let Django's default database be that of ``conn`` during the block. Skips the test if Django isn't there."""
+    """Let Django's default database be that of ``conn`` during the block. The test needs Django."""
     require("Django", there=find_spec("django"))
     import django
     from django.conf import settings
@@ -21,7 +21,7 @@ def django_on(conn: psycopg.Connection) -> Iterator[None]:
 
     info = conn.info
     database = {"NAME": info.dbname, "HOST": info.host, "PORT": info.port, "USER": info.user, "PASSWORD": info.password}
-    if not settings.configured:  # a process can do this only once
+    if not settings.configured:  # Django can be configured once in a process
         settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql"}}, USE_TZ=True)
         django.setup()
     connections.settings["default"].update(database)

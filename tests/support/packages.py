@@ -92,7 +92,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The arrows between packages that no path of several arrows connects as well. There must be no cycle."""
+    """The arrows without those that a path of several arrows replaces. The arrows must have no cycle."""
     all_pairs = set(pairs)
     targets: dict[str, set[str]] = {}
     for one, other in all_pairs:

@@ -12,7 +12,7 @@ from support.cli import start_cli
 
 @contextmanager
 def started(*args: object, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run ``pgcombine web`` on a free port during the block; yields the page's address and the process."""
+    """Run ``pgcombine web`` on a free port during the block. Yields the page's address and the process."""
     with start_cli("web", "--port", 0, *args, env=env) as process:
         assert process.stdout is not None
         lines: list[str] = []

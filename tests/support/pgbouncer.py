@@ -33,7 +33,7 @@ max_client_conn = 200
 
 @contextmanager
 def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Iterator[str]:
-    """Run PgBouncer during the block, with at most ``servers`` connections to the server.
+    """Run PgBouncer during the block, with a pool of at most ``servers`` connections to the server.
 
     Yields the URI of the database in ``dsn`` through PgBouncer.
     """
@@ -42,7 +42,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # not below pytest's directory, since the account nobody can't enter that
+    # The account nobody couldn't enter pytest's temporary directory.
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         configuration, log = Path(directory, "pgbouncer.ini"), Path(directory, "log")

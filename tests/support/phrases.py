@@ -1,4 +1,4 @@
-"""The counts that phrasecount must give, computed in a few lines of plain Python; and a corpus for it."""
+"""The counts that phrasecount must give, computed in plain Python, and a corpus for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def tokens(text: str) -> list[str]:
 
 
 def expected(*directories: Path) -> Counts:
-    """Count the phrases in the UTF-8 files below the directories. Files with the same words count once.
+    """Count the phrases of four words in the UTF-8 files below the directories. Files with the same words count once.
 
     Returns for each phrase the number of files that have it, and the number of its occurrences.
     """
@@ -36,7 +36,7 @@ def expected_of(texts: Iterable[str]) -> Counts:
 
 
 def differences(before: Counts, after: Counts) -> int:
-    """The number of updates that lead from one count to the other: one for each phrase that differs."""
+    """The number of phrases whose counts differ."""
     return sum(before.get(phrase) != after.get(phrase) for phrase in before.keys() | after.keys())
 
 
@@ -54,7 +54,7 @@ def write_document(path: Path, chance: random.Random, words: int = 60) -> None:
 
 
 def edit_corpus(directory: Path, chance: random.Random) -> None:
-    """Change up to three files, remove one, add one, and copy one."""
+    """Rewrite three files, remove one file, add one, and copy one."""
     files = sorted(path for path in directory.rglob("*") if path.is_file())
     for path in chance.sample(files, 3):
         write_document(path, chance)

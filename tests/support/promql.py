@@ -13,12 +13,12 @@ from support.needs import require_program
 
 
 def metrics_of(expression: str) -> set[str]:
-    """The metrics of pgcombine and of processes that an expression names, with suffixes such as ``_bucket``."""
+    """The names in an expression that begin with ``pgcombine_`` or ``process_``, with suffixes such as ``_bucket``."""
     return set(re.findall(r"\b(?:pgcombine|process)_\w+", expression))
 
 
 def labels_of(expression: str) -> set[str]:
-    """The labels that an expression names in selectors, and after ``by`` and ``on``."""
+    """The labels that an expression compares by ``=`` or ``=~``, or names after ``by`` or ``on``."""
     selectors = [name for part in re.findall(r"\{([^}]*)\}", expression) for name in re.findall(r"(\w+)\s*=", part)]
     groups = [name for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for name in part.split(",")]
     return {name.strip() for name in [*selectors, *groups] if name.strip()}

@@ -1,4 +1,4 @@
-"""A TCP proxy in this process that breaks links on purpose: black holes, one-way links, lost replies, refusals."""
+"""A TCP proxy in this process, which can lose bytes, cut connections and refuse new ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 @contextlib.contextmanager
 def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
-    """Run a proxy to the server of a URI during the block. Yields the proxy and the URI through the proxy."""
+    """Run a proxy to the port of ``dsn`` on 127.0.0.1 during the block. Yields it and a URI that leads through it."""
     parts = urlsplit(dsn)
     proxy = Proxy(parts.port or 5432)
     try:
@@ -22,11 +22,10 @@ def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
 
 
 class Proxy:
-    """Listens on ``port`` of 127.0.0.1 and connects to ``target`` there.
+    """Listens on ``port`` of 127.0.0.1 and forwards each connection to the port ``target`` of 127.0.0.1.
 
-    ``to_server`` and ``to_client`` say whether bytes in that direction pass. Bytes that don't pass are lost, so the
-    connection must be cut afterwards. With ``refuse`` new connections are closed at once. When a client sends the bytes
-    ``lose_reply_to``, they pass, but from then on the client gets no answer on that connection.
+    While ``to_server`` or ``to_client`` is False, bytes in that direction are lost. While ``refuse`` is True, new
+    connections are closed. When a client sends the bytes ``lose_reply_to``, later answers on its connection are lost.
     """
 
     def __init__(self, target: int) -> None:
@@ -42,14 +41,14 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True, name=f"proxy-{self.port}").start()
 
     def heal(self) -> None:
-        """Let everything pass again. All connections are cut, since some may have lost bytes."""
+        """End all faults, and cut all connections, since some may have lost bytes."""
         self.to_server = self.to_client = True
         self.refuse = False
         self.lose_reply_to = None
         self.cut()
 
     def black_hole(self) -> None:
-        """Let nothing pass, in either direction. Connections stay open."""
+        """Lose all bytes in both directions. Connections stay open."""
         self.to_server = self.to_client = False
 
     def cut(self) -> None:

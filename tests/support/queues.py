@@ -1,4 +1,4 @@
-"""Queues for the tests, made and used through SQL alone, as by users without Python."""
+"""Queues for the tests, made and used through SQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_PASSES = 10_000
 
 
 def called(call: str) -> str:
-    """The ``select`` of a call such as ``pause('wc')``, with the schema of the function added."""
+    """The ``select`` of a call such as ``pause('wc')``, with the function's schema before its name."""
     name = call.partition("(")[0]
     public = any((resources.files("pgcombine.sql") / one / "public" / f"{name}.sql").is_file() for one in COMPONENTS)
     return f"select pgcombine{'' if public else '_internal'}.{call}"
@@ -81,12 +81,12 @@ def values(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
 
 
 def current(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
-    """The values of a queue including its pending updates."""
+    """The values of a queue including its pending updates, if it has one key column and one value column."""
     return dict(rows(conn, f"{queue}_current"))
 
 
 def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
-    """Run passes until nothing is pending. Returns a row for each pass: bucket, updates, keys, changes, more."""
+    """Call ``pgcombine.combine`` until it returns no row. Returns the rows: bucket, updates, keys, changes, more."""
     done: list[Row] = []
     while found := conn.execute("select * from pgcombine.combine(%s)", (queue,)).fetchall():
         done += found
@@ -127,10 +127,7 @@ def pass_time(conn: psycopg.Connection, seconds: float) -> None:
 
 
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
-    """Quarantine a key, given by column, and run passes.
-
-    The passes move the key's pending updates into the quarantine, and combine all other pending updates.
-    """
+    """Quarantine a key, given by its columns, and combine all pending updates of other keys."""
     insert = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)"
         " values (%s, %s, 0, %s, %s, %s) returning id"
@@ -150,7 +147,7 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
 def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[object] | None = None) -> None:
     """Run a statement that writes to a table of values.
 
-    A setting first marks the session as one that loads values, since such writes are refused in other sessions.
+    Such writes are refused unless a setting marks the session as one that loads values.
     """
     queue = re.search(r"pgcombine\.(\w+)_values", statement)
     assert queue, statement
@@ -172,7 +169,7 @@ def bucket_of(table: str) -> int:
 
 
 def word_in(conn: psycopg.Connection, bucket: int, queue: str = "wc", *, start: int = 0) -> str:
-    """A word in ``bucket`` of a queue whose key is one text column; the word's number is ``start`` or higher."""
+    """A word ``w<number>`` in ``bucket`` of a queue whose key is one text column. The number is ``start`` or higher."""
     return one(
         conn,
         """

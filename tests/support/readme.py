@@ -1,6 +1,6 @@
-"""Read README.md and the pages: ``python3 tests/support/readme.py pytest`` prints the README's command for pytest.
+"""Read README.md and the pages: ``python3 tests/support/readme.py pytest`` prints README's command for pytest.
 
-The module needs only the standard library, since CI calls it before anything is installed.
+CI runs this before anything is installed, so the module needs only the standard library.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-# PAGES are for users; TEXTS also has the READMEs of folders.
+# TEXTS has the pages for users, and the READMEs of three folders for developers.
 PAGES = [README, *sorted((ROOT / "pgcombine" / "docs").rglob("*.md"))]
 TEXTS = [*PAGES, *(ROOT / folder / "README.md" for folder in ("sql", "migrations", "tests"))]
 
@@ -26,7 +26,7 @@ def fences(page: Path, *languages: str) -> list[str]:
 def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each SQL statement of a block, with the rows that it must return.
 
-    The rows are in lines that begin with ``-->``. Without these lines the rows are None, and any result is right.
+    The rows follow the statement in lines that begin with ``-->``. If there are no such lines, None replaces the rows.
     """
     ended = r"((?:\$\$[\s\S]*?\$\$|[^;])*);[^\n]*\n((?:--> [^\n]*\n)*)"
     for statement, rows in re.findall(ended, re.sub(r"(?m)--(?!> ).*$", "", block)):
@@ -39,7 +39,7 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The names by which GitHub links the headings of a page, unless a heading contains a link or is repeated."""
+    """The names by which GitHub links a page's headings, if no heading contains a link or is repeated."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -51,10 +51,13 @@ def commands(page: Path = README) -> list[str]:
 
 
 def command(ending: str) -> str:
-    """README's one-line command that makes a venv and ends with ``ending``. Raises LookupError unless just one does."""
+    """README's one-line command that makes a venv and ends with ``ending``.
+
+    Raises LookupError unless there is exactly one.
+    """
     found = [line for line in commands() if line.startswith("python3 -m venv") and line.endswith(ending)]
     if len(found) != 1:
-        raise LookupError(f"README.md has {len(found)} commands that make .venv and end with {ending!r}, not 1")
+        raise LookupError(f"README.md needs one command that makes .venv and ends with {ending!r}, not {len(found)}")
     return found[0]
 
 

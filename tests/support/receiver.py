@@ -12,7 +12,7 @@ Answer: TypeAlias = Callable[[bytes, dict[str, str]], int]
 
 
 class Receiver(HTTPServer):
-    """Keeps the headers and the body of each request, and answers with the status that ``answer`` returns."""
+    """Keeps the headers and the body of each POST request, and answers with the status that ``answer`` returns."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -1,4 +1,4 @@
-"""The reference pages: ``python tests/support/reference.py`` makes them from headers, help, docstrings and alerts."""
+"""Make the reference pages: ``python tests/support/reference.py`` writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "pgcombine" / "docs" / "reference"
-COMMON = {"help", "dsn", "as_json"}  # options of nearly every command
+COMMON = {"help", "dsn", "as_json"}  # options that the page of commands leaves out
 _CALL = re.compile(
     r"^create or replace (\w+) (pgcombine\.(\w+)\((?s:.*?)\))\n(?:returns ((?!void)[^\n]*)\n)?", re.MULTILINE
 )
@@ -54,14 +54,13 @@ def sql() -> Iterator[str]:
 
 
 def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[str]:
-    """Yield the section on a view, with its columns, or on a routine, with its signature, parameters and errors."""
+    """Yield the paragraphs of the section on a view or a routine, from the header of its file."""
     yield f"### {name}"
     if call:
         kind, signature, _, returns = call.groups()
         parameters = " ".join(signature.split()).replace(" default ", " = ")
         result = f" → {returns}" if returns and " out " not in parameters else ""
         yield f"`{'call ' * (kind == 'procedure')}{parameters}{result}`"
-    # the header without the lines of its signature
     prose = re.sub(r"\A(?:-- (?:call )?pgcombine\..*\n|--   .*\n)+", "", header)
     sentences = re.split(r"(?<=\.) (?=[A-Z])", told(_REST.sub("", prose)))
     yield " ".join(sentences[: 2 if call else 1])
@@ -76,7 +75,7 @@ def described(name: str, header: str, call: re.Match[str] | None) -> Iterator[st
 def combiners(header: str) -> Iterator[str]:
     """Yield the table in a header as Markdown, and the paragraphs below the table.
 
-    In the header each column begins where its heading in the table's first line begins.
+    A column of the table begins at the place where its heading in the first line begins.
     """
     _, table, rest = header.split("--\n", 2)
     first, *lines = table.splitlines()
@@ -116,7 +115,7 @@ def commands() -> Iterator[str]:
 
 
 def command(found: Any, path: str) -> Iterator[str]:
-    """Yield a line for a command, with its arguments and options; for a group, a line for each of its commands."""
+    """Yield a line for each command at ``path`` and below it."""
     inner = getattr(found, "commands", {})
     if not inner or found.invoke_without_command:
         arguments = [one for one in found.params if one.param_type_name == "argument"]
@@ -152,7 +151,7 @@ def python() -> Iterator[str]:
 
 
 def tree(kind: type, states: dict[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield a line for an exception, then indented lines for its subclasses."""
+    """Yield a line for an exception, then indented lines for the exceptions below it."""
     marks = [state for state, one in states.items() if one is kind]
     marks += [f"also `{base.__name__}`" for base in kind.__bases__[1:]]
     named = f"`{kind.__name__}`" + (f" ({', '.join(marks)})" if marks else "")
@@ -186,7 +185,7 @@ def first_paragraph(thing: Any) -> str:
 
 
 def signature(thing: Any) -> str:
-    """The parameters without their types; nothing for properties and protocols."""
+    """The parameters in parentheses, without ``self`` and types. Empty for properties and protocols."""
     if isinstance(thing, property) or getattr(thing, "_is_protocol", False):
         return ""
     found = inspect.signature(thing)
@@ -199,7 +198,7 @@ def code(names: Iterable[str]) -> str:
 
 
 def told(text: str) -> str:
-    """The text of a comment or docstring as one line of Markdown, without references to internal names."""
+    """The text of a comment or docstring as one line of Markdown."""
     text = " ".join(line.removeprefix("--").strip() for line in text.splitlines()).strip()
     text = re.sub(r" \(see [^()]*\)|[:;,] see \w+(?=$|\.)", "", text)
     text = re.sub(r":meth:`~?(?:[\w.]*\.)?(\w+)(?: <[^>]*>)?`", r"`\1()`", text)

@@ -38,9 +38,9 @@ class Roles:
         self._made: list[str] = []
 
     def login(self, *grants: str, role: str | None = None) -> psycopg.Connection:
-        """An autocommit connection of a new role, or of ``role``, which gets these grants first.
+        """An autocommit connection of ``role``, or of a new role, after the role has got the grants.
 
-        An example of a grant is ``insert on pgcombine.wc_updates``; ``connection.info.user`` is the role's name.
+        An example of a grant is ``insert on pgcombine.wc_updates``. ``connection.info.user`` is the role's name.
         """
         if role is None:
             role = f"role_{self._admin.info.backend_pid}_{next(_numbers)}"

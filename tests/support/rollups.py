@@ -43,12 +43,12 @@ class Rollup:
         return cls(name, f"select {shown} from pgcombine.{name}", f"select {shown} from ({query}) as q")  # noqa: S608
 
     def ready(self, conn: psycopg.Connection) -> bool:
-        """Whether the backfill of the rollup had ended before the snapshot of ``conn``."""
+        """Whether the rollup's backfill has ended in the snapshot of ``conn``."""
         ready = "select from pgcombine.rollup where queue = %s and ready_at is not null"
         return conn.execute(ready, (self.name,)).rowcount > 0
 
     def differing(self, conn: psycopg.Connection) -> list[tuple[Any, ...]]:
-        """The rows that only the view or only the query has."""
+        """The rows that only the view (``v``) or only the query (``q``) has."""
         only = "select '{0}', * from (table {0} except all table {1}) as d"
         both = f"({only.format('v', 'q')}) union all ({only.format('q', 'v')})"
         return conn.execute(f"with v as ({self.view}), q as ({self.query}) {both}".encode()).fetchall()

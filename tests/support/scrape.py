@@ -40,12 +40,12 @@ def samples(text: str) -> Samples:
 
 
 def value(found: Samples, name: str, **labels: str) -> float | None:
-    """The sample of a metric with just these labels, or None if there is none."""
+    """The sample of ``pgcombine_<name>`` with exactly these labels, or None."""
     return found.get((f"pgcombine_{name}", frozenset(labels.items())))
 
 
 def families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
-    """pgcombine's metrics that have samples: name → type and labels. The name of a counter ends in ``_total``."""
+    """pgcombine's metrics with samples: name → type and labels without ``le``. A counter's name ends in ``_total``."""
     found = {}
     for family in text_string_to_metric_families(text):
         if family.name.startswith("pgcombine_") and family.samples:
@@ -57,7 +57,7 @@ def families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 @contextmanager
 def served(dsn: str, *heartbeats: Heartbeat, metrics: ProcessMetrics | None = None) -> Iterator[int]:
-    """Serve metrics in this process during the block; yields the port."""
+    """Serve metrics in this process during the block, and yield the port."""
     with (metrics or ProcessMetrics("0")).served(dsn, heartbeats, port=0, host="127.0.0.1") as port:
         yield port
 

@@ -1,8 +1,7 @@
 """PostgreSQL servers for the tests, and throw-away databases on them.
 
-A server is started when the first test asks for it and runs until the end of the session, with ``fsync=off`` to be
-fast. Tests that crash a server on purpose start another one. If ``PGCOMBINE_TEST_DSN`` is set, the tests use that
-server with its own settings.
+A shared server starts at its first use, runs until the end of the session, and has ``fsync=off`` to be fast. If
+``PGCOMBINE_TEST_DSN`` is set, the server of that URI, with its own settings, replaces the shared servers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from psycopg import sql
 
 from support.needs import images
 
-# jit is on, as PostgreSQL's default is, although the embedded server switches it off by default.
+# jit is on, although an embedded server without settings has it off.
 SETTINGS = {
     "fsync": "off",
     "max_wal_size": "256MB",  # the files may be in memory
@@ -56,7 +55,7 @@ class Server:
 
     @contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
-        """The URI of a new database, dropped at the end even if sessions are still connected."""
+        """The URI of a new database. The end of the block drops it, even if sessions are still connected."""
         # The process id makes the names unique when several processes use a given server.
         name = f"pgcombine_test_{os.getpid()}_{next(_numbers)}"
         # With fsync off, copying files costs less than writing the copy to the log.
@@ -69,12 +68,12 @@ class Server:
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """The URI of a new database with pgcombine's schema, copied from a template that is migrated once."""
+        """The URI of a new database with pgcombine's schema, copied from a template."""
         from pgcombine import schema
 
         if self._template is None:
             name = f"pgcombine_template_{os.getpid()}"
-            # A migration that failed in an earlier test has left an incomplete template: drop it and try again.
+            # If a migration failed in an earlier test, its incomplete template is still there.
             self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
             self.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
             schema.upgrade(with_database(self.dsn, name))
@@ -115,7 +114,7 @@ def names() -> list[str]:
 
 # The mark of tests that run on one server only: the embedded one, or the server of PGCOMBINE_TEST_DSN.
 embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
-# Runs a test where PostgreSQL's contrib modules are; the embedded server has none.
+# The mark of tests that need PostgreSQL's contrib modules, which the embedded server lacks.
 with_contrib = pytest.mark.parametrize("server", names()[-1:], indirect=True)
 
 
@@ -123,7 +122,7 @@ with_contrib = pytest.mark.parametrize("server", names()[-1:], indirect=True)
 def start(name: str, home: Path, **settings: str) -> Iterator[str]:
     """Run a server during the block and yield its URI. An embedded server has its files in ``home``.
 
-    ``settings`` are added to SETTINGS; the server of ``PGCOMBINE_TEST_DSN`` keeps its settings.
+    ``settings`` are added to SETTINGS. The server of ``PGCOMBINE_TEST_DSN`` keeps its own settings.
     """
     if name == "given":
         yield os.environ["PGCOMBINE_TEST_DSN"]
@@ -137,7 +136,7 @@ def start(name: str, home: Path, **settings: str) -> Iterator[str]:
 
 @contextmanager
 def embedded(home: Path, settings: Mapping[str, str]) -> Iterator[str]:
-    """pgcombine's embedded PostgreSQL 18, run during the block."""
+    """Run pgcombine's embedded PostgreSQL 18 during the block, and yield a superuser's URI."""
     from pgcombine.embedded import EmbeddedServer
 
     server = EmbeddedServer(home, version=18, settings=settings)
@@ -150,7 +149,7 @@ def embedded(home: Path, settings: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def container(settings: Mapping[str, str]) -> Iterator[str]:
-    """PostgreSQL 15 in a container of testcontainers, run during the block."""
+    """Run PostgreSQL in a container during the block, and yield a superuser's URI."""
     from testcontainers.community.postgres import PostgresContainer
 
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
@@ -159,7 +158,7 @@ def container(settings: Mapping[str, str]) -> Iterator[str]:
     )
     postgres.with_command(["postgres", *options]).with_tmpfs_mount("/var/lib/postgresql/data")
     with postgres:
-        # allow pg_basebackup for the superuser, as the embedded server does
+        # Allow replication connections, which pg_basebackup needs.
         rule = 'echo host replication all all scram-sha-256 >>"$PGDATA/pg_hba.conf"; kill -HUP 1'
         done = postgres.exec(["sh", "-ec", rule])
         assert done.exit_code == 0, done.output

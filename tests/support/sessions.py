@@ -1,4 +1,4 @@
-"""Several sessions at once: wait until one waits for another, and run threads whose errors aren't lost."""
+"""Helpers for tests with several sessions: threads, workers, and waits for locks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from support.wait import eventually
 
 @contextmanager
 def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]]:
-    """Run each of ``calls`` in a thread; the end of the block waits for the threads and raises their errors."""
+    """Run each of ``calls`` in a thread during the block.
+
+    If the block succeeds, its end waits for the threads and raises the error of a call. If the block fails, errors of
+    calls that have ended are added to its error as notes.
+    """
     with ThreadPoolExecutor(max_workers=len(calls)) as pool:
         futures = [pool.submit(call) for call in calls]
         try:
@@ -32,7 +36,7 @@ def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]
 
 
 def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
-    """Return as soon as the session ``pid`` waits for a lock. ``conn`` is in autocommit."""
+    """Wait until the session ``pid`` waits for another session's lock. ``conn`` is in autocommit."""
 
     def waiting() -> bool:
         row = conn.execute("select cardinality(pg_blocking_pids(%s)) > 0", (pid,)).fetchone()

@@ -1,4 +1,4 @@
-"""Serve pgcombine's web pages in this process, request them over HTTP, and extract the text that a reader sees."""
+"""Serve pgcombine's web pages in this process, request them over HTTP, and parse them."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def address(client: httpx2.Client) -> str:
 
 
 def form_key(client: httpx2.Client, page: str) -> str:
-    """The secret key that each form of a page sends."""
+    """The value of the field ``form_key`` in a page's first form."""
     found = re.search(r'name="form_key" value="([^"]+)"', client.get(page).text)
     assert found, f"{page} has no form"
     return found[1]
 
 
 def post(client: httpx2.Client, path: str, key: str, **fields: str) -> httpx2.Response:
-    """Post a form as a browser does."""
+    """Post a form with the headers ``Origin`` and ``Sec-Fetch-Site``, as a browser does."""
     headers = {"Origin": address(client), "Sec-Fetch-Site": "same-origin"}
     return client.post(path, data={"form_key": key, **fields}, headers=headers)
 
 
-# elements whose text a browser separates from other text
+# elements whose text is separated from the text before them
 _BLOCKS = {"p", "li", "tr", "th", "td", "dt", "dd", "h1", "h2", "div", "button", "summary", "figcaption", "caption"}
 
 
 class Reader(HTMLParser):
-    """A parser of a page: ``tags`` has the tags with their attributes, ``text`` the text with single spaces."""
+    """A parser of a page. ``tags`` has the start tags with their attributes, ``text`` the text with single spaces."""
 
     def __init__(self) -> None:
         super().__init__()

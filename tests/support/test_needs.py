@@ -1,4 +1,4 @@
-"""Tests without what they need are skipped, with one line for each reason, or fail in CI."""
+"""Without a Docker engine, tests that need one are skipped and counted in the summary. In CI they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tests/README.md`` lists all test files without a fast test."""
+"""``tests/README.md`` lists the test files whose tests are all slow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def marks_slow(node: ast.AST) -> bool:
 
 
 def wholly_slow(module: ast.Module) -> bool:
-    """Whether all tests of the module are marked slow."""
+    """Whether the module, or each of its test functions, has the mark ``slow``."""
     if any(
         isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node.targets[0]) and marks_slow(node.value)
         for node in module.body
