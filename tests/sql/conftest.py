@@ -1,7 +1,4 @@
-"""Databases for tests of SQL. The tests of a module that use ``auto`` or ``tx`` share a database.
-
-Emptying a database is faster than copying a new one.
-"""
+"""Databases for tests of SQL. The tests of a module that use ``auto`` or ``tx`` share a database."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ def emptied(server: Server) -> Iterator[Emptied]:
 
 @pytest.fixture
 def module_dsn(emptied: Emptied) -> str:
-    """The URI of the module's database."""
     return emptied.dsn
 
 
@@ -47,7 +43,7 @@ def tx(emptied: Emptied) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def role(tx: psycopg.Connection) -> Iterator[str]:
-    """The name of a new role without any rights."""
+    """The name of a new role, to which the test has granted nothing yet."""
     name = f"role_{tx.info.backend_pid}"
     tx.execute(f"create role {name}")
     yield name

@@ -1,4 +1,4 @@
-"""A fixture with a source for rollups."""
+"""A source for the tests of rollups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def src(conn: psycopg.Connection) -> psycopg.Connection:
-    """A session in a database with the empty table ``src``, the source."""
+    """An autocommit connection to a database with the empty table ``src``."""
     conn.execute("set search_path = public; grant usage on schema public to public")
     conn.execute("create table src (id int, k text, v int, w numeric, f float8, at timestamptz)")
     return conn

@@ -1,13 +1,12 @@
 """Random statements on the source of a rollup. After each statement the rollup's view must equal the rollup's query.
 
-The source is a plain table, has partitions, has partitions of partitions, or has tables that inherit from it. It may
-have generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. The statements
-are of every kind that changes rows, and name the source or a table below it. Some run in transactions that roll back,
-or under another isolation level. Meanwhile rollups of random columns are created, backfilled, combined and dropped.
+The source is a plain table, or has partitions (of one level or two) or tables that inherit from it. It may have
+generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. Statements name the
+source or a table below it. Between the statements, the rollup is backfilled, combined, or replaced by another one.
 
-``run`` runs the statements in one session, and ``crowd`` in many sessions at once. ``Table.differing`` compares view
-and query in one statement, now or in an older snapshot. TRUNCATE, ATTACH and DETACH don't follow MVCC: even an older
-snapshot sees their effect. So a snapshot isn't compared after such a statement.
+``run`` runs statements in one session, and ``crowd`` in several sessions at once. ``Table.differing`` compares view and
+query in one statement, in the present or in an older snapshot. Even an older snapshot sees the effect of TRUNCATE,
+ATTACH and DETACH, so it isn't compared after such a statement.
 """
 
 # ruff: noqa: S608
@@ -54,7 +53,7 @@ VALUES = [
 FILTERS = [None, None, "num <> 7", "coalesce(body, '') <> 'a, b) FILTER (WHERE'"]
 ROUNDED = {"mean": "round(mean, 9)", "var": "round(var, 9)", "dev": "round(dev, 9)"}
 ROUNDED["floats"] = "round(floats::numeric, 6)"
-# errors with which a statement may fail; it changes nothing then
+# errors with which PostgreSQL may refuse a statement
 REFUSALS = (
     psycopg.errors.IntegrityError,
     psycopg.errors.CardinalityViolation,  # a MERGE or an ON CONFLICT that changes a row twice
@@ -63,15 +62,14 @@ REFUSALS = (
     psycopg.errors.TriggeredDataChangeViolation,
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
-# Further errors that other sessions may cause. OperationalError: a deadlock, or a row that changed after the snapshot
-# or moved to another partition. InternalError_: a MERGE meets a row that another session moves. InvalidCursorState: the
-# table of a cursor has just got a table that inherits from it.
+# Further errors that other sessions may cause, for example a deadlock (OperationalError), a MERGE that meets a row
+# which another session moves (InternalError_), or a table below the table of a cursor (InvalidCursorState).
 RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
-# the tables below the source, each with the transaction that put it there: a table may have left and come back
+# the tables below the source, each with the transaction that put it there
 TREE = """
 select array_agg((i.inhrelid, i.xmin::text) order by i.inhrelid)
 from pgcombine_internal.descendants(%s) d join pg_inherits i on i.inhrelid = d"""
-# whether the source or a table below it was truncated after the session's snapshot
+# whether the source or a table below it got another file after the session's snapshot, as by TRUNCATE
 TRUNCATED = """
 select exists (select from pgcombine_internal.descendants(%s) d join pg_class c on c.oid = d and c.relkind = 'r'
                where c.relfilenode is distinct from pg_relation_filenode(c.oid))
@@ -84,7 +82,7 @@ from pg_class c where c.relname ~ '^late_\\d+$' and c.relkind = 'r' order by c.o
 
 
 class Wrong(Exception):
-    """A view doesn't equal its query, or a statement failed with an unexpected error."""
+    """A view doesn't equal its query, ``verify`` found a problem, or a statement failed with an unexpected error."""
 
 
 @dataclass
@@ -98,16 +96,16 @@ class Table:
     cascade: bool  # has foreign keys that cascade
     meddler: bool  # has triggers that change and drop rows
     secured: bool  # has row security
-    watched: bool  # event triggers follow changes of the source's definition
+    watched: bool  # has event triggers, which follow changes of the source's definition
     source: str = "public.doc"
     names: list[str] = field(default_factory=list)  # the tables that statements may name
-    number: int = 0  # the number from which the ids of new rows are made
+    number: int = 0  # the greatest id that a new row has got from ``row``
     moves: bool = False  # has partitions, so that rows may move
     rollup: Rollup | None = None
 
     @classmethod
     def make(cls, conn: psycopg.Connection, chance: random.Random, shape: str | None = None, **options: bool) -> Table:
-        """Make a random table with rows and a rollup. Options that aren't given are random."""
+        """Make a random table with rows and a rollup. Options that aren't given are chosen at random."""
         chosen = {
             name: options.get(name, chance.random() < likely)
             for name, likely in {"virtual": 0.4, "cascade": 0.4, "meddler": 0.4, "secured": 0.4, "watched": 0.7}.items()
@@ -134,7 +132,7 @@ class Table:
         run, chance = self.conn.execute, self.chance
         self.drop_rollup()
         name = f"r_{chance.randrange(10**6)}"
-        values = VALUES[:12] if chance.random() < 0.5 else VALUES  # VALUES[12:] are computed from the source
+        values = VALUES[:12] if chance.random() < 0.5 else VALUES  # a pass computes VALUES[12:] from the source
         self.rollup = Rollup.make(
             self.conn,
             [values[n] for n in sorted(chance.sample(range(len(values)), chance.randint(1, 6)))],
@@ -167,13 +165,12 @@ class Table:
     def differing(self, conn: psycopg.Connection, *, old: bool = False) -> list[tuple[object, ...]] | None:
         """The rows that only the view or only the query has, in the snapshot of ``conn``.
 
-        None if the rollup wasn't ready in the snapshot; with ``old`` also if the snapshot sees effects of a later
-        statement.
+        Returns None if the rollup wasn't ready in the snapshot. With ``old`` it also returns None if a TRUNCATE, ATTACH
+        or DETACH came after the snapshot.
         """
         if self.rollup is None or not self.rollup.ready(conn):
             return None
         found = self.rollup.differing(conn)
-        # the comparison has locked the tables, so the answers below are still true for the comparison
         if not old:
             return found
         changed = one(conn, TRUNCATED, self.source) or one(conn, TREE, self.source) != one(self.conn, TREE, self.source)
@@ -203,7 +200,7 @@ class Table:
             run(f"create table public.doc ({columns}) partition by list (part)")
             self.names = ["public.doc", "public.part_0", "public.part_1", "public.part_2"]
             run("create table public.part_0 partition of public.doc for values in (0)")
-            # the columns in another order, after a dropped column
+            # This partition has the columns in another order, after a dropped column.
             run(f"create table public.part_1 (gone int, {', '.join(reversed(columns.split(', ')))})")
             run("alter table public.part_1 drop column gone")
             run("alter table public.doc attach partition public.part_1 for values in (1)")
@@ -269,23 +266,23 @@ class Table:
         return f"pgcombine_limited_{self.conn.info.backend_pid}"
 
     def close(self) -> None:
-        """Drop the role of ``_secure``, which isn't dropped with the database."""
+        """Drop the role that ``_secure`` made."""
         if self.secured:
             self.conn.execute(f"drop owned by {self.limited}; drop role {self.limited}")
 
     # parts of statements
 
     def name(self) -> str:
-        """The table that a statement names, mostly the uppermost one."""
+        """A table for a statement, mostly the uppermost one."""
         return self.names[0] if self.chance.random() < 0.6 else self.chance.choice(self.names)
 
     def late_tables(self) -> dict[str, bool]:
         return dict(self.conn.execute(LATE).fetchall())
 
     def learn_names(self) -> None:
-        """Update the late tables in ``names``, some of which a rollback may have removed.
+        """Bring the late tables in ``names`` up to date, since a rollback may have removed one.
 
-        Without event triggers no late partition is named, since a rollup doesn't see a TRUNCATE of such a partition.
+        Without event triggers, ``names`` gets no late table, since the rollup wouldn't see a TRUNCATE of it.
         """
         late = list(self.late_tables()) if self.watched else []
         self.names[:] = [name for name in self.names if "late_" not in name] + late
@@ -302,7 +299,7 @@ class Table:
         return special if self.chance.random() < 0.1 else str(self.chance.randint(-30, 30) / 10)
 
     def part(self, name: str | None = None) -> str:
-        """Values of the columns part and other for a row, mostly such that the table accepts the row."""
+        """Values of the columns part and other for a row, mostly such that the table ``name`` accepts the row."""
         chance = self.chance
         given = {"public.part_0": [0], "public.part_1": [1]}.get(name or "", [0, 1, 2, 3])
         if name and name.startswith("public.part_2"):
@@ -315,7 +312,7 @@ class Table:
         return f"{chance.choice(given) if self.moves else 0}, {chance.choice(others)}"
 
     def row(self, name: str | None = None, *, new: bool = True) -> str:
-        """A row of id, part, other, num, body and amount. The id is new, or else one that was used before."""
+        """A row of id, part, other, num, body and amount. If it isn't ``new``, its id may be one that was used before."""
         self.number += new
         number = self.number if new else self.chance.randint(0, self.number)
         amount = self.amount()
@@ -438,7 +435,7 @@ class Table:
             actions.append(f"when not matched by source and {self.where()} then {action}")
         if not actions:
             actions = ["when matched then update set num = d.num + 1"]
-        # PostgreSQL refuses a clause after an unconditional one of its kind (matched, not matched, … by source)
+        # PostgreSQL refuses a clause after an unconditional one of the same kind.
         actions.sort(key=lambda action: " and " not in action.split(" then ")[0])
         kinds: set[str] = set()
         kept = []
@@ -482,7 +479,7 @@ class Table:
         return f"insert into public.note select id, part, other from public.doc d where {self.where()}"
 
     def block(self) -> str:
-        """Changes in a DO block. Half of the time an error undoes the second one, and its handler makes the third."""
+        """Changes in a DO block. Half of the blocks raise an error, whose handler makes the third change."""
         changes = [self.update(), self.insert(), self.delete()]
         self.chance.shuffle(changes)
         return (
@@ -508,10 +505,9 @@ class Table:
         return self.update()
 
     def change_parts(self) -> str:
-        """Return a statement that attaches or detaches a table of ``LATE``, or an UPDATE if the source can't have one.
+        """A statement that attaches or detaches a table of ``LATE``, or an UPDATE if the source can't have such tables.
 
-        The table may have rows, and a detached table may be attached again. Without event triggers, the method creates
-        an empty partition itself, and returns an INSERT.
+        Without event triggers, the method itself creates an empty partition, and returns an INSERT.
         """
         chance = self.chance
         if self.shape == "plain" or not (self.watched or self.moves):
@@ -540,7 +536,7 @@ class Table:
         return "copy"
 
     def statements(self) -> list[tuple[Callable[[], str], int]]:
-        """All kinds of statements, each with its relative frequency."""
+        """The kinds of statements that suit the table, each with its relative frequency."""
         kinds: list[tuple[Callable[[], str], int]] = [
             (self.insert, 20),
             (self.insert_select, 5),
@@ -574,7 +570,7 @@ class Table:
             copy.write("\n".join(rows).replace(", null", ","))
 
     def settle(self) -> None:
-        """Backfill and combine everything. Then the view must equal the query, and ``verify`` must find nothing."""
+        """Backfill and combine everything. Raises Wrong if view and query differ, or if ``verify`` finds a problem."""
         if self.rollup is None:
             self.make_rollup()
         assert self.rollup
@@ -584,7 +580,7 @@ class Table:
             raise Wrong(f"{self}\nverify: {told}")
 
     def compare_snapshot(self, conn: psycopg.Connection) -> bool:
-        """Compare in the snapshot of ``conn``. Returns whether the snapshot could be compared."""
+        """Compare in the snapshot of ``conn``. Returns whether the snapshot could be compared. Raises Wrong."""
         if found := self.differing(conn, old=True):
             raise Wrong(f"{self}\nin a snapshot: {found}")
         return found is not None
@@ -600,10 +596,7 @@ class Table:
 
 @contextmanager
 def circumstances(table: Table) -> Iterator[None]:
-    """Run the block in random circumstances.
-
-    These are the limited role, another isolation level, a transaction, a rollback, a savepoint, or none of them.
-    """
+    """Run the block with a random choice of role, isolation level, transaction, savepoint and rollback."""
     conn, chance = table.conn, table.chance
     how = chance.random()
     try:
@@ -628,13 +621,13 @@ def circumstances(table: Table) -> Iterator[None]:
 
 
 def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
-    """Run a random statement, or one of the kind ``name``. Returns its kind, followed by " refused" if it was refused.
+    """Run a random statement, or one of the kind ``name``. Returns its kind, with " refused" if it was refused.
 
-    If the session isn't ``alone``, other sessions may make the statement fail, too.
+    Unless the session is ``alone``, the statement may also fail because of other sessions.
     """
     kinds = {kind.__name__: weight for kind, weight in table.statements()}
     if not alone:
-        del kinds["change_parts"]  # one session alone runs this kind: it passes the ``name``
+        del kinds["change_parts"]  # one session of a crowd runs this kind, by ``name``
     name = name or table.chance.choices(list(kinds), list(kinds.values()))[0]
     statement = ""
     try:
@@ -657,7 +650,7 @@ def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
 def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[str]:
     """Run statements on one table, with changes of the rollup between them. Raises Wrong.
 
-    Returns how often each kind was run. ``snapshot`` is a connection for snapshots that are compared later.
+    Returns how often each kind was run or refused, and how many snapshots were compared in the session ``snapshot``.
     """
     done: Counter[str] = Counter()
     taken = None
@@ -685,7 +678,7 @@ def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[
 class Crowd:
     """Sessions at work on a table.
 
-    ``done`` has the counts of each session. ``over`` is set when a session has failed or the block has ended.
+    ``done`` has the counts of each session. ``over`` is set when a session has ended or the block has ended.
     """
 
     done: list[Counter[str]]
@@ -696,7 +689,7 @@ class Crowd:
         return sum((counter.copy() for counter in self.done), Counter())
 
     def fewer_than(self, changes: int, snapshots: int) -> bool:
-        """Whether all sessions go on, and together have made fewer changes or compared fewer snapshots than these."""
+        """Whether all sessions go on, and have made fewer changes or compared fewer snapshots than these in all."""
         total = self.total
         made = sum(times for name, times in total.items() if " " not in name)
         return not self.over.is_set() and (made < changes or total["compared snapshots"] < snapshots)
@@ -706,7 +699,7 @@ class Crowd:
 def crowd(table: Table, dsn: str, writers: int) -> Iterator[Crowd]:
     """Run sessions that change rows during the block, and one that compares snapshots.
 
-    The end of the block raises Wrong if a comparison failed.
+    The end of the block raises the first error of a session, such as Wrong after a comparison.
     """
     seed = table.chance.random()
     all_of_them = Crowd([Counter() for _ in range(writers + 1)], threading.Event())
@@ -726,8 +719,8 @@ def crowd(table: Table, dsn: str, writers: int) -> Iterator[Crowd]:
             while not all_of_them.over.is_set():
                 with suppress(psycopg.errors.UndefinedTable, psycopg.OperationalError), then.transaction():
                     then.execute("select pg_current_snapshot()")
-                    seen = replace(table, conn=now)  # a copy, since ``table`` may get another rollup meanwhile
-                    all_of_them.over.wait(random.random() / 20)  # meanwhile the writers go on
+                    seen = replace(table, conn=now)  # keeps its rollup if ``table`` gets another one
+                    all_of_them.over.wait(random.random() / 20)
                     all_of_them.done[-1]["compared snapshots"] += seen.compare_snapshot(then)
 
     def until_over(call: Callable[[], None]) -> None:

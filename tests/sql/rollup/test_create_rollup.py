@@ -1,4 +1,4 @@
-"""``create_rollup``: refused definitions, and views with columns of every kind, which equal their queries."""
+"""``create_rollup``: definitions that it refuses, and rollups with columns of many kinds."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_verify_mends_damaged_values_of_every_kind(src: psycopg.Connection, dama
     value = ["count(*) as n", "sum(v) as v", "max(v) as hi", "min(v) as lo", "count(distinct v) as d"]
     rollup = Rollup.make(src, [*value, "array_agg(v order by v) as list"])
     rollup.call(src, "backfill", "drain")
-    src.execute("set session_replication_role = replica")  # disables the trigger that refuses the write
+    src.execute("set session_replication_role = replica")  # disables the trigger that would refuse the write
     src.execute(damage.encode())
     src.execute("reset session_replication_role")
     for repair in False, True:
@@ -195,7 +195,6 @@ def test_value_columns_may_have_names_of_internal_columns(src: psycopg.Connectio
 
 
 def test_rows_of_a_table_that_begins_to_inherit_count_once(src: psycopg.Connection) -> None:
-    """The table ``heir`` has a descendant, whose rows count, too."""
     src.execute("select pgcombine.create_rollup('r', 'src', array['k'], array['sum(v) as v'])")
     if not src.execute("select from pg_event_trigger where evtname = 'pgcombine_follow_ddl'").fetchall():
         does_not_apply("only a superuser makes event triggers")

@@ -1,4 +1,4 @@
-"""Rollups under the random statements of the module ``statements``, which also find each mutant."""
+"""Rollups under the random statements of the module ``statements``, which must also detect the mutants."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ def run_tables(conn: psycopg.Connection, dsn: str, shape: str, seeds: list[objec
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_view_equals_its_query_after_each_statement(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    """The first series of statements is always the same, the second one is random."""
+    """The first series of statements has a fixed seed, the second one a random seed."""
     run_tables(conn, dsn, shape, [1, random.randrange(10**6)])
 
 
 @pytest.mark.parametrize("shape", each_nth(2, ["plain", "deep", "heirs"]))
 def test_views_equal_their_queries_while_sessions_write(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    """The view equals the query in older snapshots, too. Meanwhile, the rollup is backfilled, combined and replaced."""
     compare_sessions(conn, dsn, shape, sessions=4, statements=STATEMENTS)
 
 
@@ -64,14 +63,14 @@ def compare_sessions(conn: psycopg.Connection, dsn: str, shape: str, sessions: i
     table = Table.make(conn, random.Random(seed), shape, secured=False, cascade=False)
     with crowd(table, dsn, sessions) as at_work:
         while at_work.fewer_than(sessions * statements, snapshots=statements // 10):
-            with suppress(psycopg.OperationalError):  # a deadlock
+            with suppress(psycopg.OperationalError):  # such as a deadlock
                 table.keep_up()
                 if table.chance.random() < 0.1:
                     change(replace(table, rollup=None), "change_parts", alone=False)
     table.settle()
 
 
-# the shape and the options of a table on which the fault shows, and the texts that the mutant replaces in functions
+# the shape and the options of a table, and the texts that the mutant replaces in functions
 Mutant = tuple[str, dict[str, bool], dict[str, str]]
 MUTANTS: dict[str, Mutant] = {
     "transition tables for partitions": (
@@ -146,7 +145,6 @@ def test_random_statements_detect_each_mutant(conn: psycopg.Connection, dsn: str
 def test_concurrent_sessions_detect_mutants_of_passes(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
-    """The recorded mark sees updates that the pass didn't take, or a pass takes updates that its mark doesn't see."""
     mutant(conn)
     with pytest.raises(Wrong):
         compare_sessions(conn, dsn, "plain", sessions=8, statements=1000)

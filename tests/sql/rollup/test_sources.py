@@ -1,4 +1,7 @@
-"""Unusual sessions and changes of definition: all rows of a source count, or an error or ``verify`` says why not."""
+"""Rollups in unusual sessions, and changes of their sources' definitions.
+
+The rows of the source must count, or an error or ``verify`` must say why they don't.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def filled(src: psycopg.Connection) -> psycopg.Connection:
 
 
 def unwatched(src: psycopg.Connection) -> None:
-    """Drop the event triggers. Only a superuser can create event triggers, so another owner's schema has none."""
+    """Drop the event triggers, as in a schema whose owner isn't a superuser."""
     src.execute("drop event trigger pgcombine_follow_ddl; drop event trigger pgcombine_follow_drop")
 
 
@@ -81,7 +84,7 @@ def test_writer_with_an_old_snapshot_counts_or_gets_a_clear_error(
 @pytest.mark.parametrize("part", WHOLE)
 @pytest.mark.parametrize("watched", [True, False])
 def test_source_does_not_silently_become_a_part(conn: psycopg.Connection, part: str, watched: bool) -> None:
-    """Statements that name the whole table would fire none of the source's statement triggers."""
+    """Statements on the whole table wouldn't fire the source's statement triggers."""
     columns, becomes = WHOLE[part]
     conn.execute("set search_path = public; create table src (k text, v int)")
     conn.execute(f"create table {columns.replace('src', 'whole')}".encode())
@@ -136,7 +139,7 @@ def test_changes_of_logical_replication_count(tmp_path: Path, name: str) -> None
             conn.execute("create table src (id int primary key, k text, v int, w numeric, f float8)")
         filled(publisher).execute("create publication p for table src")
         publisher.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
-        within = make_conninfo(  # the address inside of a container; outside, the port differs
+        within = make_conninfo(  # the server's address in its own container, if it has one
             host=one(src, "show unix_socket_directories").split(",")[0].strip('"'),
             port=one(src, "show port"),
             **{part: getattr(publisher.info, part) for part in ("dbname", "user", "password")},
@@ -232,7 +235,6 @@ RENAMED = {
 @pytest.mark.parametrize("watched", [True, False])
 @pytest.mark.parametrize("what", RENAMED)
 def test_what_an_expression_names_may_be_renamed(src: psycopg.Connection, what: str, watched: bool) -> None:
-    """The rollup's key, filter, sums, maxima, and columns that passes compute use the renamed objects."""
     src.execute("create type public.mood as enum ('good', 'bad'); create schema app")
     src.execute(
         "create domain public.feel as public.mood; create text search configuration public.words (copy = simple)"
@@ -314,7 +316,7 @@ def test_source_does_not_silently_lose_what_a_rollup_reads(src: psycopg.Connecti
 
 
 def test_source_reassigned_to_another_role_is_named_and_mended(src: psycopg.Connection, role: str) -> None:
-    """REASSIGN OWNED also changes the owner of the trigger function, and fires no event trigger."""
+    """REASSIGN OWNED fires no event trigger."""
     rollup = Rollup.make(src)
     rollup.call(src, "backfill")
     src.execute(f"create role {role}_heir; alter table public.src owner to {role}".encode())
@@ -410,7 +412,7 @@ def test_pass_with_an_older_snapshot_does_not_take_a_rewritten_source_for_empty(
 def test_pass_with_an_older_snapshot_does_not_read_a_later_part(
     src: psycopg.Connection, dsn: str, columns: str, attach: str, value: list[str]
 ) -> None:
-    """The rows of a part that comes later may have changed since the snapshot, without a trigger."""
+    """A part's rows may have changed after the snapshot, before the part had the source's triggers."""
     src.execute(f"create table {columns}".encode())
     if "partition" in columns:
         src.execute("create table first partition of whole default")
@@ -452,7 +454,6 @@ def test_part_whose_rows_an_older_snapshot_does_not_show_is_refused(
 
 
 def test_part_that_comes_waits_for_a_backfill(src: psycopg.Connection, dsn: str) -> None:
-    """The query of a backfill may be planned before a part comes, and see the updates for the part's rows."""
     src.execute("create table part (like src)")
     src.execute("insert into part (k) values ('a')")
     rollup = Rollup.make(filled(src))
@@ -487,7 +488,7 @@ def test_rollup_may_read_no_column(src: psycopg.Connection) -> None:
 
 
 def test_functions_of_other_roles_are_refused(src: psycopg.Connection, role: str) -> None:
-    """The expressions run with the rights of the schema's owner, which the owner of a function in them could use."""
+    """Such a function would run with the rights of the schema's owner, which the function's owner could misuse."""
     src.execute("create function public.f(text) returns text language sql immutable as 'select $1'")
     src.execute(f"alter function public.f(text) owner to {role}".encode())
     with pytest.raises(psycopg.Error, match="calls a function of another role") as refused:

@@ -1,6 +1,6 @@
 """A queue and its two tiers under random writers, with late, early and expired rows, expiry, and killed workers.
 
-Each of the three equals a recount of all input: no expired key is there, and every other key has all of its rows.
+Each of the three must equal a recount of all input without the expired keys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support.sessions import in_background
 
 from pgcombine.worker.drain import drain
 
-MINUTES, HOURS = "90 minutes", "2 days"  # the age at which a key of minute or hour expires
+MINUTES, HOURS = "90 minutes", "2 days"  # the age at which a key of the queue minute or hour expires
 TIERS = {
     "minute": f"at < timezone('UTC', now()) - interval '{MINUTES}'",
     "hour": f"at < timezone('UTC', now()) - interval '{HOURS}'",
@@ -32,7 +32,7 @@ WRITE = """
     insert into pgcombine.minute_updates (at, page, n, low, high, seen)
     select date_trunc('minute', at), page, n, low, high, seen from written
 """
-# ``<tier>_current`` hides expired keys that haven't been removed yet, so the recount leaves out all expired keys.
+# ``<tier>_current`` hides expired keys, so the recount leaves them out.
 DIFFER = """
     with recount as (
         select date_trunc('{tier}', at) as at, page, sum(n) as n, min(low) as low, max(high) as high,
@@ -71,7 +71,7 @@ def make_tiers(conn: psycopg.Connection) -> None:
 
 
 def write(conn: psycopg.Connection, dice: random.Random) -> None:
-    """Write rows in one transaction: rows of the present time, late and expired ones, and early ones."""
+    """Write random rows in one transaction: present, late, expired and early ones."""
     rows = [
         (
             dice.choice([0, 0, -1, -dice.randrange(80), -dice.randrange(7000), dice.randrange(3000)]),
@@ -86,7 +86,7 @@ def write(conn: psycopg.Connection, dice: random.Random) -> None:
 def differences(conn: psycopg.Connection) -> dict[str, list[object]]:
     """For each tier the keys whose values differ from a recount.
 
-    One transaction reads all tiers, so all comparisons have the same snapshot and the same ``now()``.
+    The comparisons share a transaction, and so a snapshot and ``now()``.
     """
     with conn.transaction():
         conn.execute("set transaction isolation level repeatable read")
@@ -98,7 +98,7 @@ def differences(conn: psycopg.Connection) -> dict[str, list[object]]:
 
 
 def feed_by_differences(conn: psycopg.Connection) -> None:
-    """Make a mutant: the changes of a source's values feed its tier, instead of the source's updates."""
+    """Make a mutant: a tier gets the changes of its source's values instead of the source's updates."""
     for tier, source in (("hour", "minute"), ("day", "hour")):
         conn.execute("select pgcombine.drop_observer(%s, 'tier ' || %s)", (source, tier))
         conn.execute(
@@ -111,7 +111,7 @@ def feed_by_differences(conn: psycopg.Connection) -> None:
 
 
 def run(conn: psycopg.Connection, dice: random.Random) -> None:
-    """Write, run passes over any bucket, and remove expired keys, in random order. Then combine what is left."""
+    """Write, run passes, and remove expired keys, in random order. Then combine what is left."""
     make = [lambda: write(conn, dice)]
     make += [
         lambda tier=tier: conn.execute("select pgcombine.combine(%s, %s)", (tier, dice.randrange(2))) for tier in TIERS
@@ -129,7 +129,7 @@ def test_tiers_equal_a_recount(conn: psycopg.Connection) -> None:
     make_tiers(conn)
     run(conn, random.Random(seed))
     assert differences(conn) == {}, seed
-    # the keys of the last tier never expire, so it has each row of the input once
+    # No key of the last tier expires, so it has each row of the input.
     assert one(conn, "select sum(n) from pgcombine.day_values") == one(conn, "select sum(n) from public.input")
     assert one(conn, "select count(*) from pgcombine.minute_values") < one(conn, "select count(*) from public.input")
 
@@ -167,7 +167,7 @@ def test_tiers_equal_a_recount_after_kill_9(conn: psycopg.Connection, dsn: str) 
                     process = stack.enter_context(start_cli(*start))
                     before = passes() or 0
                     eventually(lambda before=before: (passes() or 0) > before + 5, what="at work")
-                    # run a random number of statements, so that the kill comes in a pass or between two passes
+                    # wait for a random time, so that the kill may come in a pass or between two passes
                     for _ in range(dice.randrange(1, 60)):
                         conn.execute("select 1")
                     process.kill()

@@ -216,7 +216,7 @@ def test_equal_numerics_are_one_key(tx: psycopg.Connection) -> None:
 def test_pass_combines_values_of_each_type(
     tx: psycopg.Connection, value_type: str, updates: tuple[str, ...], combined: str | None
 ) -> None:
-    """The value is the same whether one pass combines all updates or each update has its own pass."""
+    """The value must be the same if one pass combines all updates, and if each update has its own pass."""
     make_queue(tx, "once", value=[f"v {value_type}"], delete_when=None, buckets=1)
     make_queue(tx, "each", value=[f"v {value_type}"], delete_when=None, buckets=1)
     for update in updates:
@@ -246,7 +246,7 @@ def test_combine_returns_no_row_if_all_buckets_are_busy(conn: psycopg.Connection
     make_queue(conn, buckets=2)
     add(conn, {word_in(conn, 0): 1, word_in(conn, 1): 1})
     with psycopg.connect(dsn) as rival:
-        # lock the buckets' rows, as passes do: a pass that ignored the locks would return a row
+        # lock the buckets' rows, as passes do
         rival.execute("select from pgcombine.bucket where queue = 'wc' for update")
         assert combine(conn, None) == []
     assert one(conn, "select pgcombine.backlog('wc')") == 2

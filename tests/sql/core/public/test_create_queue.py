@@ -136,7 +136,6 @@ def test_existing_relation_is_not_replaced(auto: psycopg.Connection, name: str) 
 
 
 def test_existing_function_is_not_overloaded(auto: psycopg.Connection) -> None:
-    """create_queue refuses the name "own": its function own_enqueue would overload an existing own_enqueue."""
     with auto.transaction(force_rollback=True):
         auto.execute("create function pgcombine.own_enqueue() returns void language sql as 'select'")
         with pytest.raises(psycopg.Error, match=r"a function pgcombine\.own_enqueue exists") as refused:
@@ -257,7 +256,7 @@ def test_rollback_removes_the_queue(conn: psycopg.Connection) -> None:
 
 
 def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
-    """PREPARE TRANSACTION fails after NOTIFY, LISTEN or UNLISTEN. A queue with notify => false runs none of them."""
+    """PREPARE TRANSACTION fails in a transaction that has run NOTIFY."""
     make_queue(conn, notify=False, max_backlog=10)
     conn.execute("listen other")
     conn.execute("begin")
@@ -271,7 +270,6 @@ def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, server
 
 @pytest.mark.parametrize("name", ["$function$", "$$", "$body$", "it's \\", '%1$s "x" %I', "-- */", "select\n;"])
 def test_a_column_may_have_any_name(conn: psycopg.Connection, name: str) -> None:
-    """Column names that look like dollar quotes, formats or comments don't break the queue's generated functions."""
     quoted = '"' + name.replace('"', '""') + '"'
     for buckets in (1, 2):
         queue = f"q{buckets}"
@@ -295,7 +293,6 @@ def test_a_column_may_have_any_name(conn: psycopg.Connection, name: str) -> None
 
 @pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
 def test_domain_keeps_nan_and_infinity_out_of_a_sum(conn: psycopg.Connection, kind: str) -> None:
-    """Each way to enqueue refuses NaN and infinities in a column whose domain excludes them."""
     conn.execute(f"create domain public.finite as {kind} check (value not in ('NaN', 'Infinity', '-Infinity'))")
     make_queue(conn, value=["n public.finite sum"], delete_when=None, buckets=1)
     for number in ("NaN", "Infinity", "-Infinity"):
@@ -316,7 +313,7 @@ def test_domain_keeps_nan_and_infinity_out_of_a_sum(conn: psycopg.Connection, ki
 
 
 def test_a_sum_keeps_nan(tx: psycopg.Connection) -> None:
-    """Infinity plus -Infinity is NaN, a sum that is NaN stays NaN, and null changes nothing."""
+    """Infinity plus -Infinity is NaN, and later updates don't change it."""
     make_queue(tx, value=["n numeric sum"], delete_when="n = 0", buckets=1)
     for number in ("1", "Infinity", None, "-Infinity", "-1"):
         tx.execute("insert into pgcombine.wc_updates values ('a', %s::numeric)", (number,))
@@ -334,7 +331,6 @@ def test_sum_accepts_a_domain(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("server", names()[-1:], indirect=True)
 def test_queue_may_have_1024_buckets(auto: psycopg.Connection) -> None:
-    """The default ``max_locks_per_transaction`` suffices for 1,024 buckets. The last of the test servers has it."""
     make_queue(auto, buckets=1024)
     try:
         word = word_in(auto, 1023)

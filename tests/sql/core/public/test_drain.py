@@ -1,4 +1,4 @@
-"""pgcombine.drain: one call combines all updates of a queue and commits after each pass."""
+"""pgcombine.drain: one call combines the updates of a queue and commits after each pass."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connectio
 
 @pytest.mark.parametrize("sqlstate", ["42501", "PC001", "PC003", "P0004"])
 def test_drain_records_an_observers_error_as_a_failure(conn: psycopg.Connection, sqlstate: str) -> None:
-    """drain counts an observer's error as a failed pass, even if its SQLSTATE is one that drain itself raises."""
+    """The SQLSTATE of the observer's error may be one that drain itself raises."""
     make_queue(conn, buckets=2, quarantine_after=2)
     conn.execute(
         "create function refuse(word text) returns text language plpgsql as $$"
@@ -102,10 +102,7 @@ def test_drain_records_an_observers_error_as_a_failure(conn: psycopg.Connection,
 
 
 def test_no_bucket_is_due_after_drain(conn: psycopg.Connection) -> None:
-    """drain also runs a pass over a bucket without updates to clear an old failure, or to count the bucket's inserts.
-
-    The inserts are counted for max_backlog. A reset of the server's statistics loses the count.
-    """
+    """Buckets without updates are due because of an old failure, or since their inserts aren't counted."""
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = null")

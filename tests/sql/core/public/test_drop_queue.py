@@ -1,4 +1,4 @@
-"""pgcombine.drop_queue removes all objects of a queue, and refuses to drop pending updates without force."""
+"""pgcombine.drop_queue removes the objects of a queue, and refuses to drop pending updates without force."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, 
 
 @pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_large_queue('wc')"])
 def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, how: str) -> None:
-    """While a drop waits for a transaction that has read values, the transaction can read wc_pending and wc_current."""
     make_queue(conn)
     with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as dropper:
         reader.execute("select * from pgcombine.wc_values")

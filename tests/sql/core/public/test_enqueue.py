@@ -38,7 +38,7 @@ def test_insert_copy_and_enqueue_have_the_same_effect(tx: psycopg.Connection) ->
 
 
 def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connection) -> None:
-    """Each way to enqueue rounds an update to the type of the column, so the sum adds rounded numbers."""
+    """Each update is rounded before it is added."""
     make_queue(tx, value=["n numeric(10,2) sum"])
     fine, many = Decimal("1.2345"), 40
     tx.execute("insert into pgcombine.wc_updates values ('insert', %s)", (fine,))
@@ -98,7 +98,7 @@ def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connectio
 
 
 def test_enqueue_starts_no_subtransaction(tx: psycopg.Connection) -> None:
-    """A transaction with more than 64 subtransactions would make the snapshots of all sessions slow."""
+    """Many subtransactions in a transaction would make the snapshots of all sessions slow."""
     make_queue(tx)
     with tx.transaction():
         tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
@@ -154,7 +154,7 @@ def test_the_longest_key_fits_and_a_longer_one_is_refused(tx: psycopg.Connection
 
 def test_a_long_key_that_does_not_compress_can_be_combined(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=1)
-    noise = one(tx, "select string_agg(md5(i::text), '') from generate_series(1, 81) i")  # 2592 bytes
+    noise = one(tx, "select string_agg(md5(i::text), '') from generate_series(1, 81) i")
     add(tx, {noise: 1, noise + "x" * 8: 1})
     combine_all(tx)
     assert values(tx) == {noise: 1, noise + "x" * 8: 1}
@@ -191,7 +191,6 @@ def test_updates_and_values_of_a_key_are_in_the_same_bucket(tx: psycopg.Connecti
 
 
 def test_privilege_to_insert_suffices_to_enqueue(tx: psycopg.Connection, module_dsn: str, role: str) -> None:
-    """The privilege to insert is enough, whether a worker is busy or listens for notifications."""
     make_queue(tx)
     tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
     with psycopg.connect(module_dsn, autocommit=True) as listener:

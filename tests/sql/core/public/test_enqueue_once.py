@@ -1,4 +1,4 @@
-"""pgcombine.enqueue_once: the updates of a token count once. Also the rights on tokens, and when tokens are deleted."""
+"""pgcombine.enqueue_once: the updates of a token count once. Also the rights on tokens, and their deletion."""
 
 from __future__ import annotations
 
@@ -136,7 +136,6 @@ def test_token_after_the_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: s
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_token_of_a_concurrent_call_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
-    """The second call waits for the first one, which takes the same token and commits."""
     make_queue(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         second.execute(f"set transaction isolation level {level}".encode())
@@ -189,7 +188,7 @@ def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, log
 
 
 def test_enqueue_once_runs_with_the_rights_of_its_caller(conn: psycopg.Connection, login: Login) -> None:
-    """A security definer function of a role that may enqueue can call enqueue_once for callers that may not enqueue."""
+    """Its caller may be a security definer function, whose own caller needs no right to enqueue."""
     make_queue(conn)
     owner, caller = login("create on schema public"), login()
     conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (owner.info.user,))
@@ -208,7 +207,7 @@ def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> N
     conn.execute("select pgcombine.drop_queue('wc', force => true)")
     assert tokens(conn) == [("other", "t")]
     make_queue(conn)
-    with psycopg.connect(dsn) as mine:  # a drop in an older snapshot doesn't see the token; create_queue deletes it
+    with psycopg.connect(dsn) as mine:  # this snapshot doesn't see the token
         mine.execute("set transaction isolation level repeatable read")
         mine.execute("select 1")
         once(conn, "t")
@@ -291,9 +290,6 @@ def test_bad_retention_is_refused(tx: psycopg.Connection, retention: str | None)
 
 
 def test_policy_of_shared_tokens_is_checked_first(tx: psycopg.Connection) -> None:
-    """PostgreSQL checks permissive policies in the reverse order of their names.
-
-    The policy ``shared`` must come first, because the other policies call a function.
-    """
+    """PostgreSQL checks permissive policies in the reverse order of their names. The other policies call a function."""
     inserts = "select polname from pg_policy where polrelid = 'pgcombine.token'::regclass and polcmd = 'a' order by 1"
     assert tx.execute(inserts).fetchall()[-1] == ("shared",)

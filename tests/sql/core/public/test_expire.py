@@ -14,7 +14,7 @@ HOURS = "bucket <= now() - interval '1 hour'"
 
 
 def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> str:
-    """Create a queue whose keys are times and expire after an hour, and an observer that stores changes in history."""
+    """Create a queue whose keys are times that expire by ``HOURS``, with an observer that stores changes in ``history``."""
     make_queue(conn, queue, key=["bucket timestamptz"], delete_when=None, **{"expire_when": HOURS} | options)
     conn.execute("create table if not exists history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
     conn.execute(
@@ -26,7 +26,7 @@ def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> s
 
 
 def put(conn: psycopg.Connection, hours: float, n: int = 1) -> None:
-    """Enqueue an update whose key is a time ``hours`` before the present quarter of an hour."""
+    """Enqueue an update whose key is ``hours`` before the beginning of the present quarter of an hour."""
     conn.execute(
         "insert into pgcombine.wc_updates (bucket, n) "
         "values (date_bin('15 min', now(), '2000-01-01') - make_interval(mins => %s), %s)",
@@ -222,7 +222,7 @@ def test_condition_may_contain_names_that_need_quotes(conn: psycopg.Connection) 
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
-@pytest.mark.slow  # expire waits five seconds for the bucket
+@pytest.mark.slow  # expire waits for the locked bucket
 def test_expire_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
@@ -247,7 +247,7 @@ def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> No
 
 
 def fail_expiry(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
-    """Record that a pass over expired keys failed. Run the next pass, which removes no expired keys and succeeds."""
+    """Record a failed pass over expired keys. Then run a pass, which succeeds and removes the record."""
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, %s, %s)", (sqlstate, error))
     conn.execute("select pgcombine.combine('wc', 0)")
     assert rows(conn, "failure") == []
@@ -259,7 +259,7 @@ def failed(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
 
 def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
-    conn.execute("alter table pgcombine.wc_values_b0000 set (fillfactor = 10)")  # each page has one row
+    conn.execute("alter table pgcombine.wc_values_b0000 set (fillfactor = 10)")  # so that pages have few rows
     write_values(
         conn, "insert into pgcombine.wc_values select rpad(g::text, 800, '.'), 20 from generate_series(1, 2500) g"
     )
@@ -318,7 +318,7 @@ def test_failure_does_not_delay_a_new_condition(conn: psycopg.Connection) -> Non
 
 def test_failing_updates_do_not_delay_expiry(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, expire_when="n <= 0")
-    for _ in range(2):  # the second pass removes no expired keys, and fails as well
+    for _ in range(2):
         conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
     conn.execute("select pgcombine.combine('wc', 0)")
     assert failed(conn) == [(None, None, None)]
@@ -352,7 +352,6 @@ def test_new_condition_clears_failures(conn: psycopg.Connection) -> None:
 
 
 def test_condition_means_the_same_in_sessions_with_other_date_styles(conn: psycopg.Connection) -> None:
-    """The stored text of a date constant doesn't depend on the session that created the queue."""
     conn.execute("set datestyle = 'SQL, DMY'; set intervalstyle = 'sql_standard'")
     condition = "day < '02/03/2026'::date and age(day) > '-1 2:00:00'::interval"
     make_queue(conn, key=["day date"], delete_when=None, expire_when=condition)

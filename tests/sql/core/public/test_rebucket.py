@@ -42,7 +42,7 @@ def partitions(conn: psycopg.Connection) -> dict[str, int]:
 
 
 def passes(conn: psycopg.Connection) -> list[tuple[object, ...]]:
-    """Run a pass over each bucket that no other session has locked."""
+    """Run a pass over each bucket that isn't locked."""
     return conn.execute("select c.* from pgcombine.bucket b, pgcombine.combine('wc', b.bucket) c").fetchall()
 
 
@@ -214,7 +214,7 @@ def test_pass_with_an_older_snapshot_fails_to_serialize(wc: psycopg.Connection, 
         for bucket, buckets in ((0, 2), (0, 7), (6, 3), (1, 3)):
             older.execute("select")
             WC.rebucket(wc, buckets, buckets_per_partition=1)
-            if (bucket, buckets) == (1, 3):  # the queue has three buckets already, so rebucket changes nothing
+            if (bucket, buckets) == (1, 3):  # rebucket has nothing to change
                 older.execute("select pgcombine.combine('wc', %s)", (bucket,))
             else:
                 with pytest.raises(psycopg.errors.SerializationFailure):
@@ -225,7 +225,7 @@ def test_pass_with_an_older_snapshot_fails_to_serialize(wc: psycopg.Connection, 
 
 
 def test_updates_keep_the_id_of_their_transaction(wc: psycopg.Connection, dsn: str) -> None:
-    """Updates that rebucket copies keep their transaction's id: marks tell by this id which updates are combined."""
+    """Marks tell by this id which updates are combined."""
     ids = "select word, pgcombine_tx from pgcombine.wc_updates order by word"
     with psycopg.connect(dsn) as slow, psycopg.connect(dsn) as slower:
         slower.execute("select txid_current()")
@@ -264,7 +264,6 @@ def test_killed_rebucket_changes_nothing(wc: psycopg.Connection, dsn: str) -> No
         thread.start()
         asks = "select from pg_stat_activity where pid = %s and wait_event in ('relation', 'PgSleep')"
         eventually(lambda: wc.execute(asks, (pid,)).fetchall())
-        # an enqueue commits while the rebucket waits for its lock
         WC.enqueue(wc, [("while", 1)])
         wc.execute("select pg_terminate_backend(%s)", (pid,))
         thread.join()
@@ -306,7 +305,7 @@ def test_concurrent_rebuckets_run_one_after_the_other(wc: psycopg.Connection, ds
 
 @pytest.mark.parametrize("claim", ["begin_initialize('wc', true)", "claim_buckets('wc')"])
 def test_no_pass_runs_beside_a_lock_that_waited(wc: psycopg.Connection, dsn: str, claim: str) -> None:
-    """A function that locks all buckets and waited for a rebucket also locks the buckets that the rebucket made."""
+    """A function that waited for a rebucket in order to lock all buckets must lock the new buckets."""
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         first.execute("select pgcombine.rebucket('wc', 16)")
@@ -319,7 +318,7 @@ def test_no_pass_runs_beside_a_lock_that_waited(wc: psycopg.Connection, dsn: str
 
 
 def test_no_pass_runs_beside_a_second_rebucket(wc: psycopg.Connection, dsn: str) -> None:
-    """A rebucket that waited for another one locks the new buckets. Otherwise, a pass could report a change twice."""
+    """A rebucket that waited for another one must lock the new buckets, or a pass could report a change twice."""
     wc.execute("create table seen (word text, was bigint, is_now bigint)")
     wc.execute("select pgcombine.add_observer('wc', 'seen', 'insert into seen select word, old_n, new_n from changes')")
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])

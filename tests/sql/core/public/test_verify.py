@@ -128,7 +128,7 @@ def test_verify_reports_damage(wc: psycopg.Connection, damage: str, problem: str
 
 
 def test_verify_reports_keys_in_the_wrong_partition(wc: psycopg.Connection, dsn: str) -> None:
-    """The test swaps the names and bounds of two partitions in the catalog, so that all their keys are misplaced."""
+    """The test swaps the names and bounds of two partitions."""
     WC.initialize(wc, [(f"w{i}", 1) for i in range(20)])
     one, two = "pgcombine.wc_values_b0000", "pgcombine.wc_values_b0001"
     with wc.transaction():
@@ -158,7 +158,7 @@ def test_verify_counts_quarantined_updates(wc: psycopg.Connection) -> None:
 
 
 def test_verify_accepts_restored_views(wc: psycopg.Connection) -> None:
-    """A restored view may differ in text from the generated one. verify compares both as PostgreSQL writes them."""
+    """A restored view may differ in its text from the generated one."""
     queue = CombineQueue(
         "q",
         key=["d date", "s varchar(9)"],
@@ -178,7 +178,7 @@ def test_verify_accepts_restored_views(wc: psycopg.Connection) -> None:
             assert row is not None
             wc.execute(f"create or replace view pgcombine.{view} as {row[0]}")
         assert queue.verify(wc) == []
-    wc.execute("begin read only")  # verify can't compare views in such a transaction, and reports no view
+    wc.execute("begin read only")  # here verify can't compare views
     assert queue.verify(wc) == []
     wc.execute("rollback")
     assert wc.execute("select from pg_class where relname = 'pgcombine_normal'").fetchall() == []

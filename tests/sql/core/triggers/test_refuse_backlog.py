@@ -21,7 +21,7 @@ def words(number: int) -> list[tuple[str, int]]:
 
 
 def fills_up(conn: psycopg.Connection) -> int:
-    """Enqueue 100 updates at a time until the queue is full, and return how often it accepted them."""
+    """Enqueue 100 updates at a time until the queue refuses them, and return how often it accepted them."""
     for number in range(50):
         conn.execute("select pg_stat_force_next_flush()")
         try:
@@ -30,7 +30,7 @@ def fills_up(conn: psycopg.Connection) -> int:
             if error.sqlstate == "PC010":
                 return number
             raise
-    raise AssertionError("the queue is never full")
+    raise AssertionError("the queue accepted 5,000 updates, so max_backlog had no effect")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_reset_of_statistics_keeps_the_limit(conn: psycopg.Connection, dsn: str,
 
 
 def test_statistics_that_begin_at_zero_keep_the_limit(conn: psycopg.Connection) -> None:
-    """On a promoted standby or a copy of the database, the statistics show fewer rows than the last pass recorded."""
+    """The statistics of a promoted standby or of a copy can have fewer rows than the last pass recorded."""
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = 1000000")
@@ -68,7 +68,7 @@ def test_statistics_that_begin_at_zero_keep_the_limit(conn: psycopg.Connection) 
 
 
 def test_worker_counts_buckets_after_a_reset(conn: psycopg.Connection, dsn: str) -> None:
-    """After a reset, workers run a pass over each bucket of a queue with max_backlog, even without updates."""
+    """Workers run a pass over each bucket of a queue with max_backlog, even without updates, to count its inserts."""
     make_queue(conn, max_backlog=1000)
     make_queue(conn, "other")
     conn.execute("select pg_stat_reset()")

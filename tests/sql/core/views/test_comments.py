@@ -1,4 +1,4 @@
-"""Comments: ``\\d+`` explains every table, view and column that pgcombine makes, ``\\df+`` every routine."""
+"""pgcombine's tables, views, columns and routines have comments, which ``\\d+`` and ``\\df+`` show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lag, the age of the oldest pending update, follows from times that ``tick`` records: enqueues write no time."""
+"""The lag is the age of the oldest pending update. It follows from times that ``tick`` records, not from enqueues."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ def test_lag_is_zero_without_pending_updates(wc: psycopg.Connection) -> None:
 
 
 def test_lag_counts_from_the_last_recorded_time(wc: psycopg.Connection) -> None:
-    lag(wc)  # records a time
+    lag(wc)
     began = time.monotonic() - 1.0
     WC.enqueue(wc, [("fluo", 1)])
     assert lag(wc) > 0, "the lag counts from the last recorded time"
     seen = eventually(lambda: (lag(wc) > 1.5 and lag(wc)) or None)
     assert seen <= time.monotonic() - began + 0.5
     wc.execute("insert into pgcombine.wc_updates values ('younger', 1)")
-    assert lag(wc) >= seen  # the lag is that of the oldest update
+    assert lag(wc) >= seen
     wc.execute("select pgcombine.combine('wc', b) from generate_series(0, 1) b")
     assert lag(wc) == 0
 
 
 def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
-    """Updates after a rebucket have a short lag, even in a new bucket that has had no pass over older updates."""
     add(wc, {"old": 1})
     eventually(lambda: lag(wc) > 1.5)
     WC.rebucket(wc, 4)
@@ -59,7 +58,6 @@ def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
 
 
 def test_recorded_times_date_updates(wc: psycopg.Connection) -> None:
-    """The lag is an hour with an update from before a time that was recorded an hour ago, and short without it."""
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
     pass_time(wc, 3600)
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
@@ -114,7 +112,7 @@ def test_command_shows_the_lag(wc: psycopg.Connection, dsn: str) -> None:
 
 
 def test_paused_queue_shows_no_lag(wc: psycopg.Connection) -> None:
-    """For a paused queue, the SQL in monitoring.md and the command show no lag. The view pgcombine.status shows it."""
+    """The SQL in monitoring.md and the command show no lag. The view pgcombine.status shows it."""
     add(wc, {"a": 1, "b": 1})
     pass_time(wc, 3600)
     WC.pause(wc)

@@ -20,7 +20,7 @@ STATS = [
 
 
 def view_rows(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
-    """The rows of a view for which the condition ``where`` is true."""
+    """The rows of a view that meet the condition ``where``, as dictionaries."""
     return conn.cursor(row_factory=dict_row).execute(f"select * from pgcombine.{view} where {where}").fetchall()  # noqa: S608
 
 
@@ -53,7 +53,6 @@ def test_reference_lists_every_column(tx: psycopg.Connection) -> None:
 
 
 def test_page_names_the_expensive_views(tx: psycopg.Connection) -> None:
-    """monitoring.md names each view that reads all rows: the views that are in neither STATS nor this test's list."""
     page = DOCS.joinpath("monitoring.md").read_text(encoding="utf-8")
     (named,) = re.findall(r"^- The views (.*) read each row", page, re.MULTILINE)
     names = "select relname from pg_class where relnamespace = 'pgcombine'::regnamespace and relkind = 'v'"
@@ -81,7 +80,6 @@ def test_a_small_backlog_is_exact(tx: psycopg.Connection) -> None:
 
 
 def test_large_backlog_is_estimated(tx: psycopg.Connection) -> None:
-    """The error of the estimated backlog grows with the number of rows in the log, including combined ones."""
     make_queue(tx, buckets=2)
     fill(tx, 60_000)
     assert queue_stat(tx)["pending"] == pytest.approx(60_000, abs=6_000)
@@ -128,7 +126,7 @@ def test_lag_is_the_age_of_the_oldest_update(tx: psycopg.Connection) -> None:
 
 
 def test_reading_the_view_dates_pending_updates(tx: psycopg.Connection) -> None:
-    """Reading queue_stat calls tick, so pending updates can be dated later. Their lag grows until a pass ends."""
+    """Reading queue_stat records a time, by which later reads date the pending updates."""
     make_queue(tx, buckets=1)
     add(tx, {"a": 1})
     assert queue_stat(tx)["lag_seconds"] < 60
@@ -172,7 +170,7 @@ def test_rates_are_those_of_the_passes(tx: psycopg.Connection) -> None:
     combine_all(tx)
     add(tx, [("a", 1)])
     combine_all(tx)
-    # 5 updates and 4 keys in two passes; the update of c is 0 and changes nothing
+    # The update of c is 0 and changes nothing.
     expected = {"updates": 5, "keys": 4, "changes": 3}
     found = queue_stat(tx)
     for name, count in expected.items():
@@ -283,7 +281,7 @@ def test_segment_stat_and_table_size_are_exact(tx: psycopg.Connection) -> None:
     assert (found["filled"], found["waiting"]) == (2, 0), "the segments have pending updates"
     combine_all(tx)
     (found,) = fresh(tx, "segment_stat")
-    assert (found["filled"], found["waiting"]) == (2, 2)  # a segment waits for reclaim if it is larger than 8 MB
+    assert (found["filled"], found["waiting"]) == (2, 2)
     assert found["bytes"] == one(
         tx, "select sum(pg_table_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     )
@@ -390,7 +388,7 @@ def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
         add(tx, {"a": 1}, "other")
         found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
         assert found == {"wc": (0, True), "other": (1, False)}
-        # an update since the last sample may be as old as the sample: five minutes
+        # An update since the last sample may be as old as that sample.
         tx.execute(
             "insert into pgcombine.sample (queue, kind, at, figures)"
             " values ('wc', 'pending', now() - interval '5 minutes', '[]')"

@@ -39,7 +39,7 @@ def test_view_names_a_reading_session(conn: psycopg.Connection, dsn: str) -> Non
 
 
 def test_view_names_a_session_that_has_written(conn: psycopg.Connection, dsn: str) -> None:
-    """An idle transaction that has written has no snapshot, but marks can't advance beyond its id."""
+    """Such a transaction has no snapshot while it is idle, but marks can't advance beyond its id."""
     make_queue(conn)
     with psycopg.connect(dsn) as writer:
         add(writer, {"a": 1})
@@ -73,7 +73,7 @@ def primary(filled: Filled, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def an_hour_passes(conn: psycopg.Connection) -> None:
-    """Move all recorded times an hour back, as if an hour had passed."""
+    """Move the recorded times an hour back."""
     conn.execute("insert into pgcombine.tick (at, next_id) values (now(), 0) on conflict do nothing")
     conn.execute("update pgcombine.tick set at = at - interval '1 hour'")
 
@@ -81,7 +81,7 @@ def an_hour_passes(conn: psycopg.Connection) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("slot", [None, "of_the_standby"])
 def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
-    """A standby's snapshot becomes old during a long query on the standby, or if the standby stops and has a slot."""
+    """The snapshot becomes old during a long query on the standby, or if a standby with a slot stops."""
     with primary.standby(tmp_path / "standby") as standby, primary.connect() as conn:
         if slot:
             conn.execute("select pg_create_physical_replication_slot(%s)", (slot,))
@@ -93,7 +93,7 @@ def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot
             ):
                 other.execute(f"alter system set {name} = '{value}'")
             other.execute("select pg_reload_conf()")
-        # a slot holds the standby's snapshot in place of the standby's session
+        # If the standby has a slot, the slot holds its snapshot.
         kind = "replication slot" if slot else "standby"
         found = eventually(lambda: (got := holder(conn)).get("holder") == kind and got, what="the standby's snapshot")
         assert found["pid"] == one(conn, "select pid from pg_stat_replication")
@@ -112,4 +112,4 @@ def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot
             return
         an_hour_passes(conn)
         eventually(lambda: holder(conn)["pid"] is None)
-        assert 3600 <= one(conn, FIGURE) < 7800  # two hours: an_hour_passes ran twice
+        assert 3600 <= one(conn, FIGURE) < 7800

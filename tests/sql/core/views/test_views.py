@@ -26,7 +26,7 @@ def test_current_is_values_and_pending_together(tx: psycopg.Connection) -> None:
 
 
 def test_materialized_view_may_read_current(tx: psycopg.Connection, role: str) -> None:
-    """REFRESH MATERIALIZED VIEW is a security-restricted operation, in which pgcombine_internal.caller would raise."""
+    """The function pgcombine_internal.caller would raise an error in REFRESH MATERIALIZED VIEW."""
     make_queue(tx)
     add(tx, {"a": 1})
     tx.execute(
@@ -106,7 +106,7 @@ def test_the_catalog_is_readable_by_everybody_and_the_data_are_not(tx: psycopg.C
 
 
 MOST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
-OVERFLOWS = [  # a type, and a value of it: twice the value exceeds the type
+OVERFLOWS = [  # a type, and a value of it whose double exceeds the type
     *(pytest.param(kind, str(most), id=kind) for kind, most in MOST.items()),
     *(pytest.param(kind, str(-most), id=f"-{kind}") for kind, most in MOST.items()),
     ("numeric(5,2)", "999.99"),
@@ -121,7 +121,6 @@ OVERFLOWS = [  # a type, and a value of it: twice the value exceeds the type
 
 @pytest.mark.parametrize(("kind", "most"), OVERFLOWS)
 def test_a_sum_beyond_its_type_is_null_and_fails_no_reader(tx: psycopg.Connection, kind: str, most: str) -> None:
-    """In wc_current, a sum that overflows is null, and the sums of other keys are right."""
     tx.execute("create domain few as int check (value < 100)")
     make_queue(tx, value=[f"n {kind} sum", "m bigint max"], delete_when=None, buckets=2)
     small = {"interval": "1 day", "numeric(3,-2)": "100"}.get(kind, "1")
@@ -154,7 +153,7 @@ def test_a_sum_beyond_its_type_is_null_and_fails_no_reader(tx: psycopg.Connectio
     assert len(warned) == 5
     assert all(re.match(r'column "n" of key \((bad|among)\) in wc_current is null: its updates', w) for w in warned)
     with pytest.raises((psycopg.errors.DataError, psycopg.errors.CheckViolation)):
-        hold(tx, word="among")  # hold runs a pass, in which "bad" overflows
+        hold(tx, word="among")  # runs a pass, in which "bad" overflows
     hold(tx, word="bad")
     assert read() == found | {"bad": alone["bad"]}
 

@@ -1,7 +1,4 @@
-"""Built-in combiners give the same value for updates in any order, whether one pass combines them or several.
-
-The tests compute the expected value in Python, not by the combiner's own SQL.
-"""
+"""Built-in combiners give the same value for updates in any order, whether one pass combines them or several."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ CHECK = settings(
 
 
 def of_all(function: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
-    """Return a function that reduces a list by ``function``, and returns None for an empty list."""
+    """A function that reduces a list by ``function``, and returns None for an empty list."""
     return lambda updates: functools.reduce(function, updates) if updates else None
 
 
@@ -57,7 +54,7 @@ def union(arrays: list[Any]) -> Any:
 class Case:
     value: str  # type and combiner
     updates: st.SearchStrategy[Any]
-    expected: Callable[[list[Any]], Any]  # the value for a list of updates without nulls
+    expected: Callable[[list[Any]], Any]  # returns the value for a list of updates without nulls
 
 
 SMALL = st.integers(-1000, 1000)
@@ -156,8 +153,6 @@ DOCUMENTS = st.recursive(
 
 
 def test_documents_are_merged_at_every_depth(tx: psycopg.Connection) -> None:
-    """jsonb_merge merges objects. It prefers an object to another value, and the greater of two other values."""
-
     def pair(a: Any, b: Any) -> Any:
         if isinstance(a, dict) and isinstance(b, dict):
             return {key: pair(a[key], b[key]) if key in a and key in b else {**a, **b}[key] for key in {**a, **b}}
@@ -210,7 +205,7 @@ def test_array_union_compares_elements_by_the_collation(tx: psycopg.Connection) 
 def test_pass_combines_many_updates_of_a_key_with_few_calls(
     tx: psycopg.Connection, value: str, update: str, expected: int
 ) -> None:
-    """A pass calls the combiner fewer than ten times: a call for each update would take quadratic time."""
+    """One call for each update would take quadratic time."""
     tx.execute("set track_functions = 'all'")
     make_queue(tx, value=[f"v {value}"], delete_when=None, buckets=1)
     calls = (
@@ -233,7 +228,6 @@ def rows_of_current(conn: psycopg.Connection) -> list[Any]:
 
 @pytest.mark.parametrize("which", ["last", "first"])
 def test_last_and_first_ignore_the_order_of_updates(tx: psycopg.Connection, which: str) -> None:
-    """Each update has one of three times or null, so ties are frequent. Status and place come from the same update."""
     keeper = {"last": "max", "first": "min"}[which]
     make_queue(
         tx,
@@ -250,7 +244,7 @@ def test_last_and_first_ignore_the_order_of_updates(tx: psycopg.Connection, whic
     update = st.tuples(st.sampled_from([None, "a", "b", "c"]), moments, st.sampled_from([None, 1, 2]))
 
     def rank(update: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The sort key of an update: the update with the greatest sort key wins, and null is lowest."""
+        """The sort key of an update. The update with the greatest sort key wins."""
         status, at, place = update
         sign = 1 if which == "last" else -1
         return (
@@ -290,7 +284,7 @@ def test_last_accepts_types_without_order_or_equality(tx: psycopg.Connection, ki
     assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(1,)]
     tx.execute(insert, (values[1], 1))
     assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
-    tx.execute(insert, (values[0], 1))  # both updates have the same time, so the greater text wins
+    tx.execute(insert, (values[0], 1))  # the times are equal, so the greater text wins
     tx.execute("select pgcombine.combine('wc', 0)")
     assert tx.execute(found).fetchall() == [(max(values), 1)]
     tx.execute(insert, (min(values), 2))
@@ -299,7 +293,7 @@ def test_last_accepts_types_without_order_or_equality(tx: psycopg.Connection, ki
 
 
 def test_a_tombstone_withstands_late_updates(tx: psycopg.Connection) -> None:
-    """A key that is marked as deleted keeps the time of the deletion, so an older update doesn't bring it back."""
+    """A deleted key keeps the time of its deletion, so an older update doesn't bring it back."""
     make_queue(
         tx,
         key=["id int"],
@@ -365,7 +359,7 @@ def test_wrong_combiners_are_refused(auto: psycopg.Connection, value: list[str],
         (["n bigint sum", "m int sum"], "n = 0", True),
         (["n bigint sum", "at date max"], "n = 0", True),
         (["n bigint sum"], "case when n = 0 then false else 10 / n < 0 end", True),
-        (["n bigint sum"], "10 / n < 0", False),  # the condition raises for n = 0: no warning
+        (["n bigint sum"], "10 / n < 0", False),  # the condition raises an error for n = 0
         (["b boolean bool_or"], "not b", False),
         (["b boolean bool_and"], "not b", True),
         (["t text[] array_union"], "t = '{}'", False),
@@ -398,7 +392,7 @@ def test_sketches_are_combined_if_the_extension_exists(tx: psycopg.Connection, e
     tx.execute(f"create schema ext; create extension {extension} schema ext")
     tx.execute("set search_path = ext")
     make_queue(tx, value=[f"v {extension} {extension}"], delete_when=None, buckets=1)
-    tx.execute("set search_path = ''")  # a pass finds the extension without the search path
+    tx.execute("set search_path = ''")  # a pass needs no search path to find the extension
     part = {
         "hll": "(select ext.hll_add_agg(ext.hll_hash_integer(i)) from generate_series(%s::int, %s) i)",
         "tdigest": "(select ext.tdigest(i, 100) from generate_series(%s::int, %s) i)",
@@ -423,11 +417,10 @@ def test_sketches_are_combined_if_the_extension_exists(tx: psycopg.Connection, e
 
 
 def test_condition_on_the_key_prunes_partitions_of_current(tx: psycopg.Connection) -> None:
-    """Reading one key of a queue with last(at) scans one partition of each table."""
     make_queue(tx, value=["v text last(at)", "at int max"], delete_when=None, buckets=8)
     plan = "\n".join(line for (line,) in tx.execute("explain select * from pgcombine.wc_current where word = 'a'"))
     assert plan.count("wc_updates_b") == 4, plan  # one partition in each of the four segments
-    assert plan.count("wc_values_b") in (1, 2), plan  # the line of an index scan names both index and table
+    assert plan.count("wc_values_b") in (1, 2), plan  # the line of an index scan has it twice
 
 
 def test_combiners_accept_domains(tx: psycopg.Connection) -> None:
@@ -449,7 +442,7 @@ def test_overflow_within_a_pass_raises_and_keeps_updates(conn: psycopg.Connectio
 
 
 def test_max_of_uuid_follows_the_order_of_the_type(tx: psycopg.Connection) -> None:
-    """PostgreSQL 15 and 18 have no max(uuid), so pgcombine sorts the values by the type's order."""
+    """Some versions of PostgreSQL have no max(uuid)."""
     make_queue(tx, value=["v uuid max"], delete_when=None, buckets=1)
     ids = [uuid.UUID(int=n) for n in (1, 2**127, 2**127 - 1)]
     tx.cursor().executemany("insert into pgcombine.wc_updates values ('k', %s)", [(i,) for i in ids])

@@ -1,7 +1,7 @@
 """Users' functions and aggregates as combiners.
 
-create_queue finds the function by name, checks the function on sample values, and makes an aggregate that folds updates
-with the function. Queues share the aggregate. drop_queue drops the aggregate with the last queue that uses it.
+create_queue finds the function by name, checks it on sample values, and makes an aggregate that folds updates with it.
+Queues with the same combiner share the aggregate. drop_queue drops it with the last of these queues.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_functions_and_aggregates_work_as_combiners(
         ("text textcat", r"'a' and 'b' give ab, but 'b' and 'a' give ba \(not commutative\)"),
         ("int my.left", r"\(not commutative\)"),
         ("float8 my.mean", r"\(not associative\)"),
-        ("numeric(6,1) my.product", r"\(not associative\)"),  # each product is rounded
+        ("numeric(6,1) my.product", r"\(not associative\)"),  # rounds each product
         ("numeric avg", r"\(not associative\)"),
         ("int my.nothing", "it combines .* into null"),
         ("int my.plus_one", "it changes '0', a single value, into 1"),
@@ -158,7 +158,6 @@ def test_function_gives_the_same_value_in_one_pass_and_in_several(my: psycopg.Co
 
 
 def test_queue_keeps_the_function_that_create_queue_found(my: psycopg.Connection) -> None:
-    """A pass calls the function that create_queue found, even if the search path has another of that name."""
     my.execute("set search_path = my, public")
     make_queue(my, value=["v int add"], delete_when=None, buckets=1)
     my.execute("create schema other; create function other.add(a int, b int) returns int language sql as 'select 0'")
@@ -176,7 +175,7 @@ def test_fold_functions_are_dropped_with_the_last_queue(my: psycopg.Connection) 
             my, queue, value=["v int my.add", "w bigint gcd", "p numeric my.product"], delete_when=None, buckets=1
         )
     assert len(combiners(my)) == 3
-    assert made(my) == 3  # aggregates for add and gcd, and a strict wrapper of add; product needs none
+    assert made(my) == 3  # aggregates for add and gcd, and a strict wrapper of add
     my.execute("select pgcombine.drop_queue('a')")
     assert len(combiners(my)) == 3
     my.execute("insert into pgcombine.b_updates values ('k', 1, 2, 3)")
@@ -220,7 +219,6 @@ def test_column_definition_recreates_the_same_queue(my: psycopg.Connection) -> N
 
 
 def test_reader_may_run_fold_functions(conn: psycopg.Connection) -> None:
-    """A role that may read wc_current may run the aggregates that pgcombine made for that view."""
     if one(conn, "select count(*) from pg_roles where rolname = 'pgcombine_reader'"):
         conn.execute("drop role pgcombine_reader")
     conn.execute(OWN)

@@ -1,4 +1,4 @@
-"""Keys that are equal but look different, such as 1 and 1.0: all changes of a key show the form in ``wc_values``."""
+"""Keys that are equal but look different, such as 1 and 1.0: the changes show a key in the form that is stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.queues import combine_all, make_queue, one, rows
 from support.queues import hold as quarantine
 from support.tiers import each_nth
 
-# A key type, the statement that creates it, and keys. Each tuple has texts of one key: the type finds them equal.
+# A key type, the statement that creates it, and its keys. Each tuple has equal texts of one key.
 FORMS = [
     ("numeric", "", [("1", "1.0", "1.000"), ("-2.50", "-2.5"), ("0", "0.00")]),
     ("real", "", [("0", "-0"), ("1", "1")]),
@@ -73,7 +73,6 @@ def update(tx: psycopg.Connection, kind: str, form: str, n: int) -> None:
 def test_changes_show_a_key_as_it_is_stored(
     tx: psycopg.Connection, kind: str, setup: str, keys: list[tuple[str, ...]], layout: dict[str, int]
 ) -> None:
-    """For each text of a key, the old value in a change is the new value of the previous change with this text."""
     prepare(tx, setup)
     make_queue(tx, key=[f"k {kind}"], **layout)
     audit(tx)
@@ -93,7 +92,6 @@ def test_changes_show_a_key_as_it_is_stored(
 
 
 def test_expiry_and_exports_show_the_stored_form(tx: psycopg.Connection) -> None:
-    """The changes that expire makes and the entries that export_resync writes show the key as wc_values stores it."""
     make_queue(tx, key=["k numeric"], buckets=1, delete_when=None)
     audit(tx)
     make_export(tx)
@@ -115,7 +113,7 @@ def test_expiry_and_exports_show_the_stored_form(tx: psycopg.Connection) -> None
 
 
 def test_export_deletes_a_key_that_returns_in_another_form(tx: psycopg.Connection) -> None:
-    """An export delivers the deletion of 1.0 before the new key 1, since a destination may compare keys as text."""
+    """A destination may compare keys as text, so the deletion of 1.0 must come before the new key 1."""
     make_queue(tx, key=["k numeric"], buckets=1)
     make_export(tx, buckets=1)
     for form, n in (("1.0", 1), ("1", 2), ("1", -3), ("1", 4), ("1.00", 5)):
@@ -126,7 +124,6 @@ def test_export_deletes_a_key_that_returns_in_another_form(tx: psycopg.Connectio
 
 
 def test_quarantine_applies_to_all_forms_of_a_key(tx: psycopg.Connection) -> None:
-    """A key that is quarantined as 24:00:00 is also quarantined, hidden and retried as 1 day."""
     make_queue(tx, key=["k interval"], buckets=1)
     audit(tx)
     update(tx, "interval", "1 day", 1)

@@ -1,4 +1,4 @@
-"""SQL observers: statements that read the relation ``changes`` or ``arrived`` as a part of the pass's own statement."""
+"""SQL observers: statements that read ``changes`` or ``arrived``, and run as a part of the pass's own statement."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_observer_runs_whatever_keyword_it_begins_with(conn: psycopg.Connection,
 
 
 def test_observer_that_postgresql_would_skip_is_refused(conn: psycopg.Connection) -> None:
-    """PostgreSQL skips a CTE that only reads and whose result is unused, so this observer would never run."""
+    """PostgreSQL skips a CTE that only reads and whose result is unused."""
     make_queue(conn, buckets=1)
     statement = "with words as (select 'delete ' || word as word from changes) select quote_literal(word) from words"
     with pytest.raises(psycopg.Error, match="it only reads, so it must begin with select") as refused:
@@ -127,7 +127,6 @@ TAKEN = ["quarantining", "counted", "folded", "combined", "removed", "updated", 
 
 
 def test_ctes_of_a_pass_have_a_prefix(conn: psycopg.Connection) -> None:
-    """PostgreSQL's plan of a pass has exactly the CTEs in TAKEN, with the prefix ``pgcombine_``, and ``changes``."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
@@ -147,7 +146,7 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "first", "insert into audit select word from changes returning word")
-    hold(conn, word="quarantined")  # with a quarantined key, the pass has one more CTE
+    hold(conn, word="quarantined")
     for name in (*PARTS, *(f"pgcombine_{name}" for name in TAKEN), 'U&"pgcombine\\005Ffolded"', "unnest($1)"):
         with pytest.raises(psycopg.Error, match='observer "second" of queue "wc"') as refused:
             observe(conn, "second", form.format(name))
@@ -157,10 +156,7 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
 
 
 def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
-    """Observers may read a table named like a CTE without its prefix.
-
-    While a relation has a CTE's full name, no observer can be added.
-    """
+    """An observer may read a table with the name of a CTE without the prefix, but no relation may have the CTE's full name."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
@@ -196,7 +192,6 @@ def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.
 
 
 def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, dsn: str) -> None:
-    """The upgrade accepts an observer whose table is missing, but refuses one that reads a CTE of former versions."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
@@ -222,7 +217,7 @@ def test_observer_may_contain_a_control_character(conn: psycopg.Connection) -> N
 
 
 def test_an_observer_reads_the_folded_updates(conn: psycopg.Connection) -> None:
-    """``arrived`` has a key's folded updates, even if they change nothing, but no old value and no quarantined keys."""
+    """``arrived`` has the folded updates of each key, even if they change nothing, but no quarantined keys."""
     make_queue(conn, value=["n bigint sum", "top int max"], buckets=1)
     conn.execute("create table audit (word text, n bigint, top int)")
     observe(conn, "audit", "insert into audit select word, n, top from arrived")

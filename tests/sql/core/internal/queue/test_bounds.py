@@ -1,4 +1,4 @@
-"""Large values: large updates are refused, passes take a bounded size, and keys that grow too large are quarantined."""
+"""Large values: large updates are refused, passes take a limited size, and keys that grow too large are quarantined."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def put(tx: psycopg.Connection, expression: str, size: int, word: str = "a") -> 
 
 @pytest.mark.parametrize("value", LARGE)
 def test_an_update_of_more_than_a_megabyte_is_refused(tx: psycopg.Connection, value: str) -> None:
-    """The uncompressed size counts, even for a value that is copied compressed from another table."""
+    """The uncompressed size counts, even if a compressed value is copied from another table."""
     make(tx, value)
     put(tx, LARGE[value], MEGABYTE - 100)
     with pytest.raises(psycopg.errors.CheckViolation, match=BOUND):
@@ -81,7 +81,7 @@ def test_a_document_of_many_levels_is_refused(tx: psycopg.Connection) -> None:
 
 
 def test_upgrade_keeps_rows_beyond_the_bound(tx: psycopg.Connection) -> None:
-    """An upgrade calls ``regenerate``, which adds the bound. A larger stored value stays until an update changes it."""
+    """An upgrade calls ``regenerate``, which adds the bound to queues without it."""
     make_queue(tx, value=["v text max"], delete_when=None, buckets=1)
     for table in ("updates", "values"):
         tx.execute(f"alter table pgcombine.wc_{table} rename to it")
@@ -103,7 +103,6 @@ def test_upgrade_keeps_rows_beyond_the_bound(tx: psycopg.Connection) -> None:
 
 
 def test_key_with_a_value_beyond_16_megabytes_is_quarantined(tx: psycopg.Connection) -> None:
-    """Bisect quarantines the key with the check constraint's error, keeps its value, and combines the other keys."""
     make_queue(tx, value=["v jsonb jsonb_merge"], delete_when=None, buckets=1)
     document = "jsonb_build_object(n::text, repeat('x', 1000000))"
     for part in range(16):
@@ -122,7 +121,7 @@ def test_key_with_a_value_beyond_16_megabytes_is_quarantined(tx: psycopg.Connect
 
 
 def test_a_pass_takes_about_64_megabytes(tx: psycopg.Connection) -> None:
-    """If more is pending, a pass takes only the keys of a hash range, but all updates of each of these keys."""
+    """If more is pending, a pass takes a part of the keys, and all updates of these keys."""
     make_queue(tx, value=["v jsonb jsonb_merge"], delete_when=None, buckets=1)
     tx.execute(
         "insert into pgcombine.wc_updates (word, v)"
@@ -142,7 +141,6 @@ def test_a_pass_takes_about_64_megabytes(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v text[] array_union"])
 def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value: str) -> None:
-    """A pass raises if one or a few keys have updates of more than 256 MB. Bisect quarantines the failing key alone."""
     make_queue(tx, value=[value], delete_when=None, buckets=1)
     document = "jsonb_build_object('a', repeat('x', 1000000))" if "jsonb" in value else "array[repeat('x', 1000000)]"
     insert = "insert into pgcombine.wc_updates select {}, {} from generate_series(1, {}) i"
@@ -151,7 +149,7 @@ def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value:
     with pytest.raises(psycopg.errors.ProgramLimitExceeded, match=r"a few keys of queue .* more than 256 megabytes"):
         combine_all(tx)
     while not one(tx, "select quarantined from pgcombine_internal.bisect('wc', 0, 5)"):
-        pass  # bisect combined a hash range and found no failing key
+        pass  # bisect combines another hash range until it finds the failing key
     combine_all(tx)
     held = tx.execute("select key, updates, sqlstate from pgcombine.quarantine").fetchall()
     assert held == [({"word": "a"}, 280, "54000")]

@@ -7,8 +7,8 @@ import pytest
 from support.needs import does_not_apply
 from support.queues import combine_all, make_queue, one, rows
 
-# A case-insensitive type as an extension would define it: with its own operators, and an implicit cast to text. Without
-# the type's schema on the search path, PostgreSQL would find the case-sensitive operators of text instead.
+# A case-insensitive type with its own operators and an implicit cast to text. If the type's schema isn't on the search
+# path, PostgreSQL finds the operators of text, which are case-sensitive.
 CASELESS = """
     create schema ext;
     create type ext.caseless;
@@ -65,7 +65,7 @@ def check_caseless(conn: psycopg.Connection, kind: str) -> None:
     found = "select n, best::text, seen::text from pgcombine.wc_{} order by n"
     for relation in ("values", "current"):
         assert conn.execute(found.format(relation)).fetchall() == [(1, "a", "z"), (7, "C", "Y")]
-    # the type finds the new values equal to the old ones, so the pass changes nothing
+    # By the type's operators the new values equal the old ones, so the passes change nothing.
     conn.execute(insert, ("fluo", 0, "c", "y", 5))
     assert one(conn, "select sum(changes) from generate_series(0, 2) b, pgcombine.combine('wc', b)") == 0
 
@@ -94,7 +94,7 @@ def test_hash_ranges_follow_the_equality_of_the_type(tx: psycopg.Connection) -> 
 
 
 def test_equal_keys_of_several_columns_have_equal_hashes(tx: psycopg.Connection) -> None:
-    """Equal keys have the same hash, although they look different. A difference in any column changes the hash."""
+    """Equal keys that look different have the same hash, and keys that differ in one column have other hashes."""
     make_caseless(tx)
     make_queue(tx, key=["a text", "b ext.caseless", "c numeric", "d date"], buckets=1)
     keys = [("x", "k", "1", "2024-01-01"), ("x", "K", "1.0", "2024-01-01"), ("y", "k", "1", "2024-01-01")]
@@ -161,7 +161,7 @@ def test_invalid_collations_are_refused(auto: psycopg.Connection, column: str) -
 
 
 def test_domain_over_an_enum_is_refused_as_a_key(tx: psycopg.Connection) -> None:
-    """PostgreSQL can't compare two values of a domain over an enum. The domain can be a value's type, but no key's."""
+    """PostgreSQL has no comparison for such a domain. It is accepted as the type of a value."""
     tx.execute("create type mood as enum ('sad', 'happy'); create domain mood_here as mood")
     with pytest.raises(psycopg.Error) as caught, tx.transaction():
         make_queue(tx, key=["mood mood_here"])
@@ -205,7 +205,6 @@ def test_pass_ignores_operators_on_the_search_path(tx: psycopg.Connection) -> No
 
 
 def test_equality_operator_is_the_one_of_a_primary_key(tx: psycopg.Connection) -> None:
-    """For each key type, and for its array, type_operator finds the equality operator that a primary key uses."""
     tx.execute("create type public.mood as enum ('sad', 'happy'); create domain public.more as varchar(9)")
     found = tx.execute("""
         select t.oid::regtype::text

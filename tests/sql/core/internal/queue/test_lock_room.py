@@ -1,6 +1,6 @@
 """Queues with more tables than the server can lock: calls that lock too many tables raise a clear error.
 
-The tests start servers with the smallest ``max_locks_per_transaction``. drop_queue then can't drop 100 buckets.
+The tests start servers with the smallest ``max_locks_per_transaction``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_lock_capacity_can_be_locked(conn: psycopg.Connection) -> None:
-    """A transaction can take as many locks as lock_capacity returns."""
     capacity = one(conn, "select pgcombine_internal.lock_capacity()")
     assert 500 < capacity < 1000
     with conn.transaction():
@@ -53,7 +52,7 @@ def test_lock_capacity_can_be_locked(conn: psycopg.Connection) -> None:
 
 
 def test_lock_capacity_depends_on_the_version(conn: psycopg.Connection) -> None:
-    """PostgreSQL 19 has half as many locks with the same setting. The test calls lock_capacity with version numbers."""
+    """PostgreSQL 19 has half as many locks with the same setting."""
     here = one(conn, "select pgcombine_internal.lock_capacity()")
     version = one(conn, "select current_setting('server_version_num')::int")
     assert one(conn, "select pgcombine_internal.lock_capacity(%s)", version) == here
@@ -81,7 +80,7 @@ def test_locks_to_drop_estimates_the_locks_of_a_drop(conn: psycopg.Connection, k
 
 
 def needed(error: TooManyLocksError) -> int:
-    """The value of max_locks_per_transaction that the error's hint recommends."""
+    """The value of max_locks_per_transaction that the error recommends."""
     found = re.search(r"set max_locks_per_transaction to (\d+) or more \(it is 10\) and restart", str(error))
     assert found, error
     return int(found[1])
@@ -96,7 +95,7 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
         with pytest.raises(
             TooManyLocksError, match=r"to drop queue \"wc\" takes about \d+ locks.*drop_large_queue"
         ) as caught:
-            WC.drop(conn)  # raises at once, although another session has locks for which a drop would wait
+            WC.drop(conn)  # doesn't wait for the lock of the other session
     assert caught.value.sqlstate == "PC011"
     per_unit = one(
         conn, "select pgcombine_internal.lock_capacity() / current_setting('max_locks_per_transaction')::bigint"
@@ -127,7 +126,7 @@ def test_create_is_refused_if_locks_run_out(conn: psycopg.Connection) -> None:
 
 
 def fill(session: psycopg.Connection, step: int) -> None:
-    """Take locks until fewer than ``step`` are free."""
+    """Take locks until a step of ``step`` locks fails."""
     with suppress(psycopg.errors.OutOfMemory):
         for i in range(0, 100_000, step):
             session.execute("savepoint s")
@@ -139,7 +138,6 @@ def fill(session: psycopg.Connection, step: int) -> None:
 
 
 def test_drop_is_refused_while_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """A drop for which the lock table is large enough raises the same error while another session uses up the locks."""
     make_queue(conn, buckets=8)
     assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
     with psycopg.connect(dsn) as other:
@@ -169,15 +167,14 @@ def test_workers_serve_more_tables_than_can_be_locked(
     assert shown.returncode == 0, shown.stderr
     assert {queue["backlog"] for queue in json.loads(shown.stdout)["queues"]} == {0}
     assert one(conn, "select sum(backlog) from pgcombine.status") == 0
-    # combine without a bucket, as a user of psql calls it, finds a bucket without locking all tables
+    # Without a bucket, combine must find one without locking all tables.
     add(conn, {"a": 1}, queues[0])
     combine_all(conn, queues[0])
     assert values(conn, queues[0]) == {"a": 2, "b": 1}
 
 
 def test_worker_survives_a_lack_of_locks(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A worker logs the server's error and hint, keeps its connection, and combines when locks are free again."""
-    make_queue(conn, notify=False)  # a commit that notifies takes one more lock
+    WC.create(conn)
 
     def told(event: str) -> list[str]:
         return [message for message in caplog.messages if message.startswith(event)]
@@ -188,7 +185,7 @@ def test_worker_survives_a_lack_of_locks(conn: psycopg.Connection, dsn: str, cap
         add(writer, {"a": 1})
         fill(other, 2)
         writer.commit()
-        # either a poll or a pass meets the error first
+        # Either a poll or a pass gets the error first.
         (failed, *_) = eventually(
             lambda: told("pass.failed") or told("worker.trouble"), what="the worker logs the error"
         )
@@ -218,7 +215,7 @@ def test_command_drops_a_large_queue(conn: psycopg.Connection, dsn: str) -> None
 
 @pytest.mark.slow
 def test_second_call_finishes_an_interrupted_drop(conn: psycopg.Connection, dsn: str) -> None:
-    """drop_large_queue removes the queue in its first transaction. A second call drops the tables that are left."""
+    """The first call removes the queue in its first transaction, and fails at a table that is in use."""
     WC.create(conn)
     add(conn, {"a": 1})
     combine_all(conn)

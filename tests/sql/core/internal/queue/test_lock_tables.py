@@ -25,10 +25,9 @@ TAKERS = {"rebucket": REBUCKET, "drop": DROP}
 
 
 def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, time_limit: str = "300ms") -> None:
-    """While the statement ``taker`` tries to lock the tables, a transaction that has used a table uses another one.
+    """Run the statement ``taker``, which locks the tables, beside a transaction that uses a table and then another one.
 
-    The taker gives up an attempt after half of its deadlock_timeout, which is ``time_limit``: after 150 ms by default.
-    The transaction waits 200 ms before it looks for a deadlock.
+    ``time_limit`` is the taker's deadlock_timeout. The transaction's own is 200 ms.
     """
     make_queue(conn, buckets=2)
     with (
@@ -70,7 +69,7 @@ def test_long_attempt_causes_a_deadlock(conn: psycopg.Connection, dsn: str) -> N
 
 @pytest.mark.parametrize("blocked", ["share", "no key update"])
 def test_locked_row_of_the_queue_ends_the_attempt(conn: psycopg.Connection, dsn: str, blocked: str) -> None:
-    """lock_tables gives up while another session locks the queue's row: that session may use the tables next."""
+    """The session that has locked the queue's row may use the tables next."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as user, psycopg.connect(dsn, autocommit=True) as taking:
         user.execute(f"select from pgcombine.queue for {blocked}".encode())
@@ -103,11 +102,10 @@ def test_a_drop_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None
 @pytest.mark.parametrize("wholly", [True, False])
 @pytest.mark.parametrize("attempt", range(4))
 def test_attempt_that_succeeds_holds_all_locks(tx: psycopg.Connection, attempt: int, wholly: bool) -> None:
-    """With a deadlock_timeout of 1 ms, the attempt gets its other locks only if they are free at once."""
     make_queue(tx)
     with tx.transaction():
         tx.execute("set local deadlock_timeout = '1ms'")
         if not one(tx, "select pgcombine_internal.lock_tables('wc', %s, %s)", attempt, wholly):
-            return  # the locks weren't free within a millisecond
+            return  # an attempt with so short a timeout may fail
         held = tx.execute("select relation::regclass::text from pg_locks where mode = 'AccessExclusiveLock'").fetchall()
         assert {(f"pgcombine.wc_{name}",) for name in ("current", "pending", "values", "updates")} <= set(held)

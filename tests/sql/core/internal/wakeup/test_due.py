@@ -1,4 +1,4 @@
-"""From ``retry_at`` on, ``due`` returns a failed bucket of a queue that isn't paused, even without pending updates."""
+"""``due`` returns a failed bucket from its ``retry_at`` on, even without pending updates, if the queue isn't paused."""
 
 from __future__ import annotations
 
