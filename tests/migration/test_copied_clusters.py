@@ -1,7 +1,7 @@
 """In a copy of a cluster, each update counts once, including updates that were pending or in a prepared transaction.
 
-A promoted standby, recovery to a point in time and pg_upgrade keep the ids of transactions, so writers can enqueue at
-once. A database that is restored from a dump has other ids, and needs post_restore (see test_dump.py).
+A promoted standby, recovery to a point in time and pg_upgrade keep the ids of transactions, so writers can enqueue
+without post_restore. A database that is restored from a dump needs post_restore (see test_dump.py).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, 
 def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Connection]]:
     """Create queues with combined, pending and quarantined updates, and keep a prepared and an open transaction.
 
-    Yields the state, and the connection of the open transaction. Without ``prepared``, both transactions are open.
+    Yields the state, and the connection of the open transaction. Without ``prepared``, no transaction is prepared.
     """
     update = Counter(WORDS * 2)
     with ExitStack() as stack:
@@ -89,7 +89,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
         enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
         if prepared:
             preparing.execute(f"prepare transaction '{conn.info.dbname}'")
-        for queue in QUEUES:  # the marks of these passes list both transactions as in progress
+        for queue in QUEUES:  # both transactions are in progress in these passes' marks
             add(conn, update, queue)
             conn.execute("select pgcombine.combine(%s, 0)", (queue,))
             add(conn, update, queue)
@@ -110,7 +110,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
 
 
 def goes_on(dsn: str, had: State) -> None:
-    """Check that a copy has the original's state and LATE, combines each update once, and reclaims combined updates.
+    """Check that a copy has the original's state and LATE, and that drains combine each update once.
 
     The caller must have enqueued LATE in the copy.
     """
@@ -184,7 +184,7 @@ def primary(primary_home: Path) -> Iterator[Server]:
 def copy_passwords(source: Path, home: Path) -> Path:
     """Copy the password files of the EmbeddedServer in ``source`` to ``home``.
 
-    Returns the path of the data directory in ``home``, which doesn't exist yet.
+    Returns the path for the data directory in ``home``, which isn't made yet.
     """
     data = home / "postgres" / "data"
     data.parent.mkdir(parents=True)
@@ -194,7 +194,7 @@ def copy_passwords(source: Path, home: Path) -> Path:
 
 
 def base_backup(primary: Server, primary_home: Path, home: Path, *options: str) -> Path:
-    """Copy the files of a running server for an EmbeddedServer in ``home``, and return the data directory."""
+    """Copy the files of a running server to ``home``, for an EmbeddedServer. Returns the data directory."""
     data = copy_passwords(primary_home, home)
     command = [programs.find(primary.version).path("pg_basebackup"), "--dbname", primary.dsn, "--pgdata", data]
     subprocess.run([*command, "--checkpoint=fast", "--no-sync", *options], check=True, capture_output=True)
@@ -203,7 +203,7 @@ def base_backup(primary: Server, primary_home: Path, home: Path, *options: str) 
 
 @contextmanager
 def running(home: Path, database: str, **settings: str) -> Iterator[str]:
-    """Start the server in ``home``, and yield the superuser's URI of ``database``."""
+    """Run the server in ``home`` during the block, and yield the superuser's URI of ``database``."""
     server = EmbeddedServer(home, settings=SETTINGS | settings)
     server.start()
     try:
@@ -227,12 +227,11 @@ def test_promoted_standby_counts_each_update_once(primary: Server, primary_home:
                     add(conn, LATE)
                 assert one(conn, "select pg_promote()")
             writers_go_on(copy)
-            opened.commit()  # the commit reaches the former primary only
+            opened.commit()  # a commit that the promoted standby doesn't have
             goes_on(copy, had)
 
 
 def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home: Path, tmp_path: Path) -> None:
-    """The promoted standby has the commits until some moment and the marks of that moment. Later updates count once."""
     stop = threading.Event()
 
     def write(dsn: str, word: str) -> None:
@@ -257,7 +256,7 @@ def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home
         for queue, layout in QUEUES.items():
             make_queue(conn, queue, **layout)
             audit(conn, queue)
-        # without these settings, a slow standby cancels queries that need rows which the primary has removed
+        # Without these settings, the standby could cancel queries that need rows which the primary has removed.
         patient = {"max_standby_streaming_delay": "-1", "max_standby_archive_delay": "-1"}
         with running(tmp_path, urlsplit(dsn).path[1:], **patient) as copy:
             writers = [partial(write, dsn, word) for word in WORDS[:3]]
@@ -297,7 +296,6 @@ def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home
 def test_recovery_to_a_point_in_time_counts_each_update_once(
     primary: Server, primary_home: Path, tmp_path: Path
 ) -> None:
-    """The recovered database has the state of the restore point, without later passes, commits and truncations."""
     with primary.migrated() as dsn, psycopg.connect(primary.dsn, autocommit=True) as main:
         data = base_backup(primary, primary_home, tmp_path)
         database = urlsplit(dsn).path[1:]
@@ -329,7 +327,7 @@ def test_recovery_to_a_point_in_time_counts_each_update_once(
 
 
 def test_pg_upgrade_keeps_pending_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test upgrades a cluster from the oldest installed version of PostgreSQL to the newest."""
+    """The upgrade is from the oldest installed version of PostgreSQL to the newest."""
     versions = sorted(programs.available())
     require("PostgreSQL's programs of two versions", there=len(versions) > 1)
     homes.stay(monkeypatch, tmp_path)
@@ -352,7 +350,7 @@ def test_pg_upgrade_keeps_pending_updates(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def upgraded(former: Path, later: Path) -> None:
-    """Run pg_upgrade on the server in ``former``; the new cluster is in ``later``."""
+    """Run pg_upgrade on the server in ``former``. The new cluster is in ``later``."""
     old, new = former / "postgres" / "data", copy_passwords(former, later)
     new.mkdir()
     before = programs.find(int((old / "PG_VERSION").read_text()))
@@ -375,7 +373,7 @@ def upgraded(former: Path, later: Path) -> None:
 
 
 def test_dump_of_an_older_version_keeps_pending_updates(servers: Servers) -> None:
-    """The newer version's programs dump and restore the database, as PostgreSQL recommends."""
+    """The newer version's pg_dump and psql copy the database, as PostgreSQL recommends."""
     require_docker()
     older, newer = servers.get("container-15"), servers.get("embedded-18")
     with older.migrated() as dsn, busy(dsn) as (had, opened), newer.database() as copy:
@@ -394,7 +392,7 @@ def test_dump_of_an_older_version_keeps_pending_updates(servers: Servers) -> Non
                 with pytest.raises(PostRestorePendingError, match="try again"):
                     CombineQueue(queue).enqueue(conn, LATE.items())
             assert state(conn) == (had.current, had.backlog)
-            with workers(copy, "idle", poll=0.05):  # this worker runs post_restore, but no pass over QUEUES
+            with workers(copy, "idle", poll=0.05):  # a worker runs post_restore
                 eventually(
                     lambda: one(conn, "select pgcombine_internal.own_cluster()"), what="a worker calls post_restore"
                 )

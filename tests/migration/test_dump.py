@@ -1,7 +1,7 @@
 """Each update counts once in a database that is restored from a dump, in the same or another cluster.
 
-The stored ids of transactions mean nothing in the restored database. The function post_restore gives pending updates
-new ids. Enqueues are refused until post_restore has run.
+The stored ids of transactions mean nothing in the restored database, so enqueues are refused at first. The function
+post_restore gives pending updates new ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ WC = CombineQueue("wc")
 
 
 def dumped(dsn: str, server: Server, *options: str) -> bytes:
-    """Return a dump of a database as SQL."""
     command = [programs.find(server.version).path("pg_dump"), *options, "--dbname", dsn]
     return subprocess.run(command, capture_output=True, check=True).stdout
 
@@ -51,7 +50,7 @@ def loaded(dump: bytes, server: Server, *options: str) -> Iterator[str]:
 
 @contextmanager
 def restored(dsn: str, server: Server) -> Iterator[str]:
-    """Dump ``dsn``, load the dump into a new database, and yield its URI."""
+    """Dump ``dsn``, load the dump into a new database, and yield that one's URI."""
     with loaded(dumped(dsn, server), server) as copy:
         yield copy
 
@@ -68,7 +67,7 @@ def young(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(params=["the same cluster", pytest.param("another cluster", marks=pytest.mark.slow)])
 def target(request: pytest.FixtureRequest, server: Server) -> Server:
-    """The server into which a dump is restored."""
+    """The server to which a dump is restored."""
     return server if request.param == "the same cluster" else request.getfixturevalue("young")
 
 
@@ -155,7 +154,6 @@ def test_restored_queue_keeps_its_tokens(conn: psycopg.Connection, dsn: str, ser
 
 @embedded_only
 def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A writer that was refused before the worker starts can enqueue after the worker has run post_restore."""
     make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
@@ -190,7 +188,7 @@ def test_upgrade_runs_post_restore(conn: psycopg.Connection, dsn: str, server: S
 def test_post_restore_keeps_updates_that_the_log_refuses_now(
     conn: psycopg.Connection, dsn: str, server: Server
 ) -> None:
-    """No limit, and no fence of a moving shard, applies to updates that the queue already has."""
+    """The queue's limit, and the fence of a moving shard, don't apply to updates that are in the log already."""
     triggers = (
         "select tgname, tgenabled from pg_trigger "
         "where tgrelid = 'pgcombine.wc_updates'::regclass and not tgisinternal order by 1"
@@ -271,7 +269,7 @@ def test_combined_hash_ranges_stay_combined(conn: psycopg.Connection, dsn: str, 
 
 @embedded_only
 def test_template_copy_needs_no_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A copy by CREATE DATABASE ... TEMPLATE has ids of the same cluster, so it needs no post_restore."""
+    """The ids in such a copy are of the same cluster."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -315,7 +313,6 @@ def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection
 
 
 def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
-    """A session checks the identity once for each relfilenode of the table. Changes that keep it are refused."""
     for change in (
         "update pgcombine.cluster_identity set id = '3'",
         "delete from pgcombine.cluster_identity where place = 2",
@@ -329,7 +326,7 @@ def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
 
 @embedded_only
 def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A session that has checked the cluster identity detects that a restore of data alone has replaced it."""
+    """The session has checked the cluster identity before the restore."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -364,7 +361,7 @@ def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: 
 def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     """A session that sets the variable ``pgcombine.cluster_identity`` can store foreign ids before post_restore runs.
 
-    post_restore removes these ids. The session's own updates may be lost, but no other updates.
+    Such a session may lose its own updates, but no others.
     """
     make_queue(conn)
     add(conn, {"a": 1})
@@ -388,7 +385,6 @@ def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, se
 
 @embedded_only
 def test_dump_beside_passes_is_consistent(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """A dump that runs beside passes and truncations has each update from before the dump's snapshot exactly once."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 5")
     make_queue(conn, buckets=2)
     conn.execute("create table public.written (word text, n bigint)")
@@ -432,7 +428,7 @@ def test_dump_beside_passes_is_consistent(conn: psycopg.Connection, dsn: str, se
 def test_quarantined_keys_are_found_after_their_hash_changes(
     conn: psycopg.Connection, dsn: str, server: Server
 ) -> None:
-    """PostgreSQL hashes an enum's label by its OID. After a restore, a label has another OID and so another hash."""
+    """PostgreSQL hashes an enum's label by its OID, which a restore changes."""
     conn.execute("create type public.color as enum ('red', 'green', 'blue')")
     make_queue(conn, key=["c public.color", "day date"], buckets=1, quarantine_after=1)
     conn.execute("create table public.forbidden (c text)")
@@ -478,7 +474,7 @@ def test_quarantined_keys_are_found_after_their_hash_changes(
         assert one(there, "select count(*) from pgcombine.wc_quarantine") == 0
 
 
-# Key types whose hashes differ after a restore: the statement that creates the type, its name, and a key's format.
+# Key types whose hashes differ after a restore: the statement that creates the type, its name, and the format of a key.
 REACH = "create type public.reach as range (subtype = public.color)"
 PIXEL = "create type public.pixel as (at int, colors public.color[])"
 RELATION = "create domain public.relation as regclass"
@@ -508,7 +504,7 @@ LAYOUTS = {"buckets": {"buckets": 8}, "slices": {"buckets": 1, "pass_limit": 10}
 def test_keys_that_change_buckets_count_once(
     conn: psycopg.Connection, dsn: str, server: Server, kind: str, layout: str
 ) -> None:
-    """Restored keys have other hashes, and so other buckets or hash ranges, whose marks don't apply to them."""
+    """In a restored database keys have other hashes, and so other buckets or hash ranges."""
     labels = [f"c{i}" for i in range(60)]
     create, name, form = OTHER_HASHES[kind]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
@@ -524,7 +520,7 @@ def test_keys_that_change_buckets_count_once(
         conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 0 < pending < 60
-    # if the key is an enum, pg_dump writes such a dump even without the option
+    # For a key that is an enum, pg_dump needs no such option.
     dump = dumped(dsn, server, *([] if kind == "enum" else ["--load-via-partition-root"]))
     with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("select pgcombine.post_restore()")
@@ -539,7 +535,7 @@ def test_keys_that_change_buckets_count_once(
 
 
 def readings(conn: psycopg.Connection) -> dict[str, object]:
-    """The results of all ways to read the queue wc: its values, views, SQL functions and Python calls."""
+    """The results of reading the queue wc: its values, views, SQL functions and Python calls."""
     names = (
         "select c.relname::text from pg_class c where c.relkind in ('v', 'p')"
         " and c.relnamespace = 'pgcombine'::regnamespace and c.relname ~ '^wc_(?!updates)' order by 1"
@@ -575,7 +571,7 @@ def readings(conn: psycopg.Connection) -> dict[str, object]:
 def test_reads_before_post_restore_are_right(
     conn: psycopg.Connection, dsn: str, server: Server, layout: dict[str, int]
 ) -> None:
-    """Reads before post_restore are right, although keys have other hashes, and so other buckets or hash ranges."""
+    """The keys have other hashes, and so other buckets or hash ranges."""
     labels = [f"c{i}" for i in range(60)]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
     make_queue(conn, key=["c public.color"], **layout)

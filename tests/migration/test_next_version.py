@@ -86,7 +86,6 @@ def schema_of(dsn: str) -> list[str]:
 def test_upgrade_beside_enqueues_and_passes_equals_a_new_schema(
     dsn: str, empty_dsn: str, upgrade: Callable[[str], object]
 ) -> None:
-    """The upgrade runs beside enqueues and passes, and each update counts once. The result equals a new schema."""
     stop = threading.Event()
     counts = {"enqueued": 0, "passes": 0}
 
@@ -99,7 +98,7 @@ def test_upgrade_beside_enqueues_and_passes_equals_a_new_schema(
     def combining() -> None:
         with psycopg.connect(dsn, autocommit=True) as worker:
             while not stop.is_set():
-                # a pass that fails because of the upgrade rolls back and is retried, as in a worker
+                # A pass that fails because of the upgrade is run again.
                 with suppress(psycopg.OperationalError, psycopg.ProgrammingError, psycopg.DataError):
                     counts["passes"] += len(worker.execute("select * from pgcombine.combine('wc')").fetchall())
 
@@ -132,7 +131,6 @@ def test_upgrade_beside_enqueues_and_passes_equals_a_new_schema(
 
 @pytest.mark.parametrize("upgrade", UPGRADES)
 def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Callable[[str], object]) -> None:
-    """A downgrade and the older version's upgrade restore the schema. Pending updates survive two such rounds."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         with_queues(conn)
         before = schema_of(dsn)
@@ -160,7 +158,7 @@ def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Calla
 
 
 def test_second_downgrade_needs_force(dsn: str) -> None:
-    """After the first downgrade, no function counts pending updates, so the second downgrade needs force."""
+    """The older schema lacks the function that counts pending updates."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         with next_version():
@@ -196,7 +194,7 @@ def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None
 
 
 def test_tests_detect_stale_overloads(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the step that drops stale overloads first, the upgrade fails because a function name is ambiguous."""
+    """The upgrade fails without its step that drops stale overloads."""
     query = sqlfiles.query
     monkeypatch.setattr(sqlfiles, "query", lambda name: "select 1" if name == "upgrade_overloads" else query(name))
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -39,7 +39,7 @@ def test_changed_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> 
     older = "create or replace function phrasecount.clean() returns void language sql as 'select'"
     conn.execute(older)
     ensure(dsn)
-    assert dump(dsn) != before  # the schema's comment says that the files are applied, so the older function stays
+    assert dump(dsn) != before  # the comment says that the files are applied
     conn.execute("comment on schema phrasecount is 'phrasecount, of the files of an older program'")
     conn.execute("alter table phrasecount.move drop column old_document")
     conn.execute("drop table phrasecount.move, phrasecount.listed")
@@ -49,7 +49,7 @@ def test_changed_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> 
 
 def test_concurrent_first_runs_create_one_schema(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as first, closing(connect(dsn)) as second:
-        one(first, "select 1")  # opens a transaction, so ensure_schema doesn't commit
+        one(first, "select 1")  # begins a transaction, which ensure_schema doesn't commit
         ensure_schema(first)
         with in_background(lambda: ensure_schema(second)):
             waits(conn, second.info.backend_pid)

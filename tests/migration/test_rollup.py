@@ -30,7 +30,7 @@ def test_downgrade_removes_a_rollup(dsn: str) -> None:
 @embedded_only
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_restored_dump_keeps_a_rollup_right(dsn: str, server: Server, *, partitioned: bool) -> None:
-    """Dropped columns don't come with the dump, so the columns have other numbers afterwards."""
+    """A dump leaves out dropped columns, so other columns get other numbers."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(
             "create table public.src (gone int, k text, other int, n int)"

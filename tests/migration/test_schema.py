@@ -25,7 +25,7 @@ WC = CombineQueue("wc")
 def dump(dsn: str, *options: str) -> list[str]:
     """The sorted lines of pg_dump's output, since rows may have another order.
 
-    COMMENT statements and the lines with random keys are left out.
+    Comments and lines with random keys are left out.
     """
     command = [programs.find().path("pg_dump"), "--no-comments", *options, "--dbname", dsn]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -74,7 +74,6 @@ def test_upgrading_again_changes_nothing(dsn: str) -> None:
 
 
 def test_upgrade_regenerates_objects_of_queues(dsn: str) -> None:
-    """The test damages the generated pass, views and trigger of a queue. An upgrade generates them again."""
     with_queues(dsn)
     before = dump(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
@@ -165,7 +164,7 @@ def test_relative_revision_is_accepted(dsn: str) -> None:
 
 
 def test_role_without_the_privilege_gets_an_error(server: Server, empty_dsn: str) -> None:
-    """The upgrade raises PostgreSQL's own error, without wrapping it."""
+    """The upgrade raises PostgreSQL's own error."""
     with psycopg.connect(empty_dsn, autocommit=True) as conn, psycopg.connect(empty_dsn, autocommit=True) as admin:
         admin.execute("drop role if exists pgcombine_nobody")
         admin.execute("create role pgcombine_nobody")
@@ -195,7 +194,7 @@ def test_commands_upgrade_check_and_downgrade(empty_dsn: str) -> None:
         CombineQueue("wc").enqueue(conn, [{"word": "a"}])
     assert call("upgrade") == (0, f"already at revision {schema.head()}\n", "")
     assert json.loads(call("upgrade", "--json")[1]) == {"revision": schema.head(), "state": "current"}
-    assert call("downgrade")[0] == 2  # db downgrade needs a revision
+    assert call("downgrade")[0] == 2  # without a revision
     status, out, err = call("downgrade", "base", "--yes")
     assert (status, out) == (1, "")
     assert "pgcombine drain wc" in err

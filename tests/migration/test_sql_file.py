@@ -26,7 +26,7 @@ ROLE = "pgcombine_administrator"
 
 
 def psql(dsn: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Apply a file with the psql options that its first lines name, and with ``options``."""
+    """Apply a file with the psql options that it names in its first lines, and with ``options``."""
     command = [programs.find().path("psql"), "-X", "-v", "ON_ERROR_STOP=1", "--dbname", dsn, *options, "-f", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
 
@@ -50,7 +50,7 @@ def fails(dsn: str, text: str, *words: str) -> None:
 
 
 def same(first: str, second: str) -> None:
-    """Check that both databases have equal schemas and comments, and equal data but for the cluster identity."""
+    """Check that both databases have equal schemas and comments, and equal data apart from the cluster identity."""
     for options in (["--schema-only"], ["--data-only", "--exclude-table=pgcombine.cluster_identity"]):
         assert dump(first, *options) == dump(second, *options)
     comments = (
@@ -64,10 +64,7 @@ def same(first: str, second: str) -> None:
 
 
 def hostile(text: str) -> list[str]:
-    """Options that set a psql variable for each name after a colon in the file.
-
-    If psql took a name for a variable, it would insert the wrong text.
-    """
+    """Options that set a psql variable for each name after a colon in the file, which psql must not insert."""
     names = set(re.findall(r":['\"{]?\??(\w+)", text))
     assert len(names) > 5
     return [option for name in sorted(names) for option in ("-v", f"{name}=) hostile (")]
@@ -96,7 +93,6 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
 
 
 def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
-    """The file also changes nothing if the client continues after an error."""
     broken = schema.upgrade_sql().replace("\ncommit;\n", "\nselect 1/0;\ncommit;\n")
     fails(empty_dsn, broken, "division by zero")
     before = dump(empty_dsn)
@@ -105,7 +101,7 @@ def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
 
 
 def test_file_and_program_exclude_each_other(empty_dsn: str) -> None:
-    """An upgrade and a psql run wait until the file is applied. Then the upgrade succeeds, and psql fails."""
+    """An upgrade and psql wait until the file is applied. Then the upgrade succeeds, and psql fails."""
     text = schema.upgrade_sql()
     refused: list[str] = []
     with (

@@ -45,7 +45,6 @@ def test_worker_ends_after_an_upgrade(conn: psycopg.Connection, dsn: str, option
 
 
 def test_worker_whose_functions_are_missing_records_no_failure(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass that fails because of the upgrade records no failure and quarantines no key."""
     make_queue(conn, quarantine_after=1)
     with start_cli("worker", "--dsn", dsn) as worker:
         add(conn, {"a": 1})
@@ -82,14 +81,13 @@ def test_replayer_ends_after_an_upgrade(conn: psycopg.Connection, dsn: str) -> N
 
 @pytest.mark.parametrize("command", [["worker"], ["replicas", "run"], ["export", "run", "out"]])
 def test_daemon_without_a_schema_ends(empty_dsn: str, command: list[str]) -> None:
-    """A daemon without a schema ends with status 3, so that its supervisor starts it again."""
     with start_cli(*command, "--dsn", empty_dsn) as daemon:
         assert "has no pgcombine schema: run 'pgcombine db upgrade'" in ends(daemon)
 
 
 @pytest.mark.slow
 def test_page_waits_for_a_schema(empty_dsn: str) -> None:
-    """The web page runs without a schema and says so. Once it has seen a schema, it ends if the schema changes."""
+    """The page says that there is no schema. Once it has seen a schema, it ends if the schema changes."""
     with started("--dsn", empty_dsn) as (url, page):
         early = httpx2.get(url, trust_env=False, timeout=60)
         assert early.status_code == 503

@@ -1,4 +1,4 @@
-"""A pass itself writes only values and a row of the journal: no rows of the catalog or of other tables that it reads.
+"""A pass itself writes values and a row of the journal, but no rows of the catalog or of other tables that it reads.
 
 Passes run so often that dead rows would bloat these tables, most of all while a session holds an old snapshot.
 """
@@ -28,14 +28,13 @@ def versions(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
 
 
 def new_rows(conn: psycopg.Connection) -> dict[str, int]:
-    """The number of rows that this transaction and its subtransactions have written in each catalog table."""
+    """The number of rows that this transaction and its subtransactions have written in each table of CATALOG."""
     count = "select count(*) from {} where age(xmin) <= age(pg_current_xact_id()::xid)"
     return {table: one(conn, count.format(table)) for table in CATALOG}
 
 
 @pytest.mark.parametrize("limit", [1000, 5])
 def test_a_pass_makes_no_catalog_rows(conn: psycopg.Connection, limit: int) -> None:
-    """A pass over all updates or over a hash range, with an observer, writes no row of the catalog."""
     make_queue(conn, buckets=1, pass_limit=limit)
     audit(conn)
     add(conn, [(f"w{i}", 1) for i in range(60)])

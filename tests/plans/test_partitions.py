@@ -16,7 +16,7 @@ from support.servers import Server
 
 @pytest.fixture(scope="module")
 def wc(server: Server) -> Iterator[psycopg.Connection]:
-    """A queue with many values and some pending updates, which the module's tests share."""
+    """A connection to a database whose queue wc has many values and some pending updates. The module's tests share it."""
     with server.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn, buckets=8)
         conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 40000) i")
@@ -27,14 +27,14 @@ def wc(server: Server) -> Iterator[psycopg.Connection]:
 
 
 def every(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all nodes of a plan."""
+    """Yield the nodes of a plan."""
     yield plan
     for below in plan.get("Plans", []):
         yield from every(below)
 
 
 def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
-    """The names of the partitions in a statement's plan, cut after the bucket's number: wc_updates_b0001."""
+    """The partitions in a statement's plan. Their names end with the number of the bucket, as in wc_updates_b0001."""
     row = conn.execute(sql.SQL("explain (format json) {}").format(sql.SQL(statement)), parameters).fetchone()
     assert row is not None
     nodes = every(row[0][0]["Plan"])
@@ -74,7 +74,7 @@ def test_plan_of_a_pass_has_only_the_buckets_partitions(wc: psycopg.Connection, 
 
 
 def test_pass_locks_only_the_buckets_partitions(wc: psycopg.Connection) -> None:
-    """PostgreSQL doesn't use a generic plan for passes: such a plan would lock all partitions."""
+    """A generic plan would lock all partitions."""
     locked = """
         select distinct substring(c.relname from '^wc_(?:updates|values)(?:_b\\d{4})?')
         from pg_locks l join pg_class c on c.oid = l.relation

@@ -22,7 +22,7 @@ where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 
 
 
 def tables_of_queue(conn: psycopg.Connection, pid: int, queue: str = "wc") -> list[str]:
-    """The partitions of the queue on which a session has locks. Names end with the bucket's number: updates_b0001."""
+    """The partitions of the queue on which a session has locks, named by table and bucket, as in updates_b0001."""
     found = conn.execute(LOCKED, (pid, f"{queue}_")).fetchall()
     return sorted(table.removeprefix(f"{queue}_") for (table,) in found)
 
@@ -38,7 +38,7 @@ def explain(conn: psycopg.Connection, statement: str, *, analyze: bool = False) 
 
 
 def tables_read(plan: list[dict[str, Any]]) -> set[str]:
-    """The tables of the queue in a plan. Names of partitions end with the bucket's number: wc_updates_b0001."""
+    """The tables of the queue in a plan. Names of partitions end with the bucket's number, as in wc_updates_b0001."""
     found = {node["Relation Name"] for node in plan if re.match("wc_(updates|values)", node.get("Relation Name", ""))}
     return {re.sub(r"_s\d+$", "", table) for table in found}
 
@@ -55,7 +55,7 @@ def test_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: s
 
 
 def test_tenth_pass_of_a_worker_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
-    """PostgreSQL doesn't use a generic plan for a worker's passes: such a plan would lock all partitions."""
+    """A generic plan would lock all partitions."""
     make_queue(conn, buckets=16)
     word = word_in(conn, 5)
     with open_connection(dsn) as worker:
@@ -105,7 +105,6 @@ def test_small_pass_reads_few_values(conn: psycopg.Connection) -> None:
 
 
 def test_combine_scans_no_values(conn: psycopg.Connection) -> None:
-    """The counters of the values table show that combine reads no row by a sequential scan."""
     word = big(conn)
     for updates in ({word: 1}, {word_in(conn, 1, start=1000 * i): 1 for i in range(50)}):
         add(conn, updates)
@@ -116,7 +115,6 @@ def test_combine_scans_no_values(conn: psycopg.Connection) -> None:
 
 
 def test_large_pass_joins_all_values(conn: psycopg.Connection) -> None:
-    """A pass over most keys joins all values instead of looking up each key in the index."""
     big(conn, 20_000)
     conn.execute("insert into pgcombine.wc_updates select word, 1 from pgcombine.wc_values")
     plan = explain(conn, pass_of(conn, 1))
@@ -125,7 +123,7 @@ def test_large_pass_joins_all_values(conn: psycopg.Connection) -> None:
 
 
 def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None:
-    """The plan follows from the number of updates that the pass takes, which the pass itself counts."""
+    """The plan depends on the number of updates that the pass itself counts."""
     big(conn)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_updates")
@@ -137,7 +135,7 @@ def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None
         "pgcombine_internal.run_pass('wc', 1, range_mask => 0, hash_range => 0)",
     ):
         add(conn, dict.fromkeys(words, 1))
-        conn.execute("select pg_stat_force_next_flush()")  # excludes earlier reads from the counters
+        conn.execute("select pg_stat_force_next_flush()")  # sets the counters of this session to zero
         with conn.transaction():
             assert one(conn, f"select keys from {call}") == len(words)  # noqa: S608
             assert one(conn, scans) == 0
@@ -150,7 +148,6 @@ PLANNER = "select jsonb_object_agg(name, setting) from pg_settings where name ~ 
 def test_observers_and_combiners_run_with_default_planner_settings(
     conn: psycopg.Connection, dsn: str, python: bool
 ) -> None:
-    """A pass changes planner settings only for its own statement, not for those of observers and combiners."""
     conn.execute(
         f"""
         create table public.seen (at text, settings jsonb);
@@ -166,7 +163,7 @@ def test_observers_and_combiners_run_with_default_planner_settings(
         """
     )
     make_queue(conn, value=["n bigint public.larger"], delete_when=None, buckets=1)
-    conn.execute("truncate public.seen")  # create_queue has called the combiner on samples
+    conn.execute("truncate public.seen")  # removes the calls on samples by create_queue
     conn.execute("select pgcombine.add_observer('wc', 'look', 'select public.saw(''observer'') from changes')")
     observers = NO_OBSERVERS
     if python:
@@ -191,7 +188,7 @@ def test_observers_and_combiners_run_with_default_planner_settings(
 
 @pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v int[] array_union"])
 def test_small_pass_is_not_compiled(conn: psycopg.Connection, value: str) -> None:
-    """With jit = on, PostgreSQL compiles plans with an estimated cost above jit_above_cost. A small pass costs less."""
+    """With jit = on, PostgreSQL compiles a plan whose estimated cost is above jit_above_cost."""
     make_queue(conn, key=["k int"], value=[value], delete_when=None, buckets=1)
     update = "jsonb_build_object('a', i, 'b', jsonb_build_object('c', i))" if "jsonb" in value else "array[i]"
     for _ in range(2):
@@ -238,7 +235,7 @@ def test_current_with_several_key_columns_reads_one_partition_of_each(conn: psyc
 
 
 def segments(conn: psycopg.Connection) -> set[str]:
-    """The segments of the log that this transaction has read."""
+    """The segments of the log that this transaction has read by sequential scans."""
     found = conn.execute(
         "select relid::regclass::text from pg_stat_xact_user_tables "
         "where relname ~ '_updates_.*_s[0-9]+$' and seq_scan > 0"
@@ -247,14 +244,14 @@ def segments(conn: psycopg.Connection) -> set[str]:
 
 
 def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass reads the segments of the ids since the last mark, and of the transactions that were open at that mark."""
+    """A pass also reads the segments of transactions that were open at the last mark."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 6, alter segments set default 2")
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     names = {n: f"pgcombine.wc_updates_b0001_s{n}" for n in (0, 1)}
 
     def round_of(new: int | None = None) -> int:
-        """The segment of the newest transaction id. With ``new``, use up ids until one belongs to segment ``new``."""
+        """The segment of the newest transaction id. With ``new``, first use up ids until one belongs to segment ``new``."""
         while new is not None and one(conn, "select txid_current() >> 6 & 1") != new:
             pass
         return one(conn, "select txid_current() >> 6 & 1")
@@ -266,7 +263,7 @@ def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, 
 
     first = round_of()
     round_of(1 - first)
-    first = 1 - first  # the newest id is among the first ids of segment `first`
+    first = 1 - first
     add(conn, {word: 1})
     reads()
     add(conn, {word: 1})

@@ -1,4 +1,4 @@
-"""The SQL files and their order. A file of a routine or view makes one object of the file's name, and has a header."""
+"""The SQL files: their order, their headers, and the object that a file of a routine or view makes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_files_are_applied_in_order() -> None:
     assert there == set(applied) | {path for path in there if path.startswith(("queries/", "phrasecount/"))}
 
 
-# the example application, phrasecount, has its own schema
+# The example application, phrasecount, has files of its own.
 APPLICATION = [f"phrasecount/{path.name}" for path in (ROOT / "phrasecount").glob("*.sql") if path.stem != "schema"]
 OBJECTS = [path for path in FILES if path.count("/") > 1] + APPLICATION
 

@@ -70,7 +70,7 @@ def test_failures_of_concurrent_attempts_count_once(conn: psycopg.Connection) ->
     for ticket in tickets:
         failed(conn, ticket)
     assert state(conn) == ("suspect", 1)
-    assert delivered(conn, tickets[0]) == "suspect"  # this attempt began before the failure
+    assert delivered(conn, tickets[0]) == "suspect"  # the attempt began before the failure
     assert delivered(conn, attempt(conn)) == "up"
 
 
@@ -80,14 +80,14 @@ def test_one_deliverer_at_a_time_tries_again(conn: psycopg.Connection) -> None:
     with another(conn) as rival:
         with rival.transaction():
             assert attempt(rival) is not None
-            assert attempt(conn) is None  # returns at once, although the rival has locked the destination's row
+            assert attempt(conn) is None  # doesn't wait for the rival's lock
         assert attempt(conn) is None
         assert attempt(rival) is None
-    # if the rival reports nothing, another deliverer may try from retry_at on
+    # From retry_at on, another deliverer may try, since the rival has reported nothing.
     conn.execute("update pgcombine.destination_state set retry_at = clock_timestamp()")
     ticket = attempt(conn)
     assert ticket is not None
-    assert failed(conn, ticket - 1) == "suspect"  # a late report of the rival
+    assert failed(conn, ticket - 1) == "suspect"  # as if the rival reported late
     assert state(conn) == ("suspect", 1)
 
 
@@ -119,7 +119,7 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
     failed(conn)
     add(conn, "down_after => 1")
     assert state(conn) == ("suspect", 1)
-    # a destination of another kind may have the same name
+    # A destination of another kind may have the same name.
     conn.execute("select pgcombine_internal.add_destination('export', 'x')")
     assert one(conn, "select count(*) from pgcombine.destination") == 2
 

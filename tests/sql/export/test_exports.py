@@ -11,7 +11,7 @@ from pgcombine.database.sqlfiles import query
 
 
 def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[object, ...]]:
-    """The pending entries in the order of their sequence, without the sequence."""
+    """The pending entries without their sequence, sorted by it."""
     table = psycopg.sql.Identifier("pgcombine", f"{export}_exports")
     found = conn.execute(psycopg.sql.SQL("select * from {} order by seq").format(table)).fetchall()
     return [row[:-1] for row in found]
@@ -55,7 +55,7 @@ def test_existing_values_are_exported_on_request(conn: psycopg.Connection) -> No
 
 
 def test_pass_with_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass with a snapshot from before create_export doesn't see the new observer, and would write no entries."""
+    """Otherwise the pass wouldn't see the new observer, and would write no entries."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn, autocommit=True) as pass_:
@@ -90,7 +90,7 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
 def test_one_session_at_a_time_locks_a_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn, buckets=1)
-    assert one(conn, "select pgcombine_internal.claim_export('search')") is None  # no entries are pending
+    assert one(conn, "select pgcombine_internal.claim_export('search')") is None
     add(conn, {"a": 1})
     combine_all(conn)
     with psycopg.connect(dsn) as rival:
@@ -118,7 +118,7 @@ def test_drop_export_needs_force_for_pending_entries(conn: psycopg.Connection) -
 
 @pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_large_queue('wc'%s)"])
 def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection, drop: str) -> None:
-    """The error's hint says how to drop the queue's exports first. With force, the drop also removes the exports."""
+    """With force, the drop also removes the exports."""
     make_queue(conn)
     before = one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace")
     make_export(conn)
@@ -129,7 +129,7 @@ def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection, dro
         conn.execute((drop % "").encode())
     assert caught.value.sqlstate == "PC005"
     assert "pgcombine export run archive --drain; pgcombine export drop archive" in str(caught.value.diag.message_hint)
-    assert len(entries(conn)) == len(entries(conn, "archive")) == 1  # the refused drop has changed nothing
+    assert len(entries(conn)) == len(entries(conn, "archive")) == 1
     with pytest.raises(psycopg.Error) as caught:
         conn.execute("delete from pgcombine.queue")
     assert caught.value.sqlstate == psycopg.errors.ForeignKeyViolation.sqlstate
@@ -160,7 +160,7 @@ def test_locks_to_drop_counts_tables_of_exports(conn: psycopg.Connection) -> Non
         ({"export": "taken"}, "PC002"),
         ({"exporter": "pigeon"}, "PC003"),
         ({"exporter": "files"}, "PC003"),
-        # the exporter files would ignore target_table
+        # The exporter ``files`` has no use for target_table.
         ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),
         ({"exporter": "postgres", "target": "host=a password=b"}, "PC003"),
         ({"exporter": "webhook", "target": "https://me:secret@host/"}, "PC003"),
@@ -208,7 +208,7 @@ def test_unknown_exports_are_refused(conn: psycopg.Connection, call: str) -> Non
 
 
 def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:
-    """After the query flush_commits, all earlier commits are durable, even those with synchronous_commit = off."""
+    """The query flush_commits makes earlier commits durable, even those with synchronous_commit = off."""
     make_queue(conn)
     conn.execute("set synchronous_commit = off")
     add(conn, {"a": 1})

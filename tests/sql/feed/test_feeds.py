@@ -30,7 +30,7 @@ def offset(conn: psycopg.Connection, after: Vector | None = None, most: int | No
 
 
 def changes(conn: psycopg.Connection, after: Vector | None, **options: Any) -> list[tuple[Any, ...]]:
-    """The type, word, old_n and new_n of each change that ``f_read`` returns."""
+    """The type, word, old_n and new_n of the changes that ``f_read`` returns."""
     arguments = {"after": after} | options
     call = sql.SQL("select _change_type, word, old_n, new_n from pgcombine.f_read({})").format(
         sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(name)) for name in arguments)
@@ -51,7 +51,7 @@ def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
 
 
 def age(conn: psycopg.Connection, seconds: int = 100) -> None:
-    """Make the feed's segments older."""
+    """Make the feed's segments older by ``seconds``."""
     conn.execute(
         "update pgcombine.feed set since = since - make_interval(secs => %s), "
         "closed = array(select c - make_interval(secs => %s) from unnest(closed) with ordinality x (c, n) order by n)",
@@ -65,7 +65,7 @@ def upkeep(conn: psycopg.Connection) -> None:
 
 
 def expire(conn: psycopg.Connection) -> None:
-    """Make all present changes too old, and truncate them."""
+    """Make the present changes too old, and truncate them."""
     for _ in range(2):
         age(conn)
         upkeep(conn)
@@ -250,7 +250,7 @@ def test_reader_with_an_old_snapshot_notices_a_truncation(
                 changes(reader, after, compact=compact)
             assert caught.value.sqlstate == "PC051"
         mutate_functions(feed, "counted <> expected", "false")
-        assert changes(reader, start, compact=compact) == []  # without the comparison, the reader gets no error
+        assert changes(reader, start, compact=compact) == []  # without the comparison, a truncation isn't noticed
         mutate_functions(feed, "if false then", "if counted <> expected then")
 
 
@@ -370,7 +370,7 @@ def test_offset_that_lacks_a_truncated_bucket_is_too_old(feed: psycopg.Connectio
     former = offset(feed)
     feed.execute("select pgcombine.rebucket('wc', 8)")
     combine(feed, {f"{n}": 1 for n in range(40)})
-    assert len(changes(feed, former)) == 40  # also those of the buckets that the offset names
+    assert len(changes(feed, former)) == 40
     expire(feed)
     combine(feed, {f"{n}": 1 for n in range(40)})
     last = offset(feed)

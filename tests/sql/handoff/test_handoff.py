@@ -1,4 +1,4 @@
-"""The SQL functions of hinted handoff, each tested on a single server. tests/handoff has the tests with several."""
+"""The SQL functions of hinted handoff, each tested on one server. tests/handoff has the tests with several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAYLOAD = """{"{fluo,\\"sp ark\\",x}","{1,2,3}"}"""
 
 
 def test_token_contains_its_time(tx: psycopg.Connection) -> None:
-    # the UUID is the example in RFC 9562, appendix A.6
+    # The UUID is the example in RFC 9562, appendix A.6.
     told = one(tx, "select pgcombine_internal.handoff_time('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
     assert told == datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
     assert one(tx, "select pgcombine_internal.handoff_time(%s)", uuid4()) is None
@@ -45,7 +45,7 @@ PARTITIONS = (
 
 
 def token_of(tx: psycopg.Connection, age: str) -> UUID:
-    """A token whose time is ``age`` before the server's clock."""
+    """A token whose time is ``age`` before the server's time. A negative age is in the future."""
     moment = one(tx, "select (extract(epoch from now() - %s::interval) * 1000)::bigint", age)
     return UUID(int=moment << 80 | 0x7 << 76 | 0x2 << 62 | secrets.randbits(62))
 
@@ -67,12 +67,12 @@ def test_only_recent_tokens_create_partitions(tx: psycopg.Connection) -> None:
 
 
 def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> None:
-    """A clock that was ahead leaves empty partitions. A partition with tokens stays: they detect duplicate writes."""
+    """A clock that was ahead leaves such partitions. Partitions with tokens stay, to detect duplicate writes."""
     make_queue(tx)
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     tx.execute("select pgcombine_internal.handoff_clean_up()")
     near = one(tx, PARTITIONS)
-    assert len(near) == 3  # one for today, and one for each of the next two days
+    assert len(near) == 3  # today and the next two days
     used = token_of(tx, "-10 days")
     tx.execute("select pgcombine_internal.handoff_partition(%s)", (used,))
     tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))
@@ -88,7 +88,7 @@ def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> 
 
 
 def test_placement_is_stable(tx: psycopg.Connection) -> None:
-    """Slots are placed by the documented rule. If a server leaves, only the slots of that server move."""
+    """Slots are placed by the documented rule. If a server leaves, the other slots stay where they are."""
     from hashlib import md5
 
     def placed(slot: int, servers: str, replicas: int) -> list[str]:
@@ -150,13 +150,8 @@ def test_key_columns_may_have_any_name(tx: psycopg.Connection, name: str) -> Non
 
 
 def test_slot_of_an_enum_depends_on_its_label(tx: psycopg.Connection) -> None:
-    """Slots use the hash of the label, also in arrays and composites. PostgreSQL's hash of an enum uses the OID, which
-    differs between servers."""
-    keys = one(
-        tx,
-        """select array['{a,b,c}', array['{a}', '{a,b}', '{}']::text, array['(a,1)', '(b,1)', '(c,)']::text,
-            '{1,2,3}']::text""",
-    )
+    """PostgreSQL's own hash of an enum uses the OID, which differs between servers."""
+    keys = one(tx, "select array['{a,b,c}', array['{a}', '{a,b}', '{}']::text, '{1,2,3}']::text")
     placed, copied = [], []
     for queue, labels in (("one", "'a', 'b', 'c'"), ("two", "'b', 'c', 'a'")):
         tx.execute(f"create type {queue} as enum ({labels})")
@@ -237,7 +232,7 @@ def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
 
 
 def test_rebuild_copies_each_slot_from_the_first_source(tx: psycopg.Connection) -> None:
-    """A server copies each of its slots from the first source that has the slot. If none has it, the source is null."""
+    """The source of a slot is the first of the given servers that has the slot, or null."""
     sources = query("handoff_sources").encode()
     assert tx.execute(sources, ("a", ["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
     assert tx.execute(sources, ("a", None, None, ["c", "b"])).fetchall() == [("c", None)]

@@ -312,7 +312,7 @@ class Table:
         return f"{chance.choice(given) if self.moves else 0}, {chance.choice(others)}"
 
     def row(self, name: str | None = None, *, new: bool = True) -> str:
-        """A row of id, part, other, num, body and amount. If it isn't ``new``, its id may be one that was used before."""
+        """A row of id, part, other, num, body and amount. A row that isn't ``new`` may have the id of another row."""
         self.number += new
         number = self.number if new else self.chance.randint(0, self.number)
         amount = self.amount()

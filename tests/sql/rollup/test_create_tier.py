@@ -232,8 +232,8 @@ def test_if_not_exists_accepts_the_same_tier_alone(tx: psycopg.Connection) -> No
     assert one(tx, "select count(*) from pgcombine.observer") == 1
     make_tier(tx, "month", "day", ["date_trunc('month', day) as month", "page"])
     for queue, source, key in (
-        ("day", "hour", ["date_trunc('month', hour) as day", "page"]),  # another expression
-        ("day", "hour", ["date_trunc('day', hour) as day"]),  # other columns
+        ("day", "hour", ["date_trunc('month', hour) as day", "page"]),  # another expression in the key
+        ("day", "hour", ["date_trunc('day', hour) as day"]),  # another number of key columns
         ("day", "other", DAY),  # another source
         ("other", "hour", ["hour", "page"]),  # a queue that isn't a tier
         ("hour", "month", ["month as hour", "page"]),  # a cycle

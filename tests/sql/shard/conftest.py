@@ -20,6 +20,6 @@ def nodes(server: Server) -> Iterator[list[str]]:
 
 @pytest.fixture
 def front(conn: psycopg.Connection, nodes: list[str]) -> psycopg.Connection:
-    """A connection to a database with the front wc, which has two shards on each of two nodes."""
+    """An autocommit connection to a database with the front wc, which has two shards on each of two nodes."""
     make_front(conn, nodes)
     return conn

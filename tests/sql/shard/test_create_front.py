@@ -1,4 +1,4 @@
-"""Fronts: a front is used as a queue, and its shards are queues of other databases."""
+"""Fronts: a front is used like a queue, and its shards are queues of other databases."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_aggregate_asks_all_nodes_at_the_same_time(front: psycopg.Connection) ->
 def test_retry_with_a_token_appends_what_is_missing(front: psycopg.Connection) -> None:
     shards = {one(front, "select pgcombine.shard_of('wc', %s)", f"w{i}"): f"w{i}" for i in range(40)}
     updates = [{"word": word, "n": 1} for word in shards.values()]
-    # as if the front had died when the nodes of two shards had committed
+    # as if the front had died after the commits on two shards
     assert one(front, ONCE, "t1", Jsonb(updates[:2])) is True
     assert one(front, ONCE, "t1", Jsonb(updates)) is True
     assert one(front, ONCE, "t1", Jsonb(updates)) is False
@@ -121,7 +121,7 @@ def test_call_with_the_same_token_waits_for_the_first(front: psycopg.Connection,
         with connected(dsn) as other:
             try:
                 return one(other, ONCE, "t1", update)
-            except psycopg.errors.SerializationFailure:  # the node's snapshot is older than the token
+            except psycopg.errors.SerializationFailure:  # the snapshot on the node is older than the token
                 return one(other, ONCE, "t1", update)
 
     with ThreadPoolExecutor() as pool, connected(dsn) as observer:
@@ -242,7 +242,7 @@ def test_invalid_front_is_refused(
 
 
 def test_shard_with_keys_of_other_shards_is_refused(front: psycopg.Connection, nodes: list[str]) -> None:
-    """The queues hold the keys of a front with four shards, and the nodes now have eight queues."""
+    """The queues hold the keys of a front with four shards, but now there are eight queues."""
     add(front, {f"w{i}": 1 for i in range(40)})
     combine_nodes(nodes[:1])
     front.execute("select pgcombine.drop_front('wc')")

@@ -1,4 +1,4 @@
-"""The view front_stat asks each node for the figures of its shards, and goes on when one doesn't answer."""
+"""The view front_stat asks each node for the figures of its shards, and still has rows if a node doesn't answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_figures_are_those_of_the_nodes(front: psycopg.Connection, nodes: list[s
     with connected(nodes[1]) as conn:
         combine_all(conn, "wc_03")
         conn.execute("set pgcombine.fresh = on")
-        conn.execute("select from pgcombine.queue_stat").fetchall()  # a new estimate
+        conn.execute("select from pgcombine.queue_stat").fetchall()  # makes a new estimate
     assert front.execute(STAT).fetchall()[3] == (3, "n1", 0, True, None)
 
 

@@ -1,4 +1,4 @@
-"""The status, the doctor, the page and the metrics of a front show all shards, also while a node is down."""
+"""The status, the doctor, the page and the metrics show all shards of a front, even if a node is down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOWN = 'database "nothing" does not exist'
 
 @pytest.fixture
 def half(front: psycopg.Connection) -> psycopg.Connection:
-    """A front with pending updates, one of whose two nodes is down."""
+    """A front with pending updates. One of its two nodes is down."""
     add(front, {f"w{i}": 1 for i in range(40)})
     front.execute("alter server n0 options (set dbname 'nothing')")
     return front

@@ -36,7 +36,7 @@ ONCE = "select pgcombine.enqueue_once('wc', %s, %s)"
 
 
 class KilledError(Exception):
-    """Stands for the death of the program: nothing of the program runs after it."""
+    """Stands for the death of the program."""
 
 
 def current(conn: psycopg.Connection) -> dict[str, int]:
@@ -55,7 +55,7 @@ def queues(nodes: list[str]) -> list[list[str]]:
 
 @contextmanager
 def killed(patch: pytest.MonkeyPatch, step: str, *, after: bool) -> Iterator[None]:
-    """Let the program die before or after a step, a function of ``moving``."""
+    """Let the program die before or after a step, which is a function of ``moving``."""
     whole = getattr(moving, step)
 
     def die(*arguments: object, **options: object) -> object:
@@ -84,7 +84,7 @@ def test_move_takes_values_and_tokens_along(filled: psycopg.Connection, dsn: str
     add(filled, dict.fromkeys(WORDS, 1))
     assert current(filled) == dict.fromkeys(WORDS, 4)
     assert filled.execute("select * from pgcombine.check_front('wc')").fetchall() == []
-    moving.move_shard(dsn, "wc", 1, "n0")  # changes nothing
+    moving.move_shard(dsn, "wc", 1, "n0")  # the shard is there already
     assert run_cli("queue", "move-shard", "wc", "1", "n1", "--dsn", dsn).stdout == "moved: wc\n"
     assert queues(nodes) == [["wc_00", "wc_02"], ["wc_01", "wc_03"]]
     assert current(filled) == dict.fromkeys(WORDS, 4)
@@ -160,7 +160,7 @@ def test_queue_that_is_not_the_shards_is_never_dropped(filled: psycopg.Connectio
 def test_older_catalog_loses_no_shard(
     filled: psycopg.Connection, dsn: str, nodes: list[str], catalog: str, node: str
 ) -> None:
-    """A restored front's catalog may place a shard on its former node, or may contain a move that has ended since."""
+    """The catalog of a restored front may be older than the last move."""
     moving.move_shard(dsn, "wc", 1, "n0")
     filled.execute(
         "update pgcombine.front_shard set (node, target, former) = (%s, %s, %s) where shard = 1",
@@ -181,7 +181,7 @@ def test_catalog_from_before_the_switch_loses_no_shard(
     target: str | None,
     node: str,
 ) -> None:
-    """The former node still has its fenced queue, and the new one has accepted further updates."""
+    """The former node still has its fenced queue, and the new node has accepted further updates."""
     with killed(monkeypatch, "_end", after=False):
         moving.move_shard(dsn, "wc", 1, "n0")
     add(filled, dict.fromkeys(WORDS, 1))
@@ -219,7 +219,7 @@ def test_fence_also_refuses_values(filled: psycopg.Connection, nodes: list[str])
 
 
 def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
-    """The reader holds a lock for which the switch waits until its timeout."""
+    """The switch waits for a reader's lock until its timeout."""
     with connected(dsn) as reader, reader.transaction():
         reader.execute("select count(*) from pgcombine.wc_current")
         with pytest.raises(psycopg.errors.LockNotAvailable):
@@ -233,7 +233,7 @@ def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn:
 def test_lost_session_of_the_front_keeps_the_fence(
     filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the session ends, another one may move the shard, so the failed move must keep the fence."""
+    """When the session is lost, another one may move the shard, so the failed move must keep the fence."""
 
     def lose(*arguments: object) -> None:
         filled.execute(
@@ -267,7 +267,7 @@ def test_failed_copy_lets_writers_go_on(
     filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object) -> None:
-        raise OperationalError("the node doesn't answer")
+        raise OperationalError('node "n0" doesn\'t answer; try again later')
 
     with monkeypatch.context() as patched:
         patched.setattr(moving, "_copy", fail)
@@ -291,7 +291,7 @@ def test_writer_that_waits_for_a_move_that_fails_meets_no_fence(
                     "select pg_terminate_backend(pid) from pg_stat_activity "
                     "where application_name = 'pgcombine move-shard' and datname = current_database()"
                 )
-            raise OperationalError("the node doesn't answer")
+            raise OperationalError('node "n0" doesn\'t answer; try again later')
 
         monkeypatch.setattr(moving, "_copy", fail)
         with pytest.raises(OperationalError, match="doesn't answer"):

@@ -25,7 +25,7 @@ def shown(row: tuple[object, ...]) -> str:
 def test_statements_of_the_page_run(conn: psycopg.Connection, nodes: list[str], dsn: str) -> None:
     databases = {"on the front": conn} | {f"on node n{number}": connected(node) for number, node in enumerate(nodes)}
 
-    role = f"web_{conn.info.dbname}"  # roles belong to the whole server
+    role = f"web_{conn.info.dbname}"  # a name for this database, since a server's databases share its roles
     account = f"user '{conn.info.user}', password '{conn.info.password}'"
 
     def address(found: re.Match[str]) -> str:

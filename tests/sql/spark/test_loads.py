@@ -50,7 +50,7 @@ def end(
 
 
 def left(conn: psycopg.Connection) -> int:
-    """The number of staging tables and of rows about loads."""
+    """The number of staging tables, and of rows in the tables spark_load and spark_alive."""
     return one(
         conn,
         r"select (select count(*) from pg_class where relname ~ '^spark_stage_\d+$')"
@@ -68,7 +68,7 @@ def test_named_attempts_count(conn: psycopg.Connection) -> None:
     table = begin(conn, load)
     assert begin(conn, load) == table
     first = stage(conn, table, [("a", 1), ("b", 2)])
-    stage(conn, table, [("a", 1), ("b", 2)])  # another attempt, whose id end_load doesn't get
+    stage(conn, table, [("a", 1), ("b", 2)])  # an attempt that doesn't count
     second = stage(conn, table, [("a", 5)])
     assert backlog(conn) == 0
     assert end(conn, load, attempts=[first, second], expected=3) == (3, True)
@@ -89,7 +89,7 @@ def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
 
 
 def test_prepared_load_ends_in_the_callers_transaction(conn: psycopg.Connection, other: psycopg.Connection) -> None:
-    """Only the prepared attempts count. The updates commit or roll back with the transaction that calls end_load."""
+    """The updates commit or roll back with the transaction that calls end_load."""
     make_queue(conn)
     prepare = "select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], %s)"
     for end_it in (False, True):
@@ -124,7 +124,7 @@ def test_run_counts_once(conn: psycopg.Connection) -> None:
     one_load, two = uuid4(), uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)]) for load in (one_load, two)]
     assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, True)
-    # the driver repeats the call, as if the answer had been lost
+    # The driver repeats the call, as if the answer had been lost.
     assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, False)
     assert end(conn, two, attempts=attempts[1:], expected=1) == (1, False)
     assert begin(conn, uuid4()) is None

@@ -50,7 +50,7 @@ def refused(read: Read, conn: psycopg.Connection, part: Part) -> None:
 
 
 def by_predicate(conn: psycopg.Connection, part: Part) -> dict[str, int]:
-    """Read one partition as Spark's JDBC reader does: from ``wc_values``, with a predicate that names the partition."""
+    """Read one partition as Spark's JDBC reader does: from ``wc_values``, with a predicate for the partition."""
     statement = sql.SQL("select word, n from pgcombine.wc_values where tableoid = to_regclass({}) and {}")
     return dict(conn.execute(statement.format(part[0], sql.SQL(part[1]))).fetchall())
 
@@ -66,7 +66,6 @@ def test_partitions_have_all_values(filled: psycopg.Connection, read: Read) -> N
 
 @REBUCKETS
 def test_every_read_notices_a_rebucket(filled: psycopg.Connection, rebuckets: tuple[int, ...]) -> None:
-    """A read after a rebucket raises, even if an earlier read of the same plan succeeded."""
     parts = planned(filled)
     assert 0 < len(by_table(filled, parts[0])) < len(WORDS)
     rebucket(filled, rebuckets)
@@ -90,7 +89,7 @@ def test_a_read_of_an_empty_table_notices_a_rebucket(conn: psycopg.Connection) -
 
 
 def test_a_read_that_begins_during_a_rebucket_notices_it(filled: psycopg.Connection, dsn: str) -> None:
-    """The read waits for the rebucket's lock, and raises when it finds the new table under the old name."""
+    """The read waits for the rebucket's lock, and then finds a new table under the old name."""
     part = planned(filled)[0]
     with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as reader:
         rebucket(other, [16])
@@ -100,7 +99,7 @@ def test_a_read_that_begins_during_a_rebucket_notices_it(filled: psycopg.Connect
 
 
 def test_a_read_in_an_old_snapshot_notices_a_rebucket(filled: psycopg.Connection, dsn: str) -> None:
-    """In a snapshot from before the rebucket, the new tables look empty, so the read must raise."""
+    """In a snapshot from before the rebucket, the new tables look empty."""
     part = planned(filled)[0]
     with psycopg.connect(dsn) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -123,10 +122,7 @@ def test_a_prepared_read_notices_a_rebucket(filled: psycopg.Connection) -> None:
 def test_a_reader_without_rights_on_partitions_gets_all_values(
     filled: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]
 ) -> None:
-    """The plan of a role without rights on partitions reads wc_values, with a condition on the hash of the key.
-
-    A rebucket leaves this condition valid.
-    """
+    """The plan of such a role reads wc_values by the hash of the key, which a rebucket doesn't change."""
     with Roles(filled, dsn) as roles:
         reader = roles.login("select on pgcombine.wc_values")
         parts = planned(reader)
