@@ -25,7 +25,7 @@ def read_view(conn: psycopg.Connection, view: str) -> None:
 def backlog(conn: psycopg.Connection) -> int:
     make_queue(conn, buckets=4)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 400000) i")
-    conn.execute("select pg_stat_force_next_flush()")  # sets the counters of this session to zero
+    conn.execute("select pg_stat_force_next_flush()")  # so that the counters leave out earlier reads
     return 400_000
 
 

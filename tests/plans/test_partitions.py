@@ -16,7 +16,7 @@ from support.servers import Server
 
 @pytest.fixture(scope="module")
 def wc(server: Server) -> Iterator[psycopg.Connection]:
-    """A connection to a database whose queue wc has many values and some pending updates. The module's tests share it."""
+    """A connection to a database whose queue wc has many values and some pending updates."""
     with server.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn, buckets=8)
         conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 40000) i")

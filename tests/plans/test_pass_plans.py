@@ -135,7 +135,7 @@ def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None
         "pgcombine_internal.run_pass('wc', 1, range_mask => 0, hash_range => 0)",
     ):
         add(conn, dict.fromkeys(words, 1))
-        conn.execute("select pg_stat_force_next_flush()")  # sets the counters of this session to zero
+        conn.execute("select pg_stat_force_next_flush()")  # so that the counters leave out earlier reads
         with conn.transaction():
             assert one(conn, f"select keys from {call}") == len(words)  # noqa: S608
             assert one(conn, scans) == 0
@@ -251,7 +251,7 @@ def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, 
     names = {n: f"pgcombine.wc_updates_b0001_s{n}" for n in (0, 1)}
 
     def round_of(new: int | None = None) -> int:
-        """The segment of the newest transaction id. With ``new``, first use up ids until one belongs to segment ``new``."""
+        """The segment of the newest transaction id. With ``new``, use up ids until that segment is ``new``."""
         while new is not None and one(conn, "select txid_current() >> 6 & 1") != new:
             pass
         return one(conn, "select txid_current() >> 6 & 1")
@@ -274,7 +274,7 @@ def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, 
         add(conn, {word: 1})
         assert reads() == set(names.values())
         add(conn, {word: 1})
-        assert reads() == set(names.values())  # the id of the writer's open transaction is in the other segment
+        assert reads() == set(names.values())  # the writer's transaction is open, and its id is in the other segment
         writer.commit()
     assert reads() == set(names.values())
     add(conn, {word: 1})
