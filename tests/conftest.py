@@ -93,7 +93,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Start one process more than there are processors, since tests spend a third of their time waiting.
+    """Start one process more than there are processors, since tests spend much of their time waiting.
 
     The variable PYTEST_XDIST_AUTO_NUM_WORKERS overrides this number.
     """
@@ -155,7 +155,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Remove the user's ``PG`` variables from the environment, and set ``PGCOMBINE_HOME`` to a temporary directory."""
+    """Remove ``PG`` variables that aren't meant for tests, and set ``PGCOMBINE_HOME`` to a temporary directory."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):

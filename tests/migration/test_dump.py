@@ -520,7 +520,7 @@ def test_keys_that_change_buckets_count_once(
         conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 0 < pending < 60
-    # For a key that is an enum, pg_dump needs no such option.
+    # If the key is an enum, pg_dump loads via the partition root even without the option.
     dump = dumped(dsn, server, *([] if kind == "enum" else ["--load-via-partition-root"]))
     with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("select pgcombine.post_restore()")

@@ -158,7 +158,7 @@ def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Calla
 
 
 def test_second_downgrade_needs_force(dsn: str) -> None:
-    """The older schema lacks the function that counts pending updates."""
+    """A downgraded schema has no function that counts pending updates."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         with next_version():

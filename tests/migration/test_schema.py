@@ -25,7 +25,7 @@ WC = CombineQueue("wc")
 def dump(dsn: str, *options: str) -> list[str]:
     """The sorted lines of pg_dump's output, since rows may have another order.
 
-    Comments and lines with random keys are left out.
+    COMMENT statements and lines with random keys are left out.
     """
     command = [programs.find().path("pg_dump"), "--no-comments", *options, "--dbname", dsn]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""PostgreSQL servers that tests can kill, stop, freeze and cut off. Each has the queue ``wc``.
+"""PostgreSQL servers with the queue ``wc``, which tests can kill, stop, freeze and cut off.
 
 Each server is an embedded server in its own directory, reached through a proxy.
 """

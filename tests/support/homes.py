@@ -67,7 +67,7 @@ def stay(patch: pytest.MonkeyPatch, directory: Path) -> None:
         return
 
     def other(*_: object) -> tuple[account.Account, programs.Programs]:
-        raise ConfigError("the server stays this account's")
+        raise ConfigError("the test's server can't run as another account: run it in a user namespace")
 
     if account._mapped(directory, programs.find()) is None:
         does_not_apply("root can't make user namespaces here, and PostgreSQL's tools refuse to run as root")

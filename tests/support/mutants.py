@@ -1,6 +1,6 @@
 """Mutants: broken variants of pgcombine. A test of a guarantee is worth little if it passes on a mutant.
 
-Each function here changes SQL functions in the database of ``conn``, which belongs to one test. It raises
+The functions here change SQL functions in the database of ``conn``, which belongs to one test. They raise
 AssertionError if the text to replace is missing. Then adapt the mutant to the new code.
 """
 

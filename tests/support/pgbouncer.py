@@ -42,7 +42,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # The account nobody couldn't enter pytest's temporary directory.
+    # The account ``nobody`` has no access to pytest's temporary directory.
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         configuration, log = Path(directory, "pgbouncer.ini"), Path(directory, "log")

@@ -14,7 +14,8 @@ PAUSE = 0.02  # seconds between two polls
 def eventually(look: Callable[[], T], *, timeout: float = 30.0, what: str = "") -> T:
     """Call ``look`` until it returns something true, and return that. Exceptions of ``look`` are not caught.
 
-    Raises AssertionError with ``what`` and the last value after ``timeout`` seconds, which only a failing test takes.
+    Raises AssertionError with ``what`` and the last value after ``timeout`` seconds. The default is long, since only a
+    failing test waits so long.
     """
     deadline = time.monotonic() + timeout
     while True:

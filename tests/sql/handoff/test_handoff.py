@@ -88,7 +88,7 @@ def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> 
 
 
 def test_placement_is_stable(tx: psycopg.Connection) -> None:
-    """Slots are placed by the documented rule. If a server leaves, the other slots stay where they are."""
+    """Slots are placed by the documented rule. If a server leaves, only its slots move."""
     from hashlib import md5
 
     def placed(slot: int, servers: str, replicas: int) -> list[str]:

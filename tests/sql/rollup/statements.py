@@ -99,7 +99,7 @@ class Table:
     watched: bool  # has event triggers, which follow changes of the source's definition
     source: str = "public.doc"
     names: list[str] = field(default_factory=list)  # the tables that statements may name
-    number: int = 0  # the greatest id that a new row has got from ``row``
+    number: int = 0  # ``row`` gives new rows the ids after this number
     moves: bool = False  # has partitions, so that rows may move
     rollup: Rollup | None = None
 

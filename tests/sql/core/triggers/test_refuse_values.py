@@ -1,4 +1,4 @@
-"""A trigger refuses writes to ``<queue>_values`` by others than pgcombine."""
+"""A trigger guards ``<queue>_values`` against users' ordinary writes."""
 
 from __future__ import annotations
 

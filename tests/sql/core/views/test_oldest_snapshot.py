@@ -39,7 +39,7 @@ def test_view_names_a_reading_session(conn: psycopg.Connection, dsn: str) -> Non
 
 
 def test_view_names_a_session_that_has_written(conn: psycopg.Connection, dsn: str) -> None:
-    """Such a transaction has no snapshot while it is idle, but marks can't advance beyond its id."""
+    """An idle transaction that has written has no snapshot, but marks can't advance beyond its id."""
     make_queue(conn)
     with psycopg.connect(dsn) as writer:
         add(writer, {"a": 1})

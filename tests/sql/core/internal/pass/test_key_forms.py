@@ -14,7 +14,7 @@ from support.queues import combine_all, make_queue, one, rows
 from support.queues import hold as quarantine
 from support.tiers import each_nth
 
-# A key type, the statement that creates it, and its keys. Each tuple has equal texts of one key.
+# A key type, the statement that creates it, and its keys. Each inner tuple has the texts of one key.
 FORMS = [
     ("numeric", "", [("1", "1.0", "1.000"), ("-2.50", "-2.5"), ("0", "0.00")]),
     ("real", "", [("0", "-0"), ("1", "1")]),

@@ -161,7 +161,7 @@ def test_invalid_collations_are_refused(auto: psycopg.Connection, column: str) -
 
 
 def test_domain_over_an_enum_is_refused_as_a_key(tx: psycopg.Connection) -> None:
-    """PostgreSQL has no comparison for such a domain. It is accepted as the type of a value."""
+    """PostgreSQL has no comparison for such a domain. The type of a value may be such a domain."""
     tx.execute("create type mood as enum ('sad', 'happy'); create domain mood_here as mood")
     with pytest.raises(psycopg.Error) as caught, tx.transaction():
         make_queue(tx, key=["mood mood_here"])
