@@ -1,4 +1,4 @@
-"""The monitoring views read few pages of the log, even with a large backlog."""
+"""The monitoring views read few rows of the log by sequential scans, even with a large backlog."""
 
 from __future__ import annotations
 

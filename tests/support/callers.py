@@ -1,4 +1,4 @@
-"""The kinds of connections that callers may pass to pgcombine.
+"""Kinds of connections that callers may pass to pgcombine.
 
 At the end of a block without an error, psycopg commits the transaction, and SQLAlchemy rolls it back.
 """

@@ -26,7 +26,7 @@ def fences(page: Path, *languages: str) -> list[str]:
 def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each SQL statement of a block, with the rows that it must return.
 
-    The rows follow the statement in lines that begin with ``-->``. If there are no such lines, None replaces the rows.
+    The rows follow the statement in lines that begin with ``-->``. A statement without such lines is yielded with None.
     """
     ended = r"((?:\$\$[\s\S]*?\$\$|[^;])*);[^\n]*\n((?:--> [^\n]*\n)*)"
     for statement, rows in re.findall(ended, re.sub(r"(?m)--(?!> ).*$", "", block)):

@@ -19,8 +19,8 @@ from support.wait import eventually
 def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]]:
     """Run each of ``calls`` in a thread during the block.
 
-    If the block succeeds, its end waits for the threads and raises the error of a call. If the block fails, errors of
-    calls that have ended are added to its error as notes.
+    If the block succeeds, its end waits for the threads, and raises the error of a call if there is one. If the block
+    fails, the errors of calls that have ended are added to its error as notes.
     """
     with ThreadPoolExecutor(max_workers=len(calls)) as pool:
         futures = [pool.submit(call) for call in calls]

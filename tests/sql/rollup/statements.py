@@ -582,12 +582,12 @@ class Table:
     def compare_snapshot(self, conn: psycopg.Connection) -> bool:
         """Compare in the snapshot of ``conn``. Returns whether the snapshot could be compared. Raises Wrong."""
         if found := self.differing(conn, old=True):
-            raise Wrong(f"{self}\nin a snapshot: {found}")
+            raise Wrong(f"{self}\nview and query differ in an older snapshot:\n{found}")
         return found is not None
 
     def compare(self, after: str) -> None:
         if found := self.differing(self.conn):
-            raise Wrong(f"{self}\nafter: {after}\n{found}")
+            raise Wrong(f"{self}\nview and query differ after {after}:\n{found}")
 
     def __str__(self) -> str:
         on = [name for name in ("virtual", "cascade", "meddler", "secured", "watched") if getattr(self, name)]

@@ -26,7 +26,7 @@ def test_current_is_values_and_pending_together(tx: psycopg.Connection) -> None:
 
 
 def test_materialized_view_may_read_current(tx: psycopg.Connection, role: str) -> None:
-    """The function pgcombine_internal.caller would raise an error in REFRESH MATERIALIZED VIEW."""
+    """In REFRESH MATERIALIZED VIEW, the function pgcombine_internal.caller would raise an error."""
     make_queue(tx)
     add(tx, {"a": 1})
     tx.execute(
