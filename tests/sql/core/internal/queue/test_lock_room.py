@@ -174,7 +174,8 @@ def test_workers_serve_more_tables_than_can_be_locked(
 
 
 def test_worker_survives_a_lack_of_locks(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    WC.create(conn)
+    """A worker logs the server's error and hint, keeps its connection, and combines when locks are free again."""
+    make_queue(conn, notify=False)  # a commit that notifies takes one more lock
 
     def told(event: str) -> list[str]:
         return [message for message in caplog.messages if message.startswith(event)]
