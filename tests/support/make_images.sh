@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # The container images that the tests use: eval "$(tests/support/make_images.sh)"
 #
-# If Docker's registry answers, the official PostgreSQL and Python images are pulled. Otherwise one image with both is
-# made from Debian's packages, which needs root and debootstrap. Its entry point reads POSTGRES_USER, POSTGRES_PASSWORD
-# and POSTGRES_DB, as that of the official PostgreSQL image does.
-# Prints the settings that name the images to stdout, and messages to stderr. Ends with 1 if there is no image.
+# Where a registry answers, the official PostgreSQL and Python images are pulled. Elsewhere one is made from
+# Debian's packages (needs root and debootstrap, about a minute) with both in it; its entry point takes
+# POSTGRES_USER, POSTGRES_PASSWORD and POSTGRES_DB as the official PostgreSQL image does.
+# Prints the settings that name the images; what happens goes to stderr. Ends with 1 if there is no image.
 set -euo pipefail
 
 postgres=${PGCOMBINE_TEST_IMAGE:-postgres:15}
 python=${PGCOMBINE_TEST_PYTHON_IMAGE:-python:3.12-slim}
-made=pgcombine-test:$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12) # a changed script makes a new image
+made=pgcombine-test:$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12) # made by this very script, or made anew
 packages=postgresql-15,postgresql-15-hll,postgresql-15-tdigest,python3-pip
 
 say() { echo "images: $*" >&2; }
@@ -21,7 +21,7 @@ answer() {
 
 have() { docker image inspect "$1" >/dev/null 2>&1; }
 
-# A registry that answers refuses a request without a token with the status 401.
+# "Unauthorized" is an answer: a registry wants a token first.
 registry_answers() {
   python3 - <<'PY'
 import sys, urllib.error, urllib.request
@@ -58,7 +58,7 @@ if ! debootstrap --variant=minbase --include="$packages" bookworm "$root" >"$wor
   exit 1
 fi
 
-# Let pip install into the system, as in the official Python image, and trust this machine's certificates.
+# As in the official Python image: pip installs into the system, and knows who this machine trusts.
 rm -f "$root"/usr/lib/python3*/EXTERNALLY-MANAGED
 install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 
