@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade --sql`` prints a file, with which psql upgrades like the program, or changes nothing."""
+"""``pgcombine db upgrade --sql`` prints a file with which psql upgrades as the program does, or changes nothing."""
 
 from __future__ import annotations
 

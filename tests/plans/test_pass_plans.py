@@ -1,4 +1,4 @@
-"""A pass, and a read of one key, access one partition of each table, and only the rows that they need."""
+"""The plans and locks of passes, and of statements that read one key."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from support.servers import Server
 
 @pytest.fixture(scope="module")
 def emptied(server: Server) -> Iterator[Emptied]:
-    """A migrated database, which the fixture ``tx`` empties after each test."""
+    """The module's database, which the fixture ``tx`` empties after each test that uses it."""
     with ExitStack() as stack:
         yield Emptied(lambda: stack.enter_context(server.migrated()))
 
@@ -25,17 +25,14 @@ def module_dsn(emptied: Emptied) -> str:
 
 @pytest.fixture
 def auto(module_dsn: str) -> Iterator[psycopg.Connection]:
-    """An autocommit connection for tests that change nothing, such as refused calls: the database isn't emptied."""
+    """An autocommit connection to the module's database, for tests that change nothing, such as refused calls."""
     with psycopg.connect(module_dsn, autocommit=True) as conn:
         yield conn
 
 
 @pytest.fixture
 def tx(emptied: Emptied) -> Iterator[psycopg.Connection]:
-    """An autocommit connection to a database that is emptied after the test.
-
-    It commits each statement, because a pass combines only committed updates.
-    """
+    """An autocommit connection to the module's database, which is emptied after the test."""
     with psycopg.connect(emptied.dsn, autocommit=True) as conn:
         yield conn
     emptied.empty()

@@ -1,6 +1,6 @@
-"""A database that is emptied after each test, which costs less than a new copy of the template.
+"""A database that is emptied after each test.
 
-A new copy replaces a database that can't be emptied.
+Emptying costs less than a new copy of the template. A new copy replaces a database that can't be emptied.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ State = dict[tuple[str, str], str | None]
 
 
 class Emptied:
-    """A database. ``dsn`` is its URI, and ``new`` makes another database and returns that one's URI."""
+    """A database that can be emptied. ``new`` makes a database and returns its URI. ``dsn`` is the current URI."""
 
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new

@@ -39,7 +39,7 @@ def with_database(dsn: str, database: str) -> str:
 class Server:
     """A running PostgreSQL server.
 
-    ``dsn`` is a superuser's URI, ``name`` tells servers apart in test ids, ``version`` is the major version.
+    ``dsn`` is a superuser's URI, ``name`` tells servers apart in test ids, and ``version`` is the major version.
     """
 
     def __init__(self, name: str, dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""The state of destinations: when a destination is down, when a deliverer may try again, and which reports count."""
+"""The state of destinations, attempts to deliver, their reports, and secrets in addresses."""
 
 from __future__ import annotations
 

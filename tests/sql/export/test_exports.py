@@ -1,4 +1,4 @@
-"""Exports in SQL: their entries, the locks of their buckets, and the definitions that are refused."""
+"""Exports in SQL: their definitions, entries, buckets and removal."""
 
 from __future__ import annotations
 

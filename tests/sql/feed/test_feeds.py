@@ -1,4 +1,4 @@
-"""Feeds in SQL: their changes, portions, offsets, retention, and the definitions that are refused."""
+"""Feeds in SQL: their changes, portions, offsets, retention and rights."""
 
 from __future__ import annotations
 

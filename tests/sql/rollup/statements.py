@@ -1,4 +1,4 @@
-"""Random statements on the source of a rollup. After each statement the rollup's view must equal the rollup's query.
+"""Random statements on the source of a rollup, whose view must equal its query.
 
 The source is a plain table, or has partitions (of one level or two) or tables that inherit from it. It may have
 generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. Statements name the
@@ -152,7 +152,7 @@ class Table:
             self.rollup = None
 
     def keep_up(self) -> None:
-        """Replace the rollup, or run a backfill, a drain or a pass."""
+        """Make a new rollup, or run a backfill, a drain or a pass."""
         chance = self.chance
         if self.rollup is None or chance.random() < 0.08:
             self.make_rollup()
@@ -448,7 +448,7 @@ class Table:
         return f"merge into {self.only()}{name} d using {source} {' '.join(kept)}"
 
     def with_parts(self) -> str:
-        """A statement with one or two parts in WITH that change rows."""
+        """A statement with a part in WITH that changes rows."""
         chance = self.chance
         kinds = [self.insert, self.update, self.delete]
         if self.conn.info.server_version >= 170000:
@@ -496,7 +496,7 @@ class Table:
         )
 
     def several(self) -> str:
-        """Run three statements in a transaction, and roll some of them back to savepoints. Returns an UPDATE."""
+        """Run three statements in a transaction, some of which are rolled back. Return an UPDATE."""
         kinds = [self.insert, self.update, self.delete, self.merge, self.upsert, self.truncate, self.copy]
         with self.conn.transaction():
             for kind in self.chance.choices(kinds, k=3):
@@ -648,7 +648,7 @@ def change(table: Table, name: str | None = None, *, alone: bool = True) -> str:
 
 
 def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[str]:
-    """Run statements on one table, with changes of the rollup between them. Raises Wrong.
+    """Run statements on the table, with changes of the rollup between them, and compare. Raises Wrong.
 
     Returns how often each kind was run or refused, and how many snapshots were compared in the session ``snapshot``.
     """

@@ -1,4 +1,4 @@
-"""Moves of shards between nodes: killed at each step, refused, cancelled, and beside writers."""
+"""Moves of shards between nodes: killed, refused and cancelled ones, and moves beside writers."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_writers_count_exactly_beside_moves(front: psycopg.Connection, dsn: str,
     done = threading.Event()
 
     def write(writer: int) -> Counter[str]:
-        """Write until the moves are done. Each write has a token, so a write that met a conflict can be repeated."""
+        """Write at least until the moves are done. A token makes it safe to repeat a write that met a conflict."""
         written: Counter[str] = Counter()
         number = 0
         with connected(dsn) as conn:

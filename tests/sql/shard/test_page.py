@@ -17,7 +17,7 @@ ADDRESS = re.compile(r"host '(n\d)\.example', dbname 'app'")
 
 
 def shown(row: tuple[object, ...]) -> str:
-    """A row as psql shows it."""
+    """A row as the page shows it."""
     return " | ".join(str(part)[0].lower() if isinstance(part, bool) else str(part) for part in row)
 
 

@@ -1,4 +1,4 @@
-"""The SQL functions of Spark's loads: staged rows count exactly once, even if a task or the driver dies."""
+"""The SQL functions of Spark's loads."""
 
 from __future__ import annotations
 

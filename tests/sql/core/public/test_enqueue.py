@@ -1,4 +1,4 @@
-"""pgcombine.enqueue, INSERT and COPY: the defaults of value columns, and the updates that enqueuing refuses."""
+"""The ways to enqueue in SQL: ``pgcombine.enqueue``, ``<queue>_enqueue``, INSERT and COPY."""
 
 from __future__ import annotations
 

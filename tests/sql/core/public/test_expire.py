@@ -47,7 +47,7 @@ def counted(conn: psycopg.Connection, queue: str = "wc") -> list[int]:
 
 
 def expiring(conn: psycopg.Connection, **options: object) -> None:
-    """Combine two keys and then set the expiry condition. The key with the value 5 expires, the key with 7 doesn't."""
+    """Combine two keys and then set the expiry condition. Of the two, the key with the value 5 expires."""
     by_time(conn, expire_when=None, **options)
     put(conn, 3, 5)
     put(conn, 0, 7)

@@ -1,4 +1,4 @@
-"""pgcombine.pause stops passes over a queue, but not enqueues. pgcombine.resume starts passes again."""
+"""pgcombine.pause stops passes over a queue, but not enqueues. pgcombine.resume allows passes again."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> No
 
 
 def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.Connection) -> None:
-    """The names are those of the statement with all its parts: observers, computed columns and expiry."""
+    """The test takes the names from the statement of a pass with an observer, computed columns and expiry."""
     make_queue(conn, buckets=1, expire_when="n > 5")
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
