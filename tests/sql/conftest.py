@@ -13,7 +13,7 @@ from support.servers import Server
 
 @pytest.fixture(scope="module")
 def emptied(server: Server) -> Iterator[Emptied]:
-    """The module's database, which the fixture ``tx`` empties after each test that uses it."""
+    """The module's database, which the fixture ``tx`` empties."""
     with ExitStack() as stack:
         yield Emptied(lambda: stack.enter_context(server.migrated()))
 
@@ -25,7 +25,7 @@ def module_dsn(emptied: Emptied) -> str:
 
 @pytest.fixture
 def auto(module_dsn: str) -> Iterator[psycopg.Connection]:
-    """An autocommit connection to the module's database, for tests that change nothing, such as refused calls."""
+    """An autocommit connection to the module's database, for tests that leave nothing behind in it."""
     with psycopg.connect(module_dsn, autocommit=True) as conn:
         yield conn
 

@@ -19,7 +19,7 @@ Login: TypeAlias = Callable[..., psycopg.Connection]
 
 
 def as_role(dsn: str, role: str) -> str:
-    """The URI ``dsn`` for another role."""
+    """The URI ``dsn`` with another role and its password."""
     parts = urlsplit(dsn)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=f"{role}:{PASSWORD}@{host}").geturl()

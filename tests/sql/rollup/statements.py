@@ -496,7 +496,7 @@ class Table:
         )
 
     def several(self) -> str:
-        """Run three statements in a transaction, some of which are rolled back. Return an UPDATE."""
+        """Run three statements in a transaction, and roll some of them back. Return an UPDATE."""
         kinds = [self.insert, self.update, self.delete, self.merge, self.upsert, self.truncate, self.copy]
         with self.conn.transaction():
             for kind in self.chance.choices(kinds, k=3):
