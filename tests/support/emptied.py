@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import psycopg
 
-# kind, name and contents of the objects that a test may make or change
+# kind, name and contents of objects that a test may make or change
 STATE = """
 with schemas as (select * from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema')
 select 'schema' as kind, quote_ident(nspname) as name, nspacl::text as contents from schemas
