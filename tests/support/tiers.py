@@ -1,4 +1,4 @@
-"""Parametrize a test so that only some cases are in the fast tier."""
+"""Parametrize a test so that only some of its cases are in the fast tier."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def verbs() -> list[tuple[str, ...]]:
-    """All commands and groups of commands, also hidden ones, such as ``("db",)`` and ``("db", "upgrade")``."""
+    """All commands and groups of commands, including hidden ones, such as ``("db",)`` and ``("db", "upgrade")``."""
     import typer
 
     from pgcombine.cli.app import app
