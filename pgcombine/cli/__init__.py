@@ -2,11 +2,11 @@
 
 The exit status of a command is
 
-- 0 if it succeeded, or if a signal ended a command that runs until it is stopped, such as ``worker``,
-- 1 if it failed; one line on stderr says why,
+- 0 if it succeeded, or if SIGTERM or Ctrl-C ended a command that runs until it is stopped, such as ``worker``,
+- 1 if it failed; stderr says why,
 - 2 for wrong usage,
 - 3 if a command that runs until it is stopped found a schema of another version,
-- 130 if Ctrl-C interrupted any other command.
+- 130 if Ctrl-C interrupted another command.
 
 With ``--json`` a command prints only JSON to stdout.
 """
@@ -24,7 +24,7 @@ CTRL_C = 130  # the status that a shell reports for a program that SIGINT ended
 
 def main() -> None:
     """Entry point of the console script."""
-    os.umask(0o077)  # only the user can read the files that a command creates
+    os.umask(0o077)  # by default only the user can read the files that a command creates
     _on_ctrl_c(_end)  # otherwise Ctrl-C during an import, or while Python exits, prints a traceback
     from pgcombine.cli.app import app
 

@@ -1,7 +1,6 @@
 """Imports the user's application, which ``module:attribute`` names, and finds its queues with their observers.
 
 The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one of these.
-Any other application raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def load(name: str) -> list[CombineQueue]:
 def attribute(name: str) -> Any:
     """Import the object ``module:attribute``. The current directory is on the search path, too.
 
-    Raises ConfigError if the module can't be imported, or has no such attribute.
+    Raises ConfigError if ``name`` has another form, the module can't be imported, or it has no such attribute.
     """
     module, colon, path = name.partition(":")
     if not module or not colon or not path:

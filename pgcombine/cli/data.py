@@ -43,7 +43,7 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header 
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
-COUNTED = 10_000  # pending updates; if the estimate is at most this number, the updates are counted exactly
+COUNTED = 10_000  # if at most about so many updates are pending, they are counted exactly
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 

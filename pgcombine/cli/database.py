@@ -87,7 +87,7 @@ def roles(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print the SQL that creates a role for each right on all queues. Members of a role have its right.
+    """Print, or with --make run, the SQL that creates a role for each right on all queues.
 
     Example: pgcombine db roles | psql app
     """

@@ -166,7 +166,6 @@ def cells(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def _line(row: dict[str, Any]) -> str:
-    """A change as one line: its type, its bucket and sequence, and its columns."""
     columns = {name: value for name, value in row.items() if not name.startswith("_c")}
     place = f"{columns.pop('_bucket')}:{columns.pop('_sequence')}"
     return " ".join(
@@ -175,7 +174,6 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _start(file: Path | None, after: str | None) -> dict[str, int]:
-    """The offset in the file, or else the given one."""
     text, source = after or "{}", "--after"
     if file is not None and file.exists():
         text, source = file.read_text(encoding="utf-8"), str(file)
@@ -189,7 +187,7 @@ def _start(file: Path | None, after: str | None) -> dict[str, int]:
 
 
 def _store(file: Path, offset: dict[str, int]) -> None:
-    """Replace the file at once, so that a crash leaves the former offset or this one."""
+    """Replace the file by a rename, so that after a crash it has the former offset or this one."""
     new = file.with_name(f".{file.name}.new")
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)

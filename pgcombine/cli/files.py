@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 def form_of(file: str, form: str | None = None) -> str:
-    """Return the format, csv or jsonl: ``form`` if given, else by the file's ending. Standard input is jsonl."""
+    """Return the format, csv or jsonl: ``form`` if given, else jsonl for ``-``, else by the file's ending."""
     if form is not None:
         if form not in ("csv", "jsonl"):
             raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
@@ -177,8 +177,7 @@ def write_rows(
 ) -> int:
     """Write a query's rows to a file or stdout: as table, csv, jsonl, or json (one array). Returns their number.
 
-    The rows are read in portions. A regular file is created or replaced only when the new file is complete. Raises
-    OSError.
+    A regular file is created or replaced only when the new file is complete. Raises OSError.
     """
     with _written(file) as out, connection.transaction():
         if form == "csv":  # PostgreSQL's csv distinguishes null from an empty string, but Python's doesn't

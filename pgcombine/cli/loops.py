@@ -36,7 +36,7 @@ LogFormatOption = Annotated[
 
 
 def log_to_stderr(form: LogFormat = LogFormat.text, *, verbose: bool = False) -> None:
-    """Log to stderr, one line for each event, from the level INFO on; from DEBUG on if ``verbose``."""
+    """Log to stderr, from the level INFO on, or from DEBUG on if ``verbose``."""
     handler = logging.StreamHandler(sys.stderr)
     text = PrintableFormatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == LogFormat.json else text)

@@ -56,12 +56,12 @@ Every = Annotated[
 ]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
-# Python prints values of these types in a form other than PostgreSQL's, or can't hold them (infinite dates)
+# Python prints values of these types in another form than PostgreSQL, or can't hold them, such as infinite dates
 _TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 
 class Group(TyperGroup):
-    """A group of commands. For an error that the user can remedy, prints one line on stderr; the exit status is 1."""
+    """A group of commands. An error that needs no traceback is printed in one line on stderr, and the status is 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -79,7 +79,7 @@ class Group(TyperGroup):
 
 
 def _explained(error: Exception) -> str | None:
-    """Return the message of an error that the user can remedy, else None."""
+    """Return the message of an error that needs no traceback, else None."""
     try:
         from pgcombine.errors import PgCombineError, translate
     except ImportError as missing:  # psycopg doesn't find libpq
@@ -136,14 +136,14 @@ def note(message: str) -> None:
 
 
 def note_quarantined(name: str, keys: int, updates: int) -> None:
-    """Print a remark that no value contains the updates of quarantined keys, if there are such keys."""
+    """Print how many keys and updates are quarantined, unless ``keys`` is 0."""
     if keys:
         found = f"{counted(keys, 'quarantined key')} of {name} with {counted(updates, 'update')}"
         note(f"{found}, which no value contains (pgcombine quarantine ls {name})")
 
 
 def quarantined_fields(keys: int, updates: int) -> dict[str, int]:
-    """Return the remark of :func:`note_quarantined` as fields of a JSON object."""
+    """Return the numbers as fields of a JSON object, or no fields if ``keys`` is 0."""
     return {"quarantined_keys": keys, "quarantined_updates": updates} if keys else {}
 
 
@@ -182,7 +182,10 @@ def confirm(loss: str, *, yes: bool) -> None:
 
 
 def resolve_dsn(dsn: str | None) -> str:
-    """Return the DSN of the chosen database: the given one, else the embedded one, started and migrated if needed."""
+    """Return the DSN that the option or the environment gives, else that of the embedded server.
+
+    The embedded server is started, and its schema made or upgraded, if necessary.
+    """
     from pgcombine import config, schema
     from pgcombine.errors import SchemaError
     from pgcombine.runtime.reconnect import when_ready
@@ -309,12 +312,12 @@ def as_text(connection: Connection) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, file: IO[str] | None = None
 ) -> None:
-    """Print rows as a table. Without a terminal, the table has no colours, and no cell is wrapped."""
+    """Print rows as a table."""
     show_table(table_of(columns, rows, header=header), file=file)
 
 
 def show_table(table: Table, *, file: IO[str] | None = None) -> None:
-    """Print a table. Without a terminal, the table has no colours, and no cell is wrapped."""
+    """Print a table."""
     from rich.console import Console
 
     width = None if (file or sys.stdout).isatty() else 100_000  # other programs need each row on one line

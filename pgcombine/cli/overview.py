@@ -21,7 +21,7 @@ from pgcombine.runtime.printable import printable
 from pgcombine.shard.nodes import shards
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
-OLD_SECONDS = 5  # seconds; an older estimate is shown with its age
+OLD_SECONDS = 5  # an estimate of updates that is older is shown with its age
 
 Found = dict[str, Any]
 
@@ -108,7 +108,6 @@ def parts(found: Found, history: History | None = None) -> list[RenderableType]:
 
 
 def _shards(found: list[dict[str, Any]]) -> Table:
-    """Return the table of the fronts' shards."""
     columns = ["front", "shard", "node", "backlog, about", "lag", "updates", "quarantined", "failing", ""]
     rows = [
         (s["front"], s["shard"], s["node"], "", "", "", "", "", s["problem"])
@@ -123,7 +122,6 @@ def _shards(found: list[dict[str, Any]]) -> Table:
 
 
 def _queues(found: list[dict[str, Any]], history: History | None) -> list[RenderableType]:
-    """Return the table of the queues, and a line for each queue with quarantined keys and for each failing bucket."""
     if not found:
         return ["no queues yet: pgcombine queue create wc --key 'word text' --value 'n bigint sum' makes one"]
     result = [_fitting(found, history)]
@@ -141,7 +139,6 @@ def _queues(found: list[dict[str, Any]], history: History | None) -> list[Render
 
 
 def _fitting(found: list[dict[str, Any]], history: History | None) -> RenderableType:
-    """Return the table of the queues, with the widest sparklines that the terminal has room for."""
     if history is None:
         return _table(found, {})
     width, endless = Console().width, Console(width=10_000)
@@ -160,7 +157,6 @@ def _fitting(found: list[dict[str, Any]], history: History | None) -> Renderable
 
 
 def _table(found: list[dict[str, Any]], lines: dict[str, tuple[str, str]]) -> Table:
-    """Return the table of the queues. A column in which no queue has anything is left out."""
     backlog = "backlog" if all(q["exact"] for q in found) else "backlog, about"
     columns: dict[str, list[Any]] = {
         "queue": [q["queue"] for q in found],
@@ -182,7 +178,7 @@ def _backlog(q: dict[str, Any]) -> str:
     if q["exact"]:
         return str(q["backlog"])
     if q["pending_at"] is None:
-        return "?"  # another session has locked the queue's tables, so there is no estimate
+        return "?"  # there is no estimate, for example because another session has locked the queue's tables
     age = (datetime.now(UTC) - q["pending_at"]).total_seconds()
     return f"{q['backlog']} ({age:.0f} s ago)" if age > OLD_SECONDS and q["backlog"] else str(q["backlog"])
 

@@ -105,7 +105,7 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete the updates of quarantined keys; later updates of these keys are combined again.
+    """Delete the updates of quarantined keys; later updates of these keys are combined.
 
     Example: pgcombine quarantine drop wc fluo --yes
     """
@@ -133,7 +133,6 @@ def _release(
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:
-    """Return each key as a dict that maps the columns to the texts that the user gave."""
     columns = [column.name for column in figures.columns(connection, name) if column.role == "key"]
     if len(columns) == 1:
         return [{columns[0]: key} for key in keys]

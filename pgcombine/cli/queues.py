@@ -236,7 +236,7 @@ def rebucket(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the number of buckets; writers and workers may go on.
+    """Change the number of buckets; writers and workers needn't be stopped.
 
     Example: pgcombine queue rebucket wc 64
     """

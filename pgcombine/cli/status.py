@@ -26,7 +26,7 @@ def status(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show each queue's approximate backlog and rates, exports, feeds, workers, and holders of old snapshots.
+    """Show the figures of queues, shards, exports and feeds, problems of rollups, workers, and old snapshots.
 
     Example: pgcombine status --watch 5
     """

@@ -2,8 +2,7 @@
 
 On a terminal each result replaces the previous one, and sparklines show the last results. Otherwise, and with
 ``--json``, each result is printed as lines of text or as one line of JSON. A lost connection is reported and opened
-again. Ctrl-C and SIGTERM end the watch with exit status 0. If the first connection fails, the command fails as without
-``--watch``.
+again. Ctrl-C and SIGTERM end the watch. If the first connection fails, the command fails.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from pgcombine.database.connect import Connection
 from pgcombine.errors import ConnectError, first_line
 
 SHORTEST_SECONDS = 0.1
-WIDTH = 20  # polls in a sparkline
+WIDTH = 20  # figures in a sparkline
 _BARS, _PLAIN_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 
 
@@ -81,8 +80,6 @@ def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *,
 
 
 class _Lines:
-    """Prints results to a file or a pipe."""
-
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._lost = False
@@ -104,8 +101,6 @@ class _Lines:
 
 
 class _Screen:
-    """Shows results on a terminal. While the connection is lost, the last result stays, with a line that says so."""
-
     def __init__(self, live: Live, every: float) -> None:
         self._live = live
         self._every = every

@@ -76,7 +76,6 @@ def web(
 
 
 def _token(file: Path | None) -> str | None:
-    """Return the token from the file if one is given, else from the variable PGCOMBINE_WEB_TOKEN, else None."""
     if file is None:
         return os.environ.get(TOKEN) or None
     lines = file.read_text(encoding="utf-8").splitlines()
