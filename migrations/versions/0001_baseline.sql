@@ -1,4 +1,4 @@
--- The schema's tables, types and indexes at its first release, in the order of the components. The functions, views,
+-- Tables, types and indexes of the schema's first revision, in the order of the components. The functions, views,
 -- triggers, policies and privileges are in sql/. The function pgcombine.create_queue makes a queue's own tables.
 -- Some tables have a column bucket without a foreign key. The check of a foreign key would wait for passes over the
 -- bucket, since a pass locks the bucket's row.
@@ -89,7 +89,7 @@ comment on column pgcombine.queue.partitions is
     'Number of partitions. Bucket b is in partition b modulo this number; several buckets may share a partition.';
 comment on column pgcombine.queue.segments is
     'Number of tables for a partition''s updates. Each takes those of 2 ^ segment_bits transaction ids in turn.';
-comment on column pgcombine.queue.expire_when is 'Condition over a key''s row under which the key expires.';
+comment on column pgcombine.queue.expire_when is 'The condition on a key''s row under which the key expires.';
 comment on column pgcombine.queue.expire_silently is 'Whether expired keys are removed without a change.';
 comment on column pgcombine.queue.expire_every is 'How often workers scan a bucket for expired keys.';
 comment on column pgcombine.queue.pass_limit is 'About how many updates a pass takes at most.';
@@ -196,7 +196,7 @@ create table pgcombine.observer (
     check ((statement is null) = (language = 'python'))
 );
 comment on table pgcombine.observer is
-    'Observers: SQL statements over the relation changes, and Python functions. They run inside every pass.';
+    'Observers: SQL statements over the relation changes, and Python functions. They run in the passes over the queue.';
 
 create table pgcombine.failure (
     queue    text not null references pgcombine.queue on delete cascade,
@@ -288,7 +288,7 @@ create table pgcombine.token (
 );
 create index token_at on pgcombine.token (queue, at) where role = '';
 alter table pgcombine.token enable row level security;
-comment on table pgcombine.token is 'Names of the input that a queue has. Input with a stored token is ignored.';
+comment on table pgcombine.token is 'Tokens: names of input that was enqueued. Input with a stored token is ignored.';
 comment on column pgcombine.token.role is
     'The role that stored the token: another role may store an equal one. Empty: all roles share the token.';
 comment on column pgcombine.token.updates is 'How many updates came with the token; null: not counted.';
@@ -302,7 +302,7 @@ create table pgcombine.granted_right (
 comment on table pgcombine.granted_right is
     'The calls of grant_right that revoke_right can revoke. A row itself grants nothing.';
 
--- Components register themselves in the next four tables (sql/<component>/component.sql).
+-- A component registers itself in the next four tables (sql/<component>/component.sql).
 create table pgcombine.right_kind (
     "right"  text primary key,
     subject  text,
@@ -456,7 +456,7 @@ comment on column pgcombine.handoff_server.retention is
     'How long tokens are kept. A hint must be delivered within this time.';
 comment on column pgcombine.handoff_server.replay_rate is
     'How many updates a second a replayer may deliver to this server; null: no limit.';
-comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: it lacks none.';
+comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: no such reason is known.';
 comment on column pgcombine.handoff_server.repairing is
     'Id of a comparison that began after needs_repair was set.';
 comment on column pgcombine.handoff_server.max_retained_bytes is
@@ -641,7 +641,7 @@ create table pgcombine.spark_load (
 alter table pgcombine.spark_load enable row level security;
 comment on table pgcombine.spark_load is
     'Loads from Spark in progress. Their rows wait in the unlogged table spark_stage_<number>.';
-comment on column pgcombine.spark_load.role is 'The role that began the load. Only this role can continue it.';
+comment on column pgcombine.spark_load.role is 'The role that began the load.';
 comment on column pgcombine.spark_load.seen_at is 'When a writer of the load was last active, to the minute.';
 comment on column pgcombine.spark_load.ended_at is
     'When the load ended while a session still used its stage. Null: not ended. The stage is dropped later.';
@@ -683,7 +683,7 @@ comment on table pgcombine.rollup is 'One row for each rollup, whose queue has t
 comment on column pgcombine.rollup.source is 'The table that the rollup aggregates.';
 comment on column pgcombine.rollup.key is 'The key columns, as they were given.';
 comment on column pgcombine.rollup.value is 'The value columns, as they were given.';
-comment on column pgcombine.rollup.filter is 'The condition on rows of the source; null: all rows count.';
+comment on column pgcombine.rollup.filter is 'The condition on rows of the source that count; null: there is none.';
 comment on column pgcombine.rollup.slice_by is 'The column of the source by whose order backfill goes; null: by hash.';
 comment on column pgcombine.rollup.definition is
     'What analyze_rollup found: keys, states and columns, with placeholders for expressions.';
