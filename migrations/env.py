@@ -24,7 +24,7 @@ class Written:
 
 
 if not context.is_offline_mode():
-    raise RuntimeError("the pgcombine revisions run through 'pgcombine db upgrade'")
+    raise RuntimeError("Alembic can't run pgcombine's revisions on a database: run 'pgcombine db upgrade'")
 context.configure(
     dialect_name="postgresql",
     version_table=VERSION_TABLE,

@@ -456,7 +456,7 @@ comment on column pgcombine.handoff_server.retention is
     'How long tokens are kept. A hint must be delivered within this time.';
 comment on column pgcombine.handoff_server.replay_rate is
     'How many updates a second a replayer may deliver to this server; null: no limit.';
-comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: no such reason is known.';
+comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: no reason is known.';
 comment on column pgcombine.handoff_server.repairing is
     'Id of a comparison that began after needs_repair was set.';
 comment on column pgcombine.handoff_server.max_retained_bytes is
