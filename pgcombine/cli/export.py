@@ -271,7 +271,7 @@ def resync(
 
 @export.command()
 def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Make this server the only one that delivers the export, if several servers have it.
+    """Make this server the one that delivers the export, if several servers have it.
 
     The command begins an epoch: every key's value is delivered again, with higher sequence numbers than in earlier
     epochs. A destination of the exporter postgres then refuses deliveries of other servers. On a single server, run

@@ -121,7 +121,7 @@ def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
 
 
 def repair(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare all servers, and give each server the writes that it lacks and another server retains.
+    """Compare all servers, and give each server the writes that it lacks and whose updates another server has.
 
     Run the command after a server was lost and replicas rm removed it from each of the others. Writers can go on. The
     exit status is also 1 if a server didn't answer, still lacks writes (for example because no server retains their
