@@ -27,7 +27,7 @@ def attribute(name: str) -> Any:
     """
     module, colon, path = name.partition(":")
     if not module or not colon or not path:
-        raise ConfigError(f"the application {name!r} isn't module:attribute")
+        raise ConfigError(f"the application {name!r} isn't module:attribute, such as shop:queues")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -49,5 +49,5 @@ def queues(app: Any, name: str = "app") -> list[CombineQueue]:
         raise ConfigError(f"the application {name!r} must be a CombineQueue or an iterable of them, not {app!r}")
     names = [queue.name for queue in found]
     if len(set(names)) < len(names):
-        raise ConfigError(f"the application {name!r} has a queue twice: {', '.join(sorted(names))}")
+        raise ConfigError(f"the application {name!r} must not have two queues of one name: {', '.join(sorted(names))}")
     return found

@@ -158,7 +158,7 @@ def values(
     Example: pgcombine values wc -o wc.jsonl
     """
     if as_json and output is None and form is not None:
-        raise typer.BadParameter("not with --json", param_hint="--format")
+        raise typer.BadParameter("can't be used with --json: leave one of them out", param_hint="--format")
     if form is None and output is not None:
         form = form_of(str(output))
     elif form not in (None, "table", "csv", "jsonl"):

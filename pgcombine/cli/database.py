@@ -50,11 +50,13 @@ def upgrade(
     """
     if start is not None and not as_sql:
         raise typer.BadParameter(
-            "only with --sql; otherwise the revision is read from the database", param_hint="--from"
+            "can be used only with --sql: otherwise the revision is read from the database", param_hint="--from"
         )
     if as_sql:
         if as_json:
-            raise typer.BadParameter("not with --sql, which prints SQL", param_hint="--json")
+            raise typer.BadParameter(
+                "can't be used with --sql, which prints SQL: leave one of them out", param_hint="--json"
+            )
         typer.echo(schema.upgrade_sql(start).encode(), nl=False)  # UTF-8, regardless of the terminal's encoding
         return
     database = _database(dsn)

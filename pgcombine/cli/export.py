@@ -148,7 +148,9 @@ def run(
     """
     log_to_stderr(log_format, verbose=verbose)
     if drain and metrics_port is not None:
-        raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
+        raise typer.BadParameter(
+            "can't be used with --drain, which ends soon: leave one of them out", param_hint="--metrics-port"
+        )
     exporter = attribute(app) if app and ":" in app else app
     database = resolve_dsn(dsn)
     worker = ExportWorker(

@@ -34,7 +34,7 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
     if by is None:
         values = [column.name for column in found if column.role == "value"]
         if len(values) > 1:
-            raise typer.BadParameter(f"{name} has several value columns: {', '.join(values)}", param_hint="--by")
+            raise typer.BadParameter(f"give one of the value columns of {name}: {', '.join(values)}", param_hint="--by")
         by = values[0]
     elif by not in names:
         raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(names)}", param_hint="--by")

@@ -21,7 +21,7 @@ from pgcombine.runtime.printable import printable
 from pgcombine.shard.nodes import shards
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
-OLD_SECONDS = 5  # an estimate of updates that is older is shown with its age
+OLD_SECONDS = 5  # an older estimate of the backlog is shown with its age
 
 Found = dict[str, Any]
 

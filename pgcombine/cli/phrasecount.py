@@ -105,7 +105,9 @@ def phrasecount(
         _find(find, top, dsn, search_dsn, as_json)
         return
     if follow and (verify or limit is not None):
-        raise typer.BadParameter("not with --follow", param_hint="--verify" if verify else "--limit")
+        raise typer.BadParameter(
+            "can't be used with --follow: leave one of them out", param_hint="--verify" if verify else "--limit"
+        )
     corpus = replace(corpus_of(directory), limit=limit, max_bytes=max_bytes)
     from pgcombine.phrasecount.report import Report
     from pgcombine.phrasecount.run import count

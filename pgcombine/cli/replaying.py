@@ -61,7 +61,9 @@ def run(
     log_to_stderr(log_format)
     stop = stopped_by_signal()
     if once and metrics_port is not None:
-        raise typer.BadParameter("not with --once, which ends soon", param_hint="--metrics-port")
+        raise typer.BadParameter(
+            "can't be used with --once, which ends soon: leave one of them out", param_hint="--metrics-port"
+        )
     database = resolve_dsn(dsn)
     deliverer = replayer.Replayer(database, names or (), poll=poll, min_age=min_age, timeout=timeout)
     if once:

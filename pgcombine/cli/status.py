@@ -39,7 +39,7 @@ def status(
 
     if every is not None:
         if max_lag is not None:
-            raise typer.BadParameter("not with --watch", param_hint="--max-lag")
+            raise typer.BadParameter("can't be used with --watch: leave one of them out", param_hint="--max-lag")
         history = History()
         watch(dsn, every, lambda connection: shown(read(connection, exact=exact), history), as_json=as_json)
         return

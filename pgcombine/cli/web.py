@@ -80,5 +80,5 @@ def _token(file: Path | None) -> str | None:
         return os.environ.get(TOKEN) or None
     lines = file.read_text(encoding="utf-8").splitlines()
     if not lines or not lines[0].strip():
-        raise ConfigError(f"the file {file} has no token in its first line")
+        raise ConfigError(f"the file {file} has no token in its first line (openssl rand -base64 24 makes one)")
     return lines[0].strip()

@@ -111,11 +111,17 @@ def worker(
     """
     log_to_stderr(log_format, verbose=verbose)
     if drain and handoff:
-        raise typer.BadParameter("not with --drain (run pgcombine replicas run --once)", param_hint="--handoff")
+        raise typer.BadParameter(
+            "can't be used with --drain: for the hints run pgcombine replicas run --once", param_hint="--handoff"
+        )
     if drain and metrics_port is not None:
-        raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
+        raise typer.BadParameter(
+            "can't be used with --drain, which ends soon: leave one of them out", param_hint="--metrics-port"
+        )
     if front and (drain or handoff or names or app):
-        raise typer.BadParameter("not with QUEUE, --drain, --handoff or --app", param_hint="--front")
+        raise typer.BadParameter(
+            "can't be used with QUEUE, --drain, --handoff or --app: leave these out", param_hint="--front"
+        )
     served = load(app) if app else []
     database = resolve_dsn(dsn)
     databases = list(node_dsns(database).values()) if front else [database]
@@ -191,7 +197,7 @@ def wait(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Wait until workers have combined all updates that are pending now.
+    """Wait until the updates that are pending now are combined or quarantined.
 
     Example: pgcombine wait wc --timeout 60
     """

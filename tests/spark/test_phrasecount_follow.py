@@ -196,4 +196,4 @@ def test_contradicting_options_are_refused(dsn: str, tmp_path: Path) -> None:
     for option in (["--verify"], ["--limit", "3"]):
         done = run_cli("phrasecount", tmp_path, "--follow", *option, "--dsn", dsn)
         assert done.returncode == 2
-        assert "not with --follow" in done.stderr
+        assert "can't be used with --follow" in done.stderr
