@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _on_ctrl_c(handler: Callable[..., Any]) -> None:
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a shell script makes its background jobs ignore Ctrl-C
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a caller may have had it ignored
         signal.signal(signal.SIGINT, handler)
 
 

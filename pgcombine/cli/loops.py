@@ -20,7 +20,7 @@ from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
 from pgcombine.runtime.systemd import reported
 
-OTHER_SCHEMA = 3  # exit status if the schema has another version; a supervisor can then start the program again
+OTHER_SCHEMA = 3  # exit status on a SchemaError in ``supervised``
 
 
 class LogFormat(StrEnum):
@@ -41,11 +41,11 @@ def log_to_stderr(form: LogFormat = LogFormat.text, *, verbose: bool = False) ->
     text = PrintableFormatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if form == LogFormat.json else text)
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # alembic logs the names of its plugins when it is imported
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def stopped_by_signal() -> threading.Event:
-    """Return an event that SIGTERM and Ctrl-C set, from now on."""
+    """Handle SIGTERM and Ctrl-C from now on: each sets the returned event."""
     stop = threading.Event()
 
     def end(*_: Any) -> None:
@@ -60,7 +60,7 @@ def stopped_by_signal() -> threading.Event:
 def supervised(*heartbeats: Heartbeat) -> Iterator[None]:
     """Report the daemons that run in the block to systemd: when they are ready, and that they make progress.
 
-    If a daemon finds a schema of another version, the command ends with one line and the exit status OTHER_SCHEMA.
+    On a SchemaError from the block the command prints the message and exits with the status OTHER_SCHEMA.
     """
     try:
         with reported(heartbeats):
