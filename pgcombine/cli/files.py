@@ -118,7 +118,7 @@ def _csv(lines: Iterator[str], queue: str, columns: list[str]) -> Iterator[tuple
         for fields in reader:
             begin, line = line, reader.line_num + 1
             if not fields:
-                continue  # an empty line
+                continue
             if header is None:
                 header = fields
                 if twice := [name for name in header if header.count(name) > 1]:
