@@ -26,20 +26,18 @@
 --                                                               the type, which check_combiner tries on samples
 --
 -- Defaults. A value column that an update leaves out is 0 with sum, 1 with count, and null with any other combiner.
--- Nulls. Combiners other than last and first ignore a null in an update, since null is their identity. An update with
--- only nulls leaves the value unchanged (a new key gets null). Last and first take a null as a value: if the last
--- update has null, the value is null. An update with null in "at" counts only as long as every update of the key has
--- null in "at". Among updates with equal "at", last takes the greatest value, first the least, and both take a null
--- only if all values are null. All columns that "at" orders are compared together, so that they come from the same
--- update.
+-- Nulls. Combiners other than last and first ignore a null in an update: it leaves their value unchanged, and the value
+-- of a new key is null. Last and first take a null as a value: if the last update has null, the value is null. An
+-- update with null in "at" counts only as long as every update of the key has null in "at". Among updates with equal
+-- "at", last takes the greatest value, first the least, and both take a null only if all values are null. All columns
+-- that "at" orders are compared together, so that they come from the same update.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
--- too. A delete_when such as n = 0 doesn't hold for NaN. A domain as the column's type refuses NaN and infinity in
--- enqueued updates:
+-- too. A delete_when such as n = 0 doesn't hold for NaN. A domain such as this one as the column's type refuses NaN and
+-- infinity in enqueued updates:
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'));
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum']);
--- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). No update is lost:
--- the key's updates stay pending, and after quarantine_after failed passes they move to the quarantine. Until then
--- <queue>_current shows null for the sum (see current_expression).
+-- Overflow. If a sum is beyond its type's range, the pass raises an error (22003; 22008 for interval). The key's updates
+-- stay pending, and after quarantine_after failed passes they move to the quarantine.
 -- Equality. The type's equality decides whether a value has changed: from 1 to 1.0 is no change, and the values table
 -- may have either.
 -- Deleted keys. delete_when deletes all of the key's values. With last(at), an update that arrives late would bring the

@@ -2,8 +2,7 @@
 -- the tables of single queues. The file grants.sql of another component has the privileges that the component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
 -- The next two statements keep other roles from using these trigger functions on their own tables, and from making
--- columns of pgcombine's row types and enums. An upgrade couldn't change a type that a column has. Other uses of
--- pgcombine's functions don't stop an upgrade (see queries/set_aside.sql).
+-- columns of pgcombine's row types and enums: an upgrade couldn't change a type that such a column has.
 revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
 do $$
 declare
@@ -28,9 +27,9 @@ grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pg
 
 -- Passes and operators also write to tables that all queues share. Policies restrict them to the rows of their queues.
 -- A role with the privilege to insert into, update or delete from a whole table could lock it. So these privileges are
--- on columns, and roles mark rows for delete_flagged instead of deleting them. A claim locks rows, which needs the
--- privilege to update. Programs that read the rows of all queues, such as monitors, also read rows that untrusted roles
--- wrote. So policies check times, marks and documents: no role can write one that makes such a program fail.
+-- on columns, and roles mark rows for delete_flagged instead of deleting them. Programs that read the rows of all
+-- queues, such as monitors, also read rows that untrusted roles wrote. So policies refuse times, marks and keys that
+-- such a program couldn't read.
 grant update (paused) on pgcombine.queue to public;
 drop policy if exists seen on pgcombine.queue;
 create policy seen on pgcombine.queue for select using (true);
@@ -74,8 +73,8 @@ drop policy if exists repeated on pgcombine.failure;
 create policy repeated on pgcombine.failure for update using (pgcombine_internal.has_right(queue, 'work'))
     with check (pgcombine_internal.has_right(queue, 'work')
                 and pgcombine_internal.representable(since, last, retry_at));
--- Every role can see that keys are quarantined, but not which ones. The policy refuses a JSON key of more than 500
--- levels, since Python can't parse a thousand levels. A key from the log has fewer than 500.
+-- Every role can read how many keys are quarantined, but not the keys. The policy for inserts refuses a JSON key of more
+-- than 500 levels, since Python can't parse very deep JSON.
 grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;
@@ -88,9 +87,8 @@ create policy counted on pgcombine.quarantined_key for update
     using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'));
 grant select on pgcombine.worker to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
--- No role can read the tokens that all roles share. Components add policies for the tokens of single roles. PostgreSQL
--- checks policies in the reverse order of their names, so this one is the first. It repeats has_right's condition for
--- enqueue, since a call of has_right would cost each enqueue_once 16 µs more.
+-- Roles insert tokens, but can't read them. Components add policies for the tokens of single roles. This policy repeats
+-- has_right's condition for enqueue, since a call of has_right would make each enqueue_once slower.
 grant insert (queue, role, token) on pgcombine.token to public;
 drop policy if exists shared on pgcombine.token;
 create policy shared on pgcombine.token for insert

@@ -38,8 +38,8 @@ begin
     end if;
 
     _samples := pgcombine_internal.samples(type);
-    -- The query tries the combiner on all triples from three arrays of samples. It returns a sentence about the first
-    -- triple that the combiner combines wrongly.
+    -- The query tries the combiner on all triples from three arrays of samples. If the combiner combines a triple
+    -- wrongly, the query returns a sentence about such a triple.
     _try := pgcombine_internal.fill($trial$
         select z.wrong
         from (

@@ -3,7 +3,7 @@
 --   value, new      operands: fold aggregates value; merge combines value (the old value) with new
 --   order_position  the position of the column that orders, for last and first
 -- {least} and {greatest} are the aggregates that PostgreSQL or an extension has for the type (min, max), found by their
--- sort operator. For types without such aggregates (uuid, boolean, jsonb …) the values are sorted.
+-- sort operator. For types without such aggregates the values are sorted.
 create or replace function pgcombine_internal.expand(template text, value text, new text, type text,
     order_position integer default null, "collation" text default null)
 returns text

@@ -2,7 +2,7 @@
 -- Returns the combiner that a column definition names: a built-in one, a function of two arguments or an aggregate of
 -- one. Functions and aggregates must take the column's type, perhaps after a cast that needs no conversion, and return
 -- the type of the column or of their arguments.
--- The name is looked up once, on the caller's search path. From then on the qualified name is used.
+-- The name of a function or an aggregate is looked up on the caller's search path. The result has the qualified name.
 --   written     the name as it is in the definition, quoted or qualified where needed
 --   name, type  those of the column
 -- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.

@@ -1,8 +1,6 @@
 -- pgcombine_internal.fold_source(queue, updates) → text
 -- Returns the from item that fold_expression reads: the updates or, where last or first are among the combiners, the
 -- updates with a flag on each key's last or first row.
--- Sorting the updates takes bounded memory, however many there are. PostgreSQL pushes conditions on the key down to the
--- updates.
 --   updates  a from item
 create or replace function pgcombine_internal.fold_source(queue text, updates text)
 returns text

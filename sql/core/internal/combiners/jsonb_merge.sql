@@ -3,8 +3,8 @@
 -- If several documents have a member and at most one of its values is an object, the greatest value in jsonb's order
 -- stays (object > array > boolean > number > string > null > empty array). So the order of updates doesn't matter. SQL
 -- nulls are ignored; without any document the result is null.
--- All documents of a key in a pass are merged at once, in memory. The time is about linear in their size: merging pair
--- by pair would copy a document once for each document after it.
+-- The aggregate collects all documents and then merges them at once. Merging pair by pair would copy a document once
+-- for each document after it.
 create or replace function pgcombine_internal.jsonb_merge(documents jsonb[])
 returns jsonb
 language plpgsql immutable parallel safe

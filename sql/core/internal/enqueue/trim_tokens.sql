@@ -1,8 +1,6 @@
 -- pgcombine_internal.trim_tokens(queue) → bigint
 -- Deletes tokens of enqueue_once that are older than the queue's token_retention; returns their number. A call deletes
--- at most ten thousand tokens, found by an index. reclaim calls trim_tokens, and workers call reclaim every second
--- while passes run, otherwise every minute. So workers delete tokens in small portions. Calls at the same time delete
--- different tokens.
+-- at most ten thousand tokens, the oldest first. Calls at the same time delete different tokens.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.token.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.

@@ -1,7 +1,6 @@
 -- pgcombine_internal.any_update(tables, condition) → boolean
 -- Returns whether any of the given segments has an update that meets a condition.
--- Most updates in a large segment are combined. The newest updates are in its last pages, so the function reads these
--- pages first.
+-- Pending updates are usually in a segment's last pages, so the function reads the last pages of large segments first.
 --   condition  on pgcombine_tx and the queue's columns
 create or replace function pgcombine_internal.any_update(tables text[], condition text)
 returns boolean

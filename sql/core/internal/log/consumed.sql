@@ -1,8 +1,7 @@
 -- pgcombine_internal.consumed(queue, bucket, last, seen, horizon) → boolean
--- Returns whether passes have combined all of a bucket's updates with ids up to last, and every present and future
--- snapshot sees these passes.
+-- Returns whether a pass over all keys of the bucket has combined its updates with ids up to last, and every present and
+-- future snapshot sees that pass.
 --   seen, horizon  see consumed_segments
--- The loop goes back from the newest pass. It ends at a mark that doesn't see all these ids: older marks see fewer.
 create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot,
     horizon bigint)
 returns boolean

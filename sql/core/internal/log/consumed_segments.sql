@@ -25,8 +25,8 @@ begin
     perform pgcombine_internal.require_right(consumed_segments.queue, 'work', pgcombine_internal.caller());
     _queue := pgcombine_internal.require_queue(consumed_segments.queue);
     _round := txid_snapshot_xmax(txid_current_snapshot()) >> _queue.segment_bits;
-    -- After a truncation all sessions plan their statements again. So while passes run, a segment whose round isn't
-    -- over may keep 8 MB of combined updates, about a hundred thousand. A pass skips these in 3 ms.
+    -- After a truncation, sessions plan their statements again. So while passes run, a segment may keep more combined
+    -- updates.
     if horizon is not null
        and exists (select from pgcombine.pass p
                    where p.queue = _queue.queue and p.ended > clock_timestamp() - interval '0.5 s')

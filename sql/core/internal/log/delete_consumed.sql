@@ -4,7 +4,7 @@
 -- snapshots still see deleted rows, but not truncated ones. Autovacuum frees the space. The function returns 0 if
 -- another session has locked the segment.
 -- Tables written: the segment.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
+-- Errors: 42501 the caller lacks the right to run passes over the queue.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
 returns bigint
 language plpgsql
@@ -18,8 +18,8 @@ declare
     _last tid;
     _deleted bigint := 0;
 begin
-    -- If only dead rows are left, the call returns at once. Without this check each call would read all of them until
-    -- they are vacuumed.
+    -- If the statistics count only dead rows, the call returns at once. Otherwise each call would read all of them
+    -- until they are vacuumed.
     if _known and pg_stat_get_live_tuples(_segment) = 0 and pg_stat_get_dead_tuples(_segment) > 0 then
         return 0;
     end if;

@@ -1,6 +1,6 @@
 -- pgcombine_internal.mark_all(queue [, mark])
 -- Writes a journal row without updates for each bucket, so that updates which the mark sees are no longer pending. The
--- caller makes sure that no pass runs meanwhile. A later pass whose snapshot is older fails.
+-- caller makes sure that no pass runs meanwhile.
 --   mark  null: the current mark (see current_mark)
 -- Tables written: pgcombine.pass.
 create or replace function pgcombine_internal.mark_all(queue text, mark txid_snapshot default null)

@@ -1,7 +1,7 @@
 -- pgcombine_internal.needed(queue, relation, partition, seen, horizon, wholly) → boolean
 -- Returns whether a segment must be kept: it holds pending updates, or some snapshot may not see the passes over it
 -- (see consumed_segments). The answer stays right only while the caller has the segment locked.
---   wholly  false: read only the last pages, where pending updates usually are
+--   wholly  false: look for pending updates only in the last pages, where they usually are
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.needed(queue text, relation text, partition integer, seen txid_snapshot,
     horizon bigint, wholly boolean)

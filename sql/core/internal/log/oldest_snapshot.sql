@@ -1,9 +1,8 @@
 -- pgcombine_internal.oldest_snapshot() → bigint
--- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that committed
--- before this call.
--- Other sessions hold snapshots. Standbys hold them, too, through their connections and replication slots. Prepared
--- transactions hold no snapshot. The caller's session, vacuums and server processes without a role, such as autovacuum,
--- don't count.
+-- Returns a transaction id. Every snapshot that counts sees each transaction with a lower id that committed before this
+-- call.
+-- The snapshots of the database's other sessions count, and those of standbys, which they hold through connections and
+-- replication slots. Those of vacuums and of server processes without a role, such as autovacuum, don't count.
 -- The result is the greatest bigint if no snapshot is held. It is null if there are sessions of other roles whose
 -- snapshots the caller can't see; members of pg_read_all_stats see all.
 create or replace function pgcombine_internal.oldest_snapshot()

@@ -1,7 +1,6 @@
 -- pgcombine_internal.reclaim_segment(queue, relation, partition, last, seen, horizon) → boolean
 -- Truncates a segment that consumed_segments has listed; returns whether it did. The function truncates the segment
--- only if it gets the segment's lock at once, and if nothing in the locked segment is needed. So it doesn't wait for
--- writers, and writers wait only briefly.
+-- only if it gets the segment's lock at once, and if nothing in the locked segment is needed.
 -- Tables written: the segment.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to truncate the segment.
 create or replace function pgcombine_internal.reclaim_segment(queue text, relation text, partition integer, last bigint,
