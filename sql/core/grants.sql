@@ -73,8 +73,8 @@ drop policy if exists repeated on pgcombine.failure;
 create policy repeated on pgcombine.failure for update using (pgcombine_internal.has_right(queue, 'work'))
     with check (pgcombine_internal.has_right(queue, 'work')
                 and pgcombine_internal.representable(since, last, retry_at));
--- Every role can read how many keys are quarantined, but not the keys. The policy for inserts refuses a JSON key of more
--- than 500 levels, since Python can't parse very deep JSON.
+-- Every role can read how many keys are quarantined, but not the keys. The policy for inserts refuses a JSON key of
+-- more than 500 levels, since Python can't parse very deep JSON.
 grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;

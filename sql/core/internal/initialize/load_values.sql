@@ -28,6 +28,6 @@ exception
             using errcode = 'PC004', hint = 'nothing was loaded; give each key once, and none that has a value';
     when integrity_constraint_violation or program_limit_exceeded or data_exception then
         raise exception 'queue "%" can''t be initialized: %', load_values.queue, sqlerrm
-            using errcode = 'PC004', hint = 'nothing was loaded';
+            using errcode = 'PC004', hint = 'nothing was loaded; give values that fit their columns';
 end
 $$;

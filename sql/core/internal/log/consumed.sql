@@ -1,6 +1,6 @@
 -- pgcombine_internal.consumed(queue, bucket, last, seen, horizon) → boolean
--- Returns whether a pass over all keys of the bucket has combined its updates with ids up to last, and every present and
--- future snapshot sees that pass.
+-- Returns whether a pass over all keys of the bucket has combined its updates with ids up to last, and every present
+-- and future snapshot sees that pass.
 --   seen, horizon  see consumed_segments
 create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot,
     horizon bigint)

@@ -2,7 +2,7 @@
 -- Returns the buckets of a queue that have pending updates, for the function sample: an array of objects with bucket,
 -- pending (the number of updates) and since (the time of the oldest one, see time_of).
 -- The list of buckets is exact. If a bucket's segments have more than a few pages, pending and since are estimates (see
--- segment_about). An estimate of since is more likely too early than too late.
+-- segment_about).
 create or replace function pgcombine_internal.pending_about(queue text)
 returns jsonb
 language plpgsql

@@ -1,7 +1,6 @@
 -- pgcombine_internal.segment_about(queue, relation, condition) → (pending, oldest)
 -- Estimates the number of pending updates in a segment, and the id of the oldest one. The function reads all pages of a
--- small segment. Of a large segment it reads one row on each of 32 pages, and the last pages. Updates are stored in the
--- order in which they were written. So the sample's share of pending updates is that of the segment, to about 3 %.
+-- small segment. Of a large segment it reads one row on each of 32 pages, and the last pages.
 --   condition  see bucket_log
 --   oldest     null: none is pending. In a large segment an estimate: the oldest id in the sample, less the distance
 --              between two sampled rows

@@ -1,16 +1,15 @@
 -- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, bisect, smaller)
--- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a time that
--- grows from a fifth of a second to about a minute (see due). A pass that takes all updates deletes the record.
+-- Records that a pass over a bucket failed and was rolled back. Workers then leave the bucket alone for a time that
+-- grows with each failure, from a fifth of a second to about a minute. A pass that takes all updates deletes the record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
 -- pass takes half as many updates, and workers run it at once (see smaller). end_pass doubles the number after each
 -- success. No key is quarantined for a cancelled pass, since no error shows that a key caused it.
 -- After a failure, passes over the bucket remove no expired keys until one has taken all updates. If the failed pass
--- also removed expired keys, the function records their first page for forget_failure. A pass removes no expired keys
--- if the scan isn't due, or if more updates are pending than the pass takes (see plan_pass).
+-- also removed expired keys, the function records their first page for forget_failure.
 --   attempts  number of passes that failed in a row
 --   bisect    whether to search for the failing keys: after quarantine_after attempts, if a key can cause the error
 --   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. False if all
---             pending updates belong to one hash range, and after nine failures in a row with as few updates as
+--             pending updates belong to one hash range, and after several failures in a row with as few updates as
 --             possible
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.

@@ -1,7 +1,6 @@
 -- pgcombine_internal.fill(template, parts) → text
 -- Returns a template with each {name} replaced by the part of this name. A part that is null counts as an empty text.
 -- If no part has the name, {name} stays. Parts may contain braces.
--- The function loops, since a query with the same result takes twice as long.
 create or replace function pgcombine_internal.fill(template text, parts jsonb)
 returns text
 language plpgsql immutable

@@ -21,7 +21,7 @@
 -- changes, quarantined updates and removed expired keys.
 -- PostgreSQL leaves arrived out of the plan if no observer reads it. A key whose new values have expired is deleted, as
 -- if delete_when held. The expired keys between $2 and $3 are deleted, too, unless they have pending or quarantined
--- updates. Their condition is a coalesce, which the planner takes for half of the rows, so that it joins many by hash.
+-- updates.
 -- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition. The
 -- members of pgcombine.queue.computed:
 --   columns  names of value columns
@@ -32,9 +32,8 @@
 -- begin with pgcombine_, so that they hide no table of a user, and check_observer refuses such names. Rows are updated
 -- in the order of the table's pages and inserted in the order of its index, so that each page is visited once. Old rows
 -- are updated and deleted by ctid: if another pass has changed or deleted a row since the snapshot, PostgreSQL raises
--- 40001 under repeatable read. An upsert would silently insert a deleted row again.
--- Equal keys may look different (1 and 1.0). The changes show a key as it is stored, so an observer that compares keys
--- as text sees an unbroken chain.
+-- 40001 under repeatable read.
+-- Equal keys may look different (1 and 1.0). The changes show a key as it is stored.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pass_template(queue text, small_batch boolean, source text default null,
     observed boolean default true)

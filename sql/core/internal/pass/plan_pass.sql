@@ -89,9 +89,8 @@ begin
             execute format('select count(*) from (select from %s limit %s) as pending', _source,
                 least(_most + 1, _counted))
             into _plan.pending;
-            -- Counting all updates costs a tenth of a pass. So it is done only if the count above exceeds the limit, if
-            -- an estimate exceeds it by a quarter, or if the updates take more than 64 MB. A pass over slightly more
-            -- updates does no harm.
+            -- Counting all updates takes time. So it is done only if the count above exceeds the limit, if an estimate
+            -- exceeds it by a quarter, or if the updates take more than 64 MB.
             if plan_pass.range_mask is not null then
                 null;
             elsif _plan.pending > _most
@@ -102,8 +101,8 @@ begin
                 from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
             end if;
         elsif _size > 131072 then
-            -- A count would scan all combined updates. The newest updates are in the last pages, so these show whether
-            -- only a few are pending.
+            -- A count would scan all combined updates, too. Pending updates are usually in the last pages, so these
+            -- show whether only a few are pending.
             execute (
                 select format('select count(*) from (select from (%s) as newest limit 1000) as counted',
                     string_agg(format('select from %s where ctid >= ''(%s,0)'' and %s', t, greatest(0,

@@ -1,7 +1,6 @@
 -- pgcombine_internal.prepare_pass(queue, bucket [, source, observed]) → text
 -- Prepares the statement of passes for small batches in the session, if it isn't prepared yet. Returns the name of the
--- prepared statement. Planning the statement takes longer than running it. A session keeps about a hundred such
--- statements; then a new one replaces the oldest.
+-- prepared statement. A session keeps about a hundred such statements; then a new one replaces the oldest.
 --   queue             the queue's row
 --   source, observed  see pass_template; a source has two parameters, the numbers of the first and the last key
 create or replace function pgcombine_internal.prepare_pass(queue pgcombine.queue, bucket integer,

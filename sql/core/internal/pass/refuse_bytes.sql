@@ -1,7 +1,5 @@
 -- pgcombine_internal.refuse_bytes(queue, plan [, source])
--- Raises an error if the values that a pass collects in memory take more than 256 megabytes (see takes_bytes). The pass
--- would have these values in memory several times. Where plan_pass can divide the keys, it limits passes to 64
--- megabytes. So the values belong to one key or to a few keys.
+-- Raises an error if the values that a pass collects in memory take more than 256 megabytes (see takes_bytes).
 --   queue   the queue's row
 --   source  see takes_bytes; null: the updates of the plan
 -- Errors: 54000 the values take more than that.

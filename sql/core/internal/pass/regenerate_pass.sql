@@ -1,8 +1,7 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Makes the statements of a queue's passes again (see pass_template and pass_parts). These statements are the only
--- generated objects that contain observers. No table of the queue is locked, so observers can be added and dropped
--- while updates are enqueued. The function locks the queue's row in a separate statement. The next statement then sees
--- what another session has changed.
+-- Makes the statements of a queue's passes again (see pass_template and pass_parts). The function locks no table of the
+-- queue, so updates can be enqueued meanwhile. It locks the queue's row in a separate statement. Under read committed
+-- the next statement then sees what another session has changed.
 -- Tables written: pgcombine.queue.
 create or replace function pgcombine_internal.regenerate_pass(queue text)
 returns void

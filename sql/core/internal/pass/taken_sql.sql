@@ -2,8 +2,7 @@
 -- Returns the condition that selects the updates which a pass takes in a segment: the new mark sees them, and their
 -- key's mark doesn't. pass_template explains the parameters. PostgreSQL evaluates ($7)[…] once, before it scans the
 -- segment. So the statement names all segments, and a pass scans only those that may hold pending updates. PostgreSQL
--- also evaluates once the lowest id that may be pending. Most combined updates are below this id and cost one
--- comparison. "is not true" keeps the planner from expecting few rows.
+-- also evaluates once the lowest id that may be pending. "is not true" keeps the planner from expecting few rows.
 --   segment  the number of the segment, from 0
 create or replace function pgcombine_internal.taken_sql(queue text, bucket text, segment integer)
 returns text

@@ -1,7 +1,7 @@
 -- pgcombine_internal.takes_bytes(queue, bytes, source) → boolean
--- Returns whether the values that a pass collects in memory take more than a number of bytes before compression. Only
--- the values of user-defined combiners, jsonb_merge and array_union count: these may collect all of a key's updates.
--- The scan ends at the row that exceeds the number, since reading large values is slow: PostgreSQL stores them apart.
+-- Returns whether the values that a pass collects in memory take more than a number of bytes. Only columns with a
+-- user-defined combiner, jsonb_merge or array_union count, whose types have no fixed size (see unbounded): these
+-- combiners may collect all of a key's updates. The scan ends at the row that exceeds the number.
 --   queue   the queue's row
 --   source  a from item with the updates and the queue's columns
 create or replace function pgcombine_internal.takes_bytes(queue pgcombine.queue, bytes bigint, source text)

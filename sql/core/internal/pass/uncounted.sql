@@ -1,7 +1,6 @@
 -- pgcombine_internal.uncounted(queue, bucket) → boolean
 -- Returns whether the queue has a maximum backlog, and the statistics can't show how many rows were inserted since the
--- bucket's last pass (see counted_since). If so, the trigger refuse_backlog counts the pending updates, until a pass
--- takes all of them.
+-- bucket's last pass (see counted_since). If so, the trigger refuse_backlog counts the pending updates.
 create or replace function pgcombine_internal.uncounted(queue text, bucket integer)
 returns boolean
 language sql stable

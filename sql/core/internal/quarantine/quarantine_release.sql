@@ -5,9 +5,9 @@
 -- The function claims all buckets first, so that no pass quarantines updates meanwhile.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
--- PC009 the key isn't quarantined; 42501 the caller lacks the right to operate the queue; 40001 keys were quarantined,
--- or buckets changed, since the snapshot (never under read committed). With put_back also: PC010 the queue is full;
--- PC012 the database is a copy in which post_restore has not run yet.
+-- PC009 the key isn't quarantined; 42501 the caller lacks the right to operate the queue; 40001 above read committed:
+-- keys were quarantined, or buckets changed, since the snapshot. With put_back also: PC010 the queue is full; PC012 the
+-- database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.quarantine_release(queue text, key jsonb, put_back boolean)
 returns bigint
 language plpgsql

@@ -2,7 +2,7 @@
 -- Checks a condition over a queue's columns, and returns it with qualified names; null: there is no condition.
 -- PostgreSQL itself parses the condition twice: in the query of a cursor, which accepts only a single statement, and in
 -- a check constraint on a table that the function makes and drops. The constraint rejects subqueries and aggregates,
--- and its catalog row lists the columns. Of the queue's tables only <queue>_values is locked, as a reader locks it.
+-- and its catalog row lists the columns.
 --   option  delete_when: the condition can name only value columns. expire_when: the condition can name all columns,
 --           and must not call a volatile function, since a pass evaluates it more than once
 -- Errors: PC003 the condition doesn't parse, isn't boolean, names other columns, or calls a volatile function.

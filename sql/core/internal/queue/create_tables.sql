@@ -4,9 +4,8 @@
 --                    is partitioned by list: each 2 ^ segment_bits ids belong to the next segment of the ring
 --   <queue>_values   the key is the primary key. The table is partitioned by the hash of the key
 -- Key columns of types of variable length have at most 2600 bytes together, since an entry of the primary key's
--- index has room for about 2700. So a longer key fails when it is enqueued, not in every later pass. If the only such
--- column is of type text, a domain limits its size, otherwise a check constraint of the table: a statement prepares
--- such a constraint again for each partition that it writes to.
+-- index has room for about 2700. So a longer key fails when it is enqueued, not in later passes. If the only such
+-- column is of type text, a domain limits its size, otherwise a check constraint of the table.
 -- Tables written: queue_column, which gets the types as PostgreSQL names them.
 -- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine_internal.create_tables(queue text)

@@ -3,8 +3,6 @@
 -- The query leaves out updates of quarantined keys, since the next pass moves them to the quarantine.
 -- A sum beyond its type's range is null, with a warning (see current_expression). Any other error in combining a key
 -- fails the query.
--- PostgreSQL pushes conditions on the key down to both tables. So a query for one key reads the tables of one
--- partition.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.current_sql(queue text)
 returns text

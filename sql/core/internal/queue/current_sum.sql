@@ -3,7 +3,6 @@
 -- over them would raise an error of data, such as an overflow or a failed check of the column's domain.
 --   parts  the value and the updates
 --   error  the message of the error, if the caller knows that there is one; parts isn't read then
--- The function is volatile, so that a query evaluates it once for each key.
 create or replace function pgcombine_internal.current_sum(queue text, "column" text, key record, parts anyarray,
     error text default null)
 returns anyelement

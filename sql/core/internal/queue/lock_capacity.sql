@@ -1,8 +1,7 @@
 -- pgcombine_internal.lock_capacity([version]) → bigint
 -- Returns the number of objects that all sessions together can lock: max_locks_per_transaction for each possible
--- process or prepared transaction. Up to PostgreSQL 18 the server has room for 1.6 to 1.7 times as many, which leaves a
--- reserve for other sessions. According to its release notes, PostgreSQL 19 has no such reserve, and the same room
--- needs twice the setting.
+-- process or prepared transaction. PostgreSQL up to version 18 has room for more than that. According to its release
+-- notes, PostgreSQL 19 needs twice the setting for the same room, so there the result is half as large.
 --   version  a number like server_version_num, for tests
 create or replace function pgcombine_internal.lock_capacity(
     version integer default current_setting('server_version_num')::integer)

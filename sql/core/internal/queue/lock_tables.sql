@@ -7,8 +7,8 @@
 -- deadlock only after deadlock_timeout. So from half of that time on the attempt takes only what is free at once.
 -- The attempt may wait longer for its first lock, since it holds no other lock then. The first lock changes with each
 -- attempt: it is the lock that readers of <queue>_current, writers, or readers of values take first.
---   attempt  the number of the attempt, from 0. The first wait is short, since all later sessions wait behind the
---            attempt. The wait doubles with each attempt
+--   attempt  the number of the attempt, from 0. The first wait is short, since later sessions wait behind the attempt.
+--            The wait doubles with each attempt, up to 13 seconds
 --   wholly   false: don't lock the partitions
 create or replace function pgcombine_internal.lock_tables(queue text, attempt integer, wholly boolean default true)
 returns boolean

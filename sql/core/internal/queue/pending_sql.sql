@@ -1,7 +1,6 @@
 -- pgcombine_internal.pending_sql(queue) → text
 -- Returns the query of the view <queue>_pending: the updates that the marks of their bucket don't see, one row for each
--- update. The query reads the marks once (see queue_marks). With a condition on the key it reads only the tables of the
--- key's bucket.
+-- update. The query reads the marks once (see queue_marks).
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pending_sql(queue text)
 returns text
