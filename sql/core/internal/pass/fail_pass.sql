@@ -1,6 +1,7 @@
 -- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, bisect, smaller)
 -- Records that a pass over a bucket failed and was rolled back. Workers then leave the bucket alone for a time that
--- grows with each failure, from a fifth of a second to about a minute. A pass that takes all updates deletes the record.
+-- grows with each failure, from a fifth of a second to about a minute. A pass that takes all updates deletes the
+-- record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
 -- pass takes half as many updates, and workers run it at once (see smaller). end_pass doubles the number after each
 -- success. No key is quarantined for a cancelled pass, since no error shows that a key caused it.

@@ -1,8 +1,6 @@
 -- pgcombine_internal.valid_document(document, bytes) → boolean
 -- Returns whether a document has at most this number of bytes before compression, and at most 64 levels of objects and
--- arrays. Merging takes time for each level.
--- The function is in PL/pgSQL, since an insert prepares a check constraint again for each partition that it writes to,
--- and a longer expression would take longer.
+-- arrays.
 create or replace function pgcombine_internal.valid_document(document jsonb, bytes integer)
 returns boolean
 language plpgsql immutable parallel safe

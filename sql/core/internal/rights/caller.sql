@@ -1,10 +1,10 @@
 -- pgcombine_internal.caller() → name
--- Returns the role that called a function which runs with its owner's rights. Such a function calls caller() first,
--- directly or through a function that checks the right, even if it needs no name; only queue_marks and the functions of
--- tables' triggers don't. The result is the role that the session has set, or else the session's user.
--- But PostgreSQL also runs another role's code in a session: functions in the indexes of a table that a superuser or
+-- Returns the role that called a function which runs with its owner's rights: the role that the session has set, or
+-- else the session's user.
+-- PostgreSQL also runs another role's code in a session: functions in the indexes of a table that a superuser or
 -- autovacuum analyzes run as the table's owner. PostgreSQL calls this a security-restricted operation; REINDEX,
--- CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW are others. caller() raises an error in them.
+-- CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW are others. caller() raises an error in them. So functions that run
+-- with their owner's rights call it even if they need no name.
 -- Errors: 42501 a security-restricted operation.
 create or replace function pgcombine_internal.caller()
 returns name

@@ -1,7 +1,6 @@
 -- pgcombine_internal.right_privileges(right [, subject]) → setof text
 -- Returns the privileges of a right in the wording of GRANT and REVOKE: 'select on pgcombine.wc_values'. grant_right
--- grants these privileges. Policies and functions that call has_right permit everything else that the right
--- allows.
+-- grants these privileges.
 --   subject  a queue, or an object of a component. Null: the privileges that depend on no subject
 -- Errors: PC001 unknown queue, or the component's error for an unknown object.
 create or replace function pgcombine_internal.right_privileges("right" text, subject text default null)

@@ -1,6 +1,5 @@
 -- pgcombine_internal.type_operator_class(type, method) → oid
--- Returns the default operator class of a type for an index method (btree, hash), found as PostgreSQL finds it; null:
--- there is none.
+-- Returns the default operator class of a type for an index method (btree, hash); null: there is none.
 create or replace function pgcombine_internal.type_operator_class(type oid, method text)
 returns oid
 language plpgsql stable

@@ -17,9 +17,8 @@ begin
         from pgcombine.queue q join pgcombine.bucket b using (queue)
         where not q.paused and (busy.queue is null or q.queue = busy.queue)
             and pgcombine_internal.has_right(q.queue, 'work')
-          -- Checking a bucket takes four times as long as reading the sizes of its tables. If a size is null, another
-          -- session has just exchanged the table, so the bucket is checked. The tables' names are built here, since
-          -- segment_tables takes three times as long.
+          -- Reading the sizes of a bucket's tables is faster than checking the bucket. If a size is null, another
+          -- session has just exchanged the table, so the bucket is checked.
           and exists (
               select from generate_series(0, q.segments - 1) s
               where pg_relation_size(to_regclass(format('pgcombine.%I',

@@ -1,7 +1,7 @@
 -- pgcombine_internal.take_idle_lock(relation) → 'taken' | 'writers' | 'other'
 -- Takes the idle lock of a table for this session, which is about to listen (see wake).
---   taken    from now on every enqueue notifies. The session polls once more, sleeps until a notification, and then
---            releases the lock
+--   taken    from now on enqueues notify. The caller polls once more, sleeps until a notification, and then releases
+--            the lock
 --   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
 --            for a short time and polls again
 --   other    another session has the lock: enqueues notify until that session releases it

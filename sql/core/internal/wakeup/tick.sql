@@ -1,9 +1,8 @@
 -- pgcombine_internal.tick()
 -- Records the time with a transaction id, at most once a second, so that pending updates can be dated (see time_of). At
--- the recorded time no transaction with this id or a higher one had ended. Workers call tick while updates are pending;
--- sample, create_queue and components call it, too. The call does nothing in a read-only transaction.
--- The function thins out older rows, so that the remaining ones date an update to a thousandth of its age. No call
--- waits for another.
+-- the recorded time no transaction with this id or a higher one had ended. The call does nothing in a read-only
+-- transaction.
+-- The function thins out older rows, so that the remaining ones date an update to about a thousandth of its age.
 -- Runs with its owner's rights, for roles with any right on some queue.
 -- Tables written: pgcombine.tick.
 -- Errors: 42501 the caller has no right on any queue.
