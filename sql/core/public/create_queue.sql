@@ -16,8 +16,7 @@
 --                (PREPARE TRANSACTION)
 --   pass_limit   about how many updates a pass takes at most (see plan_pass)
 --   buckets_per_partition  number of buckets that share a partition. It must divide the number of buckets. Sharing
---                          makes fewer tables, and COPY is fastest into at most 32 of them. But a pass also reads the
---                          rows of the other buckets in its partition
+--                          makes fewer tables, but a pass also reads the rows of the other buckets in its partition
 --   tablespaces  tablespaces over which the partitions are spread, in turn
 --   max_backlog  about how many updates may be pending before enqueues fail, until workers have caught up (see
 --                refuse_backlog)

@@ -6,7 +6,8 @@
 -- Tables written: <queue>_updates, or those of a component.
 -- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key, or a key that is null;
 -- PC010 the queue is full (see refuse_backlog); PC012 the database is a copy in which post_restore has not run yet;
--- 40001 the queue was created during the call; 42501 the caller lacks the right to enqueue; those of components.
+-- 40001 the queue was created during the call; 42501 the caller lacks the right to enqueue; PostgreSQL's own for a
+-- value that doesn't fit its column; those of components.
 create or replace function pgcombine.enqueue(queue text, updates jsonb)
 returns bigint
 language plpgsql

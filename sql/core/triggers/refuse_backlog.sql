@@ -3,11 +3,10 @@
 -- Refuses enqueues while max_backlog or more updates are pending.
 -- The function counts the pending updates only if the statistics show at least max_backlog insertions since the last
 -- passes, or can't show the number: the statistics start from zero after a crash (see counted_since) and on a promoted
--- standby. Workers then soon pass over all buckets (see due). Reading the statistics costs a read of the journal and of
--- shared memory for each bucket. The statistics are up to about a second old, so a statement may exceed the limit.
--- Runs with its owner's rights. PostgreSQL has checked that the writer may insert into the trigger's table. The
--- function checks that the table is the queue's, since a role with the right to execute the function could create such
--- a trigger on its own table.
+-- standby. Workers then soon pass over all buckets (see due). The statistics are up to about a second old, so a
+-- statement may exceed the limit.
+-- Runs with its owner's rights. The function checks that the table is the queue's, since a role with the right to
+-- execute the function could create such a trigger on its own table.
 -- Errors: PC010 the queue is full; 42501 the table isn't the queue's.
 create or replace function pgcombine_internal.refuse_backlog()
 returns trigger

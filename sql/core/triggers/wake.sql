@@ -1,19 +1,16 @@
 -- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the queue
 -- The trigger notifies the channel pgcombine.<queue>; without the argument it doesn't notify. The trigger doesn't know
--- the buckets of the rows, since a transition table would halve the rate of COPY. The function enqueue knows them if
--- its caller may read the log: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a
--- bucket, unless buckets share it. Components use the trigger on their own tables, too.
+-- the partitions of the rows. The function enqueue knows them if its caller may read the log: it keeps the trigger quiet
+-- and notifies pgcombine.<queue>.<partition>. Components use the trigger on their own tables, too.
 -- The trigger refuses inserts into a copied database (see own_cluster), whose stored transaction ids another database
 -- assigned. If the database isn't a copy, the session stores the file number of the table cluster_identity in a
 -- variable, and skips this check while the number stays the same: the identity can't change within the file (see
--- refuse_cluster_identity). A role that sets the variable itself can insert into a copied database. At most that role's
--- updates are lost, since post_restore appends again those that it finds pending, and truncates the log.
+-- refuse_cluster_identity). A role that sets the variable itself can insert into a copied database, and may lose its
+-- updates there when post_restore truncates the log.
 -- Commits that notify wait for each other, in the whole server, so a writer notifies only while the idle lock is held.
 -- The idle lock is an advisory lock on the trigger's table. Writers share it until their transaction ends. A worker
 -- holds it alone: the worker takes the lock before it polls a last time and listens, and releases the lock when this
--- table has work. So no writer commits unnoticed after that last poll. Any role can take the lock. While a role other
--- than a worker's holds it, inserts notify although no worker listens, or workers nap instead of listening (see
--- take_idle_lock), and updates are combined a few tenths of a second later.
+-- table has work. So no writer commits unnoticed after that last poll.
 -- Errors: PC012 the database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.wake()
 returns trigger

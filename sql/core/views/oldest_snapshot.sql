@@ -10,7 +10,7 @@
 --   holder        session, prepared transaction, standby or replication slot
 --   pid           process of the session or the standby's connection, or the one that reads the slot; null if there is
 --                 none
---   name          application_name, or the name of the transaction or slot
+--   name          application_name (if it is empty, the kind of process), or the name of the transaction or slot
 --   role          role of the session
 --   state         state of the session, such as active or idle in transaction
 --   since         when the session's transaction began, or when it was prepared; for a standby or a slot an estimate
