@@ -1,7 +1,7 @@
 """The statements that ``pgcombine.schema.upgrade`` executes, and a file for psql that does the same.
 
-The file is for an administrator. It has no psql commands and no variables, so other clients can apply it, too. Names
-with a colon or a backslash are always quoted, so psql doesn't interpret them. No connection is needed to make the file.
+The file is for an administrator. It has no psql commands and no variables, so other clients can apply it, too. No
+connection is needed to make the file.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | Non
     with (
         translated(queue=queue),
         driver.transaction() if alone else nullcontext(),
-        # Not the connection's own cursor class, which may return other rows and have other placeholders.
+        # The connection's own cursor class may return rows of another form, and may have other placeholders.
         psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
     ):
         if alone and latest:
@@ -197,7 +197,7 @@ def is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> 
 
 
 def parts_of(error: BaseException | None) -> tuple[str | None, str, str | None]:
-    """Return the SQLSTATE, the message and the hint of an error of any driver."""
+    """Return the SQLSTATE, the message and the hint of a driver's error."""
     # The parts are in diag for psycopg and psycopg2. For asyncpg they are in the cause of SQLAlchemy's error.
     parts = getattr(error, "diag", None) or getattr(error, "__cause__", None)
     return (

@@ -1,11 +1,12 @@
 """``CombineQueue``: a queue as Python sees it.
 
-Each method but ``wait`` runs on the *caller's* connection in the caller's transaction, and its effects roll back with
-that transaction. ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
-``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. On an
-asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Errors that pgcombine's
-SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions of the
-driver.
+A method that takes a connection, other than ``wait``, runs in the transaction of this connection, and its effects roll
+back with the transaction. ``wait`` needs a connection that is in no transaction. A connection is psycopg's
+``Connection`` or ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or
+``AsyncSession``. On an asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``.
+Errors that pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors
+remain exceptions of the driver. Any method that takes a connection may raise NotGrantedError if the role lacks a right,
+and PostRestorePendingError in a copied database; the methods name their other errors.
 """
 
 from __future__ import annotations
@@ -215,10 +216,10 @@ class CombineQueue:
     def get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
         """Return the current value of each key that has one. All values come from one snapshot.
 
-        A current value is the combined value together with the pending updates. No value contains quarantined updates.
-        A key is a scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue
-        has several value columns. In the keys of the result an array is a tuple, and a JSON value is its text. Raises
-        InvalidUpdateError for a key with other columns, and QueueNotFoundError.
+        A current value is the combined value together with the pending updates, without quarantined ones. A key is a
+        scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue has
+        several value columns. In the keys of the result an array is a tuple, and a JSON value is its text. Raises
+        InvalidUpdateError for a key that doesn't fit the queue's key columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
 

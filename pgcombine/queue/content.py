@@ -25,9 +25,8 @@ _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violat
 def roles(queue: str) -> Steps[Rows]:
     """Return name, role (``key`` or ``value``) and type of each of the queue's columns, keys first.
 
-    The type of a column over a domain is the domain's base type. The types have no length and no precision, so a cast
-    to them doesn't truncate, round or refuse a value. A queue that is spread over other databases is here only a table
-    of values, which is partitioned by the key.
+    The type of a column over a domain is the domain's base type. The types have no length and no precision. A queue
+    that is spread over other databases is here only a table of values, which is partitioned by the key.
     """
     found = yield Statement(
         "select c.name, c.role, format_type(pgcombine_internal.base_type(c.type::regtype), -1) "
@@ -228,10 +227,9 @@ def _among(
 ) -> tuple[sql.Composable, Sequence[Any]]:
     """Return the condition that a row's key is one of ``keys``, and its parameters.
 
-    Several keys are passed as one array for each column, unless a column has arrays itself. PostgreSQL makes a hash
-    table of an array, so many keys don't slow the search down. With several key columns, the conditions on single
-    columns choose the buckets and candidate rows. The condition on all columns together then chooses among the
-    candidates.
+    Several keys are passed as one array for each column, unless a column has arrays itself. With several key columns,
+    the condition on all columns together decides. The conditions on single columns let PostgreSQL find the partitions
+    and candidate rows.
     """
     if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
         casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]

@@ -1,6 +1,6 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 if no update is pending.
+``lag_seconds`` is the age of the oldest pending update, to about a second; 0 if no update is pending.
 ``definition``, ``columns`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
@@ -64,9 +64,10 @@ def status(connection: Connection, *, exact: bool = False, fresh: bool = False) 
     Its fields are ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
     times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
-    ``since`` and ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate made at
-    ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest one in
-    paused queues, too (otherwise it is 0 there). With ``fresh`` no estimate is older than the call.
+    ``since`` and ``retry_at`` of each bucket where a pass has failed and none has taken all updates since. ``backlog``
+    is an estimate made at ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age
+    of the oldest one in paused queues, too (otherwise it is 0 there). With ``fresh`` the call makes new estimates,
+    except for queues whose tables are locked.
     """
     if fresh:
         with connection.transaction():
@@ -137,7 +138,7 @@ class Contents(NamedTuple):
 def contents(connection: Connection, queue: str | None = None) -> list[Contents]:
     """Count, row by row, the contents of a queue, or of every queue for None.
 
-    The result is empty if there is no such queue, or no schema. Databases with an older schema are read, too.
+    The result is empty if there is no such queue, or no schema.
     """
 
     def relation(name: str) -> bool:

@@ -1,8 +1,7 @@
 """Waiting until updates are combined.
 
-``pgcombine.wait`` commits between its polls, so it can't run in the caller's transaction, unlike the other methods of a
-queue. The connection must be a psycopg connection that is in no transaction. Otherwise ConfigError or
-InvalidDefinitionError is raised.
+``pgcombine.wait`` commits between its polls, so it can't run in the caller's transaction. The connection must be a
+psycopg connection (otherwise ConfigError is raised) that is in no transaction (otherwise InvalidDefinitionError).
 """
 
 from __future__ import annotations

@@ -30,9 +30,8 @@ class Background:
     def start(self) -> None:
         """Call :meth:`run` in a background thread until :meth:`stop`.
 
-        Raises ConfigError if this was called before and :meth:`stop` hasn't followed. An error ends the thread. It is
-        logged at once, and :meth:`stop` raises it. A program that ends without :meth:`stop` loses nothing: the server
-        rolls back what the thread was doing.
+        Raises ConfigError if this was called before, and :meth:`stop` hasn't ended that thread. An error ends the
+        thread. It is logged at once, and :meth:`stop` raises it.
         """
         if self._thread is not None:
             raise ConfigError(f"this {type(self).__name__} is started already: stop it before the next start")

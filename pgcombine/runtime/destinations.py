@@ -3,11 +3,9 @@
 The state of a *destination* is in the database, so all processes share it: ``up``, ``suspect`` after a failure,
 ``down`` after several in a row, ``paused`` by an operator. Before a delivery, :meth:`Destination.attempt` returns a
 ticket. After the delivery, the caller calls :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the
-ticket. While the destination is up, ``attempt`` writes nothing to the database, and ``delivered`` records the time of
-the success at most once a minute. After a failure nobody tries the destination for a time that doubles with each
-failure, up to a limit. Then one process tries again, and the others wait. A destination must accept the same entries
-twice: a process may die after a delivery, before the delivery is recorded. A delivery that fails raises one of two
-errors:
+ticket. After a failure ``attempt`` returns None for a time that doubles with each failure, up to a limit. Then one
+process gets a ticket, and the others wait for the outcome. A destination must accept the same entries twice: a process
+may die after a delivery, before the delivery is recorded. A delivery that fails raises one of two errors:
 
 * :class:`~pgcombine.errors.DestinationDownError`: the cause is the destination's *health* (it can't be reached, times
   out, or lacks the table). The entries stay and are delivered again.
@@ -112,9 +110,8 @@ def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outc
     """Deliver the batch, except for the entries that the destination refuses for their data.
 
     ``deliver`` delivers a whole part of the batch, or raises. After DeliveryRejectedError the part is halved, down to
-    single entries. One failing entry among n costs about 2·log2(n) attempts. DestinationDownError ends the delivery.
-    Parts are delivered in the order of the batch. The :class:`Outcome` has the errors of both classes. Any other
-    exception is raised.
+    single entries. DestinationDownError ends the delivery. Parts are delivered in the order of the batch. The
+    :class:`Outcome` has the errors of both classes. Any other exception is raised.
     """
     outcome: Outcome[E] = Outcome()
     parts = [batch] if batch else []

@@ -125,9 +125,8 @@ class Listener(ABC):
     def rest(self, stop: threading.Event, seconds: float) -> None:
         """Return after ``seconds``, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        Use it when there is work that can't be done yet. The listener holds no idle lock meanwhile, so transactions
-        with new work don't notify. A notification that doesn't depend on the idle lock ends the rest, for example that
-        of a resumed destination.
+        Use it when there is work that can't be done yet. The listener holds no idle lock meanwhile. A notification,
+        for example that of a resumed destination, ends the rest.
         """
         if not self.listens:
             self._pause(min(self._poll, seconds), stop)
