@@ -74,7 +74,7 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('bit_xor', 'pg_catalog.bit_xor({value})::{type}',
             'coalesce({old} operator(pg_catalog.#) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        -- a subquery, since no aggregate function joins arrays of different lengths in linear time
+        -- a subquery, since array_agg can't join arrays of different lengths
         ('array_union', '(case when pg_catalog.count({value}) operator(pg_catalog.>) 0 then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
             from pg_catalog.unnest(pg_catalog.array_agg(row({value}::{type})) filter (where {value} is not null))

@@ -12,7 +12,7 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(reclaim_segment.queue);
 begin
     if last is null and pgcombine_internal.needed(_queue.queue, relation, partition, seen, horizon, false) then
-        return false; -- reading the last pages is cheap and avoids most useless locks
+        return false; -- avoids a useless lock
     end if;
     perform set_config('lock_timeout', '20ms', true); -- for truncate's locks of the TOAST table and its index
     execute format('lock table only %s in access exclusive mode nowait', relation);

@@ -20,7 +20,8 @@ begin
         where q.queue = tell_autovacuum.queue
           and c.oid in (select to_regclass(s) from unnest(pgcombine_internal.segment_tables(q.queue, p)) s))
     then
-        execute format('analyze %s (pgcombine_tx)', tell_autovacuum.segment); -- runs no code of a key's type
+        -- only this column, so that no code of a key's type runs
+        execute format('analyze %s (pgcombine_tx)', tell_autovacuum.segment);
     end if;
 end
 $$;

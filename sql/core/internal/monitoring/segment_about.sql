@@ -11,7 +11,7 @@ as $$
 declare
     _small constant integer := 4; -- pages
     _sample constant integer := 32;
-    _spare constant integer := 64; -- PostgreSQL extends a table by at most this many empty pages
+    _spare constant integer := 64; -- pages at the end of a table that may be empty
     _pages constant bigint := pg_relation_size(relation::regclass) / current_setting('block_size')::bigint;
     _counts constant text := format('select count(*), count(*) filter (where %1$s), min(pgcombine_tx) filter (where '
         '%1$s), max(pgcombine_tx) filter (where %1$s) from ', condition);

@@ -1,6 +1,6 @@
 -- pgcombine_internal.counted_since() → timestamptz
 -- Returns the time since which the server's statistics count rows. The counts start from zero after a crash, after
--- recovery, and after a reset. Earlier counts can't be compared with present ones.
+-- recovery, and after a reset.
 create or replace function pgcombine_internal.counted_since()
 returns timestamptz
 language sql stable

@@ -21,7 +21,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(fail_pass.queue);
     _limit bigint;
-    _first boolean; -- whether the previous pass succeeded
+    _first boolean; -- whether no failure of the bucket is recorded yet
     _page bigint; -- the first page whose expired keys the pass removed; null: it removed none
     _log record;
     _pending bigint;

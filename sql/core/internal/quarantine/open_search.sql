@@ -3,8 +3,7 @@
 -- copies its updates and numbers their keys. next_try says which keys to try, try_keys combines them, and close_search
 -- ends the search. Returns false if the bucket is claimed already, or if the queue is paused.
 --   attempts    number of passes that failed in a row. The first try takes 1024 keys, and half as many for each attempt
---               beyond quarantine_after: if the server cancels a search because a few keys take too long together, the
---               next search begins with fewer keys
+--               beyond quarantine_after, since the server may cancel a try of many keys
 --   time_limit  duration of the search, at most half of statement_timeout (see next_try)
 --   observers   see plan_pass
 -- The function creates the temporary tables pgcombine_search_state, with one row, and pgcombine_search. The latter has

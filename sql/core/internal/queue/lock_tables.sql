@@ -1,7 +1,7 @@
 -- pgcombine_internal.lock_tables(queue, attempt [, wholly]) → boolean
--- Tries to lock a queue's tables with their partitions and its views against all other use, and its catalog row against
--- changes, until the transaction ends. If these objects don't become free in time, the function releases its locks,
--- pauses, and returns false. The caller then tries again.
+-- Tries to lock a queue's tables and views, and the tables' partitions, against all other use, and the queue's catalog
+-- row against changes, until the transaction ends. If these objects don't become free in time, the function releases
+-- its locks, pauses, and returns false. The caller then tries again.
 -- Other transactions lock these objects in any order. So waiting for one of them while holding another could be a
 -- deadlock. Sessions that wait for this attempt began to wait after the attempt began, and PostgreSQL looks for a
 -- deadlock only after deadlock_timeout. So from half of that time on the attempt takes only what is free at once.

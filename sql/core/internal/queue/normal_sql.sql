@@ -1,8 +1,7 @@
 -- pgcombine_internal.normal_sql(query) → text
 -- Returns a query in PostgreSQL's own wording, so that a view can be compared with the query that made it. The function
 -- makes a view of the query and reads PostgreSQL's wording back, three times: after a restore PostgreSQL may change the
--- wording in the first two rounds. Null: the session is read-only, or lacks the right to create a temporary view. No
--- view is left behind.
+-- wording in the first two rounds. Null: the session is read-only, or lacks the right to create a temporary view.
 create or replace function pgcombine_internal.normal_sql(query text)
 returns text
 language plpgsql strict

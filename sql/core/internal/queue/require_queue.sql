@@ -1,7 +1,7 @@
 -- pgcombine_internal.require_queue(queue) → pgcombine.queue
 -- Returns the catalog row of a queue.
--- Errors: PC001 there is no such queue. The hint names the queue whose name has the most pairs of letters in common
--- with the given name, if these are at least a quarter of the pairs of the two names together.
+-- Errors: PC001 there is no such queue. The hint names the queue with the most similar name, if one is similar enough:
+-- the two names have many pairs of letters in common.
 create or replace function pgcombine_internal.require_queue(queue text)
 returns pgcombine.queue
 language plpgsql stable

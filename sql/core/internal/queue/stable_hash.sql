@@ -2,9 +2,9 @@
 -- Returns whether the queue's keys keep their hash, and so their bucket, when a dump is restored.
 --   key_column  only this part of the keys; null: all parts
 -- Enum labels and object names (regclass and the like) are hashed by their OID, which a restore changes. The same holds
--- for arrays, composites, ranges and domains of them. After a restore it would be unknown which bucket's mark covers an
--- update of such a key. So passes delete the updates that they take from a queue with such keys (see end_pass), and all
--- of the queue's updates in a dump are pending.
+-- for arrays, composites, ranges and domains of them. After a restore the marks don't tell which updates of such keys
+-- are combined. So passes delete the updates that they take from a queue with such keys (see end_pass), and the queue's
+-- updates in a dump are pending.
 create or replace function pgcombine_internal.stable_hash(queue text, key_column text default null)
 returns boolean
 language plpgsql stable -- PL/pgSQL keeps the query's plan: in a copied database bucket_log calls this often

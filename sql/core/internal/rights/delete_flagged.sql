@@ -13,7 +13,7 @@ declare
     _delete text;
 begin
     perform pgcombine_internal.caller();
-    for _delete in -- a row that another transaction has locked stays for a later call, so that no call waits
+    for _delete in -- a row that another transaction has locked stays for a later call
         select format('delete from pgcombine.%1$I t
                        where t.ctid = any (array(select m.ctid from pgcombine.%1$I m
                            where %2$s for update skip locked))',

@@ -1,7 +1,7 @@
 -- pgcombine_internal.representable(times) → boolean
--- Returns whether programs can read these times: Python has only the years 1 to 9999, and no infinity. The bounds leave
--- a year for time zones. Nulls count as readable. Policies refuse other times: one such row would make a program fail
--- that reads the rows of all queues. has_right says why the search path is pinned.
+-- Returns whether Python programs can read these times: Python has only the years 1 to 9999, and no infinity. The
+-- bounds leave a year for time zones. Nulls count as readable. Policies refuse rows with other times. has_right says
+-- why the search path is pinned.
 create or replace function pgcombine_internal.representable(variadic times timestamptz[])
 returns boolean
 language sql immutable
