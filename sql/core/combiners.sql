@@ -1,5 +1,5 @@
--- Built-in combiners. A combiner makes a key's new value from its old value and its updates. Combiners are associative
--- and commutative, so a queue's updates may be folded in any groups and any order.
+-- Built-in combiners. A combiner makes a key's new value from its old value and its updates. Passes fold updates in any
+-- groups and any order, so a combiner has to be associative and commutative.
 --
 --   combiner       types                                        result
 --   sum            smallint integer bigint numeric real         the sum. The last digits of real and double precision

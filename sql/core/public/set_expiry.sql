@@ -4,7 +4,7 @@
 --                the time at which a pass began. Null: keys don't expire
 --   silently     whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
 --   every        how often workers scan a bucket for expired keys. Null: unchanged
--- The change takes effect with the next pass. Within about a second workers begin to scan all buckets.
+-- The change takes effect with the next pass. The scans of all buckets are due at once.
 -- Tables written: pgcombine.queue, expiry, failure.
 -- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
 -- own the schema.

@@ -1,6 +1,6 @@
 -- pgcombine_internal.failures() → (queue, bucket, expires, attempts, sqlstate, error, since, retry_at)
--- For the queues whose failures the caller may see, returns the buckets whose last pass failed, and the buckets where
--- the removal of expired keys failed. The policies of the tables hide these rows from roles that must not see the
+-- For the queues whose failures the caller may see, returns the failures of passes (see fail_pass), and the buckets
+-- where the removal of expired keys failed. The policies of the tables hide these rows from roles that must not see the
 -- errors; this function shows such roles the rows without the errors.
 --   expires  whether the row is about expired keys; attempts and retry_at are null then
 --   error    null for a role that monitors and can't read the queue, since errors name keys and values

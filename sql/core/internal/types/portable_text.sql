@@ -1,6 +1,5 @@
 -- pgcombine_internal.portable_text()
--- Sets the settings that affect the text of values, until the transaction ends, so that the text means the same on every
--- server.
+-- Changes settings until the transaction ends, so that the text of a value means the same on every server.
 -- Dates are in ISO style (an ambiguous date in the input has the month before the day). Values of timestamptz are in
 -- UTC, also where the input names no zone. Intervals have PostgreSQL's default form, money has that of the locale C,
 -- and floating-point numbers have all their digits.
