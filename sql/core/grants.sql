@@ -1,5 +1,6 @@
--- Every role can read pgcombine's catalog, as every role can read PostgreSQL's own. grant_right grants privileges on
--- the tables of single queues. The file grants.sql of another component has the privileges that the component adds.
+-- Every role can read the tables that describe queues, as every role can read PostgreSQL's catalog. grant_right grants
+-- privileges on the tables of single queues. The file grants.sql of another component has the privileges that the
+-- component adds.
 grant usage on schema pgcombine, pgcombine_internal to public;
 -- The next two statements keep other roles from using these trigger functions on their own tables, and from making
 -- columns of pgcombine's row types and enums: an upgrade couldn't change a type that such a column has.

@@ -4,7 +4,7 @@
 --            the lock
 --   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
 --            for a short time and polls again
---   other    another session has the lock: enqueues notify until that session releases it
+--   other    another session has the lock, or is about to take it
 -- The function takes session locks, which don't work through a pooler in transaction mode.
 create or replace function pgcombine_internal.take_idle_lock(relation oid)
 returns text
