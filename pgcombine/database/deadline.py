@@ -58,7 +58,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
                 if not found:
                     if time.monotonic() >= deadline:
                         self.close()
-                        raise psycopg.OperationalError("the server didn't answer in time")
+                        raise psycopg.OperationalError("the server didn't answer in time: the connection is closed")
                     gen.send(Ready.NONE)
                     continue
                 events = found[0][1]

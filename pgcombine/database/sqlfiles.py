@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-# In the order of their installation. The core names no other component.
+# in the order of their installation
 COMPONENTS = ("core", "export", "handoff", "spark", "rollup", "feed", "shard")
 # A header begins with the calls; a call may take several lines. The purpose is the first sentence after the calls.
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")

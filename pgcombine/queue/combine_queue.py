@@ -174,10 +174,11 @@ class CombineQueue:
         kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
         if any(kind(function) for kind in kinds):
             raise ConfigError(
-                f'observer "{name}" of queue "{self.name}" is asynchronous or a generator: it would never run'
+                f'observer "{name}" of queue "{self.name}" is asynchronous or a generator: it would never run, so '
+                "pass a plain function"
             )
         if self.observers.setdefault(name, observer) != observer:
-            raise ConfigError(f'queue "{self.name}" has an observer "{name}" already')
+            raise ConfigError(f'queue "{self.name}" has an observer "{name}" already: choose another name')
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:

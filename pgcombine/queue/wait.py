@@ -31,7 +31,8 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
         )
     if connection.info.transaction_status != TransactionStatus.IDLE:
         raise InvalidDefinitionError(
-            f'can\'t wait for queue "{queue}" in a transaction, whose updates are combined only after its commit',
+            f'can\'t wait for queue "{queue}" in a transaction, whose updates are combined only after its commit: '
+            "commit first",
             queue=queue,
         )
     if isinstance(connection, psycopg.AsyncConnection):

@@ -212,7 +212,7 @@ class QueueListener(Listener):
         super().__init__(connection, poll=poll, waker=waker)
         self._only = queues
         self._idle_locks: dict[str, int] = {}  # by queue
-        # queues that may have new updates: a notification has named them, or the last attempt took their idle locks
+        # queues that may have new updates: a notification has named them, or this listener didn't hold their idle locks
         self._heard: set[str] = set()
         self._last_all = 0.0  # monotonic time of the last poll of all queues
 
@@ -236,7 +236,7 @@ class QueueListener(Listener):
         self._nap = _SHORTEST_NAP
 
     def sources(self) -> Iterable[Source]:
-        """Return a source for each queue that notifies. A paused queue is inactive."""
+        """Return a source for each of the listener's queues that notifies. A paused queue is inactive."""
         self._idle_locks = {}
         for queue, buckets, paused, idle_lock in self._connection.execute(sqlfiles.query("queue_sources")).fetchall():
             if idle_lock is not None and (not self._only or queue in self._only):
@@ -246,7 +246,7 @@ class QueueListener(Listener):
                 yield Source(int(idle_lock), channels, not paused)
 
     def _take(self, idle_locks: set[int]) -> set[str]:
-        self._release(self._locked - idle_locks)  # the queues of these idle locks are paused or dropped
+        self._release(self._locked - idle_locks)  # these queues are paused or dropped, or don't notify any more
         self._heard = self._unlocked()
         return super()._take(idle_locks)
 
