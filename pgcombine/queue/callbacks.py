@@ -15,7 +15,7 @@ from pgcombine.database.connect import Connection
 
 
 class Change(NamedTuple):
-    """A key with its value before and after a pass. A value is None if the key has no value.
+    """A key with its value before and after a pass. A value is None if the key has no value, or only nulls.
 
     A key is a scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue has
     several value columns.

@@ -145,8 +145,8 @@ class CombineQueue:
         the pass rolls back and is tried again. :meth:`create`, or the worker, declares the observer in the database.
         From then on the database refuses a pass by a program that lacks the function.
 
-        Raises ConfigError if the name is taken, or if the function is asynchronous or a generator: a pass would never
-        run its body.
+        Raises ConfigError if another observer has the name, or if the function is asynchronous or a generator: a pass
+        would never run its body.
         """
         if observer is None:
             return lambda function: self.on_change(function, name=name)
@@ -201,9 +201,10 @@ class CombineQueue:
         first. A value column that a mapping lacks takes its default. SQLAlchemy with another driver than psycopg
         enqueues JSON by ``pgcombine.enqueue``.
 
-        A ``token`` names the input, as in ``pgcombine.enqueue_once``: the id of an event or of a message. If a call
-        with the same token was committed before, this call appends nothing and returns 0. Workers delete tokens that
-        are older than ``token_retention``. With a token the call reads all rows before it appends the first one.
+        A ``token`` names the input, as in ``pgcombine.enqueue_once``: the id of an event or of a message. If an earlier
+        call with the same token was committed, or was made in this transaction, this call appends nothing and returns
+        0. Workers delete tokens that are older than ``token_retention``. With a token the call reads all rows before it
+        appends the first one.
 
         Raises InvalidUpdateError for a row that doesn't fit the queue's columns, or a token that is empty or too long,
         BacklogFullError if too many updates are pending, and QueueNotFoundError.
@@ -271,10 +272,11 @@ class CombineQueue:
     def initialize(self, rows: Iterable[Row], *, force: bool = False) -> Steps[int]:
         """Write values into the queue without updates, and without calling observers. Returns the number of values.
 
-        Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
-        left out. Without ``force``, raises QueueNotEmptyError if the queue has values or pending updates. Raises
-        InvalidUpdateError for a row that doesn't fit the queue's columns, or whose key comes twice or has a value
-        already, and InvalidDefinitionError if the transaction's isolation level isn't read committed.
+        Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` or
+        ``expire_when`` holds are left out. Without ``force``, raises QueueNotEmptyError if the queue has values or
+        pending updates. Raises InvalidUpdateError for a row that doesn't fit the queue's columns, or whose key comes
+        twice or has a value already, InvalidDefinitionError if the transaction's isolation level isn't read committed,
+        and QueueNotFoundError.
         """
         return (yield from initialize(self.name, rows, force))
 

@@ -19,7 +19,7 @@ from pgcombine.queue.rows import Row
 
 
 def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
-    """Load values. Returns their number, without the rows for which ``delete_when`` holds.
+    """Load values. Returns their number, without the rows for which ``delete_when`` or ``expire_when`` holds.
 
     Raises QueueNotEmptyError if the queue has values or pending updates, unless ``force`` is given.
     """

@@ -58,9 +58,10 @@ def retry(
 
 
 def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: float = 0.0) -> bool:
-    """Call ``call``, which connects, until the server is ready. Returns False if ``stop`` is set before that.
+    """Call ``call``, which connects, until it returns. Returns False if ``stop`` is set while the server isn't ready.
 
-    If no connection can be opened, ``call`` is repeated for ``timeout`` seconds. Raises the errors of ``call``.
+    While the server isn't ready (see :func:`not_ready`), ``call`` is repeated without limit. After another ConnectError
+    it is repeated for ``timeout`` seconds. Then the error is raised. An error of another class is raised at once.
     """
     try:
         retry(call, stop, unlimited=not_ready, timeout=timeout)
