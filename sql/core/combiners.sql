@@ -37,7 +37,8 @@
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'));
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum']);
 -- Overflow. If a sum is beyond its type's range, the pass raises an error (22003; 22008 for interval). The key's
--- updates stay pending, and after quarantine_after failed passes they move to the quarantine.
+-- updates stay pending, and after quarantine_after failed passes they move to the quarantine. Until then
+-- <queue>_current shows null for the sum (see current_expression).
 -- Equality. The type's equality decides whether a value has changed: from 1 to 1.0 is no change, and the values table
 -- may have either.
 -- Deleted keys. delete_when deletes all of the key's values. With last(at), an update that arrives late would bring the
