@@ -1,7 +1,7 @@
 -- pgcombine_internal.load_values(queue, rows) → bigint
 -- Loads values from JSON, between begin_initialize and end_initialize; returns their number. The function serves
 -- clients that can't COPY into <queue>_values.
---   rows  a JSON array of objects: keys and values by column name. A missing value column is null
+--   rows  a JSON array of objects: keys and values by column name. A value that is missing is null
 -- Tables written: <queue>_values.
 -- Errors: PC001 unknown queue; PC004 a key is null, is given twice or has a value already, or a value doesn't fit its
 -- column; PC014 begin_initialize wasn't called in this transaction.

@@ -1,5 +1,5 @@
 -- pgcombine_internal.segment_tables(queue, partition) → text[]
--- Returns the names of the tables of a partition's updates, one for each segment, in the order of the segments.
+-- Returns the quoted names of the tables of a partition's updates, one for each segment, in the order of the segments.
 create or replace function pgcombine_internal.segment_tables(queue text, partition integer)
 returns text[]
 language sql stable

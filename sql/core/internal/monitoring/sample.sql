@@ -6,7 +6,7 @@
 -- kept once a pass has ended after them. Figures that show pending updates are kept for a minute if no pass has ended
 -- since ten seconds before them. If the setting pgcombine.fresh is on, the call finds all figures again.
 -- A transaction that is read-only or keeps one snapshot stores no figures. If the call waits for a lock on a queue's
--- tables for 0.2 s, it returns the queue's former figures.
+-- tables for 0.2 s, it returns the queue's former figures, if there are any.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
 -- Runs with its owner's rights. Every role may call it.

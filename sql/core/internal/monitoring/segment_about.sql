@@ -2,8 +2,7 @@
 -- Estimates the number of pending updates in a segment, and the id of the oldest one. The function reads all pages of a
 -- small segment. Of a large segment it reads one row on each of 32 pages, and the last pages.
 --   condition  see bucket_log
---   oldest     null: none is pending. In a large segment an estimate: the oldest id in the sample, less the distance
---              between two sampled rows
+--   oldest     null: none is pending. In a large segment an estimate
 create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
     out pending bigint, out oldest bigint)
 language plpgsql stable
