@@ -1,7 +1,8 @@
 -- pgcombine_internal.check_combiner(combiner, name, type)
 -- Refuses a combiner that doesn't take the type of its column, or that combines sample values wrongly: the result
 -- depends on their order or grouping, two values give null, a value changes when it is combined with the result for no
--- values, or a user-defined combiner changes a single value. A combiner that passes may still be wrong for other values.
+-- values, or a user-defined combiner changes a single value. A combiner that passes may still be wrong for other
+-- values.
 -- Warns if the last digits of a sum depend on the order of updates (floating-point numbers). Warns if a function or an
 -- aggregate can't be tried, since fewer than two samples of the type are known, or since all calls with different
 -- samples fail.

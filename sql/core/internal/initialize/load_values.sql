@@ -3,8 +3,8 @@
 -- clients that can't COPY into <queue>_values.
 --   rows  a JSON array of objects: keys and values by column name. A value that is missing is null
 -- Tables written: <queue>_values.
--- Errors: PC001 unknown queue; PC004 a key is null, is given twice or has a value already, or a value doesn't fit its
--- column; PC014 begin_initialize wasn't called in this transaction.
+-- Errors: PC001 unknown queue; PC004 a key is null or too long, is given twice or has a value already, or a value
+-- doesn't fit its column; PC014 begin_initialize wasn't called in this transaction.
 create or replace function pgcombine_internal.load_values(queue text, rows jsonb)
 returns bigint
 language plpgsql
