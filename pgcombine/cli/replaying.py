@@ -14,6 +14,7 @@ from pgcombine.cli.options import (
     Json,
     Yes,
     confirm,
+    counted,
     fail,
     open_database,
     print_json,
@@ -92,7 +93,8 @@ def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
                 typer.echo(_told(done) if name else f"{server}: {_told(done)}")
             if status["rows"]:
                 left.append(
-                    f'{status["rows"]} updates still wait for server "{server}": {status["reason"] or "they are new"}'
+                    f'server "{server}" still lacks {counted(status["rows"], "update")}: '
+                    f"{status['reason'] or 'the hints are new'}"
                 )
     if as_json:
         print_json(told_json[0] if name else told_json)
@@ -139,7 +141,7 @@ def repair(dsn: Dsn = None, as_json: Json = False) -> None:
     problems = [f"{name} wasn't compared: {reason}" for name, reason in done.unreached.items()]
     for name, lacking in done.lacking.items():
         token, reason = min(lacking.items())
-        problems.append(f"{name} lacks {len(lacking)} writes, such as {token}: {reason}")
+        problems.append(f"{name} lacks {counted(len(lacking), 'write')}, such as {token}: {reason}")
     if marked := sorted(set(done.marked) - done.lacking.keys() - done.unreached.keys()):
         problems.append(f"{', '.join(marked)} must be rebuilt (pgcombine replicas ls shows why)")
     if problems:

@@ -252,7 +252,7 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
     assert "knows no other server to compare with" in done.stderr
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
-    assert f"c lacks 1 writes, such as {token}: no server retains its payload" in done.stderr
+    assert f"c lacks 1 write, such as {token}: no server retains its payload" in done.stderr
     with queue_on(survivors) as queue:
         reading = queue.get(["w0"], level="ALL")
         assert (reading.complete, reading.needs_repair) == (True, ("c",))  # b has all remaining writes

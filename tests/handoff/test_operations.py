@@ -96,7 +96,7 @@ def test_hints_are_shown_with_their_updates(hinted: Clusters) -> None:
 
 def test_commands_pause_resume_and_replay(hinted: Clusters) -> None:
     call(hinted, "replicas", "pause", "c")
-    assert "2 updates still wait" in call(hinted, "replicas", "replay", "c", status=1)
+    assert 'server "c" still lacks 2 updates' in call(hinted, "replicas", "replay", "c", status=1)
     call(hinted, "replicas", "resume", "c")
     assert told(hinted, "replicas", "replay", "c") == {
         "server": "c",

@@ -100,7 +100,7 @@ begin
     if exists (select from pgcombine.queue q join pgcombine.bucket b using (queue)
                where q.queue = drain.queue and q.paused and pgcombine_internal.pending(b.queue, b.bucket)) then
         raise exception 'queue "%" is paused and has pending updates', drain.queue
-            using errcode = 'PC006', hint = 'select pgcombine.resume(…) first';
+            using errcode = 'PC006', hint = format('select pgcombine.resume(%L) first', drain.queue);
     end if;
 end
 $$;

@@ -19,7 +19,7 @@ declare
 begin
     perform pgcombine_internal.require_owner();
     if every <= interval '0' then
-        raise exception 'invalid expire_every: %', every using errcode = 'PC003', hint = 'give a positive period';
+        raise exception 'every can''t be %', every using errcode = 'PC003', hint = 'give a positive period';
     end if;
     if set_expiry.expire_when is not null then
         _condition := pgcombine_internal.checked_condition(_queue, 'expire_when', set_expiry.expire_when);

@@ -19,7 +19,7 @@ begin
         from pgcombine_internal.bucket_log(($1).queue, ($2).bucket, ($2).mark) l;
     end if;
     perform pgcombine_internal.require(not pgcombine_internal.takes_bytes($1, 268435456, _source),
-        '54000', format('the pending updates of one or a few keys of queue "%s" take more than 256 megabytes',
+        '54000', format('queue "%s": the values that a pass collects take more than 256 megabytes',
             ($1).queue),
         'once the key is quarantined, drop its updates, or put them back in portions');
 end
