@@ -60,9 +60,7 @@ class History:
 def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *, as_json: bool) -> None:
     """Call ``poll`` every ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
     with suppress(KeyboardInterrupt):
-        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-            # SIGTERM ends the watch as Ctrl-C does, so the terminal is restored
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the watch as Ctrl-C does
         connection = open_database(dsn)
         try:
             with _screen(every, as_json) as screen:

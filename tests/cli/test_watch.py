@@ -119,11 +119,17 @@ def test_wrong_usage_ends_with_status_2(dsn: str, arguments: tuple[str, ...]) ->
     assert run_cli("status", *arguments, "--dsn", dsn).returncode == 2
 
 
-def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT, columns: int = 160) -> tuple[str, int]:
-    """Run a command on a terminal until ``until`` appears, then stop it. Return its output and its status."""
+def on_terminal(
+    *args: object, until: str, stop: signal.Signals = signal.SIGINT, ignored: bool = False, columns: int = 160
+) -> tuple[str, int]:
+    """Run a command on a terminal until ``until`` appears, then stop it. Return its output and its status.
+
+    With ``ignored`` the command ignores SIGINT from its start.
+    """
     controller, terminal = pty.openpty()
     env = environment({"TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "COLUMNS": columns, "LINES": 40})
-    process = subprocess.Popen(command(*args), stdin=terminal, stdout=terminal, stderr=terminal, env=env)
+    shell = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if ignored else []
+    process = subprocess.Popen([*shell, *command(*args)], stdin=terminal, stdout=terminal, stderr=terminal, env=env)
     os.close(terminal)
     seen = ""
     deadline = time.monotonic() + 60
@@ -147,11 +153,14 @@ def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT,
         os.close(controller)
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_status_restores_the_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals) -> None:
+@pytest.mark.parametrize(("stop", "ignored"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)])
+def test_status_restores_the_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals, ignored: bool) -> None:
+    """With ``ignored`` the command ignores SIGINT from its start, as a shell's background jobs do."""
     make_queue(conn)
     add(conn, {"a": 1})
-    seen, code = on_terminal("status", "--watch", 0.1, "--dsn", dsn, until="backlog, about[^█]*█{3}", stop=stop)
+    seen, code = on_terminal(
+        "status", "--watch", 0.1, "--dsn", dsn, until="backlog, about[^█]*█{3}", stop=stop, ignored=ignored
+    )
     assert code == 0
     assert "Ctrl-C ends it" in seen
     assert "no worker is connected" in seen
