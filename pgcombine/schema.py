@@ -57,7 +57,7 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
             if not detail:
                 raise
             raise SchemaError(
-                f"nothing was changed: {error.diag.message_primary} ({detail}; drop that first)"
+                f"nothing was changed: {error.diag.message_primary} ({detail}; first drop what depends on it)"
             ) from error
         return head()
 

@@ -34,7 +34,7 @@ import pgcombine.spark
 
 # These packages may import public names from ``pgcombine`` itself, which imports none of them.
 ON_TOP = {"phrasecount", "bench", "cli", FACADE}
-# The modules that may read the files under sql/.
+# The modules that may import pgcombine.sql and pgcombine.migrations, the packages of the database's files.
 READERS = {"schema", "database/sqlfiles"}
 # Third-party packages, each with the packages and single files that may import it.
 PLACES: dict[str, set[str]] = {

@@ -1,4 +1,4 @@
-"""Writing a frame into the stage of a load, a table for its rows, by Spark's JDBC writer with pgcombine's settings."""
+"""Writing a frame with Spark's JDBC writer into the stage of a load, which is a table for the load's rows."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ CHECKED_OTHERWISE = {
     "other_words_exports",
     "other_f_feed",
 }
-# Columns that may change, because workers write them.
+# Columns that may change: replicated writes measure the waiting hints, and passes raise the last sequence of a feed.
 CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}, "feed_bucket": {"last"}}
 RELATIONS = """
     select c.relname, c.relkind,

@@ -233,7 +233,7 @@ def test_upgrade_drops_objects_that_depend_on_changed_columns(
 
     revision = "".join(f"alter table {table} {change};\n" for table in tables)
     monkeypatch.setattr(schema, "_revisions_sql", lambda _: revision)
-    with pytest.raises(SchemaError, match=r"view trusted\.v depends on column .*drop that first"):
+    with pytest.raises(SchemaError, match=r"view trusted\.v depends on column .*first drop what depends on it"):
         upgraded(dsn)  # the upgrade doesn't drop a superuser's view
     assert one(conn, "select count(*) from pg_views where schemaname = 'attacker'") == 3 * len(tables)
     conn.execute("drop view trusted.v")

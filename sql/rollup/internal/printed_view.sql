@@ -1,6 +1,6 @@
 -- pgcombine_internal.printed_view(view) → text
 -- Returns the query of a view as PostgreSQL prints it. The text doesn't depend on the session's search_path, datestyle
--- and intervalstyle.
+-- or intervalstyle.
 create or replace function pgcombine_internal.printed_view(view regclass)
 returns text
 language sql stable

@@ -689,7 +689,7 @@ class Crowd:
         return sum((counter.copy() for counter in self.done), Counter())
 
     def fewer_than(self, changes: int, snapshots: int) -> bool:
-        """Whether all sessions go on, and have made fewer changes or compared fewer snapshots than these in all."""
+        """Whether no session has ended, and all together made fewer changes or compared fewer snapshots than given."""
         total = self.total
         made = sum(times for name, times in total.items() if " " not in name)
         return not self.over.is_set() and (made < changes or total["compared snapshots"] < snapshots)

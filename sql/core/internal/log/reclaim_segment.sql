@@ -22,7 +22,7 @@ begin
         end if;
     elsif not exists (select from pgcombine_internal.consumed_segments(_queue.queue, seen, horizon) c
         where (c.relation, c.last) = (reclaim_segment.relation, reclaim_segment.last)) then
-        raise sqlstate 'PC099'; -- a later round has begun in the segment, or a rebucket has exchanged it
+        raise sqlstate 'PC099'; -- meanwhile the segment was truncated or exchanged, or a later round has begun in it
     end if;
     execute format('truncate %s', relation);
     return true;
