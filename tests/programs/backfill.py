@@ -1,9 +1,10 @@
 """``python -m tests.programs.backfill --rows 10000000``: backfill a rollup of a full table under writers and kills.
 
-Eight client processes insert, update and delete rows of the table throughout. The program creates a rollup of the
-table, and starts and kills ``pgcombine rollup backfill`` several times, at random moments. The last backfill runs to
-its end, beside a worker. A session asks every 5 ms which writers wait for a lock of a backfill. When the writers have
-ended, the rollup must equal its query, before and after all updates are combined.
+The program fills a table. While eight client processes insert, update and delete its rows, the program creates a
+rollup of the table, and starts ``pgcombine rollup backfill`` ``--kills`` times. It kills each of these backfills that
+is still running after a random time. The last backfill runs to its end, beside a worker. During the backfills a session
+asks about every 5 ms which writers wait for a lock of a backfill. When the writers have ended, the rollup must equal
+its query, before and after all updates are combined.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
 if rows differ or ``verify`` finds a problem.
@@ -56,7 +57,7 @@ STATEMENTS = (
     "update request set tokens = {n}, customer = {customer} where id = {id}",
     "delete from request where id = {id}",
 )
-# the writers' sessions that wait for a lock of a backfill, and the seconds since each began its statement
+# writers' sessions that wait for a lock of a backfill, and the seconds since each began its statement
 BLOCKED = """select a.pid, extract(epoch from clock_timestamp() - a.state_change)
 from pg_stat_activity a where a.application_name = 'writer' and a.wait_event_type = 'Lock'
     and exists (select from pg_stat_activity b where b.pid = any (pg_blocking_pids(a.pid))
@@ -67,7 +68,7 @@ from pg_stat_activity a where a.application_name = 'writer' and a.wait_event_typ
 class Outcome:
     rows: int
     writes: int
-    create_seconds: float  # the duration of create_rollup, which first waits for the writers, then makes them wait
+    create_seconds: float  # the duration of Rollup.create
     backfill_seconds: float
     killed: int
     blocked_ms: float  # the age of the oldest statement that was seen to wait for a backfill
@@ -123,7 +124,7 @@ def backfill(dsn: str, rows: int, kills: int) -> Outcome:
         created = time.monotonic()
         killed = 0
         command = [str(Path(sys.executable).with_name("pgcombine")), "rollup", "backfill", "spend", "--dsn", dsn]
-        # the time limit of a run grows with its number on average, so that later runs get further
+        # on average, later runs have longer time limits, so that they get further
         for number in range(kills):
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
                 try:

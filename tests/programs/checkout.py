@@ -1,6 +1,6 @@
 """Install a version of the product in a new environment. Nothing is downloaded.
 
-The functions raise ConfigError if the commit doesn't exist or can't be installed.
+``check_out`` raises ConfigError if the commit doesn't exist; ``install`` also if the commit can't be installed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Environment:
 
 
 def names(commits: Sequence[str]) -> list[str]:
-    """Return a name for each commit; a commit given twice gets different names."""
+    """Return a name for each commit. The name of a repeated commit ends with ``again``."""
     return [f"{one} again" * (one in commits[:place]) or one for place, one in enumerate(commits)]
 
 
@@ -52,7 +52,7 @@ def check_out(commit: str, tree: Path) -> str:
     tree.mkdir(parents=True)
     if commit == WORKING_TREE:
         for name in _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0"):
-            if name and (ROOT / name).is_file():  # git also lists files that were removed from the working tree
+            if name and (ROOT / name).is_file():  # git also lists files that are missing from the working tree
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, tree / name)
         return f"the working tree at {_git('describe', '--always', '--dirty').decode().strip()}"

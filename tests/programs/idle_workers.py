@@ -33,7 +33,7 @@ LISTENING = "select count(*) from pg_locks where locktype = 'advisory' and mode 
 
 
 def seconds_of(pids: list[int]) -> float:
-    """The processor seconds that these processes have used since they started."""
+    """Return the processor seconds that these processes have used since they started."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return sum(each.user + each.system for each in times)
 

@@ -3,8 +3,8 @@
 Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
 at about the same time. A transaction has one event or several, under read committed, repeatable read or serializable,
 and some transactions are rolled back. Meanwhile the program ends sessions by ``pg_terminate_backend`` and clients by
-kill -9. After an error the client repeats all events whose commit wasn't confirmed; after a kill, a new
-client repeats them. At the end the values must be the sums over the *events*, each counted once.
+kill -9. After an error the client repeats the events of the failed transaction; after a kill, a new client repeats
+them. At the end the values must be the sums over the *events*, each counted once.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
 if values are wrong, or if the number of stored tokens isn't that of the events.
@@ -70,15 +70,15 @@ def updates_of(event: int) -> list[dict[str, Any]]:
 
 
 def order_of(client: int, events: int) -> Order:
-    """The events that a client sends, in order. SENT of the clients send each event."""
+    """Return the events that a client sends, in order. SENT of the clients send each event."""
     mine = [event for event in range(events) if (client - event) % CLIENTS < SENT]
-    # Each event moves back by a random distance below 200. So clients send an event at about the same time, but in
-    # different orders.
+    # The sort key of an event is its number plus a random number below 200, another one for each client. So clients
+    # send an event at about the same time, but in different orders.
     return sorted(mine, key=lambda event: event + random.Random(f"{client} {event}").randrange(200))
 
 
 def send(dsn: str, client: int, events: int, positions: Any, appended: Any) -> None:
-    """Send the events of a client from its position on, until the server has confirmed all their commits."""
+    """Send the events of a client from its position on, until the server has confirmed the commit of each."""
     order = order_of(client, events)
     dice = random.Random()
     queue = CombineQueue("wc")
@@ -101,7 +101,7 @@ def send(dsn: str, client: int, events: int, positions: Any, appended: Any) -> N
 
 
 def retry(dsn: str, calls: int, kills: int) -> Outcome:
-    """Make the queue, and let the clients send. ``kills`` sessions and ``kills`` clients are ended meanwhile."""
+    """Make the queue, and let the clients send. Meanwhile end up to ``kills`` sessions and up to ``kills`` clients."""
     events = calls // SENT
     context = multiprocessing.get_context("spawn")
     positions, appended = context.RawArray("q", CLIENTS), context.RawArray("q", CLIENTS)

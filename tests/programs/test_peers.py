@@ -1,6 +1,6 @@
 """The comparison with peers: exact totals, rules of a fair set-up, ratios, table, plot.
 
-The totals are those of the contenders that need no extension. ``test_peers_outside`` has the others.
+``test_peers_outside`` tests the contenders from outside.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def copied(server: Server) -> Iterator[Base]:
 
 
 class Forgetful(SortedUpsert):
-    """A contender that loses each update of an existing key."""
+    """A contender whose ``write`` loses the updates of existing keys."""
 
     name = "forgetful"
 
@@ -140,7 +140,7 @@ def test_run_goes_on_after_an_error(copied: Base) -> None:
 
 @embedded_only
 def test_window_waits_for_open_writers(copied: Base) -> None:
-    """A row with a smaller sequence number that is committed later still counts."""
+    """A row counts even if a row with a greater sequence number was committed before it."""
     contender = SequenceWindow()
     with (
         database(copied, contender) as turn,
@@ -296,10 +296,10 @@ def squeezed(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_program_measures_all_kinds_of_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program starts a server, and measures the queue, the baseline and another contender with a consumer."""
+    """The program starts a server, and measures the queue, the baseline and the sequence window."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
-    # the figures left out are variants of these, with another number of updates, rows or clients
+    # the figures left out resemble the measured ones
     figures = [name for name in FIGURES if not name.endswith(("-1", "-100", "-8"))]
     chosen = ["--contender", "pgcombine, 4 buckets", "--contender", SequenceWindow.name]
     chosen += [word for name in figures for word in ("--figure", name)]

@@ -1,8 +1,8 @@
 """The contenders from outside (PgQ, pgmq, pg_ivm, chDB), with which ``peers`` compares pgcombine, have exact totals.
 
-The totals are exact also if a writer's transaction stays open for a time, or if a consumer is killed.
+For contenders on the server the tests also keep a writer's transaction open, or kill a consumer.
 
-Tests of contenders that aren't installed are skipped, in CI too. The server is Debian's PostgreSQL 15 if it is
+Tests of contenders that aren't installed are skipped. The server is Debian's PostgreSQL 15 if it is
 installed, since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of
 pgmq's SQL file.
 """
@@ -81,7 +81,7 @@ def test_totals_are_exact_by_key(copied: Base, contender: Contender) -> None:
 
 @pytest.mark.parametrize("contender", SQL, ids=lambda one: one.name)
 def test_late_commits_and_single_updates_count_once(copied: Base, contender: Contender) -> None:
-    """An update whose transaction stays open while later updates are combined counts once."""
+    """An update counts once even if its transaction stays open for a time."""
     contender = installed(contender, copied)
     with database(copied, contender) as turn:
         with turn.consumer():
@@ -106,7 +106,7 @@ def test_late_commits_and_single_updates_count_once(copied: Base, contender: Con
 
 @pytest.mark.parametrize("contender", CONSUMED, ids=lambda one: one.name)
 def test_killed_consumer_loses_and_doubles_nothing(copied: Base, contender: Contender) -> None:
-    """The consumer is killed in the middle of its transaction, while eight clients write."""
+    """The consumer is killed while its transaction waits for a lock."""
     contender = installed(contender, copied)
     with database(copied, contender) as turn, ThreadPoolExecutor(1) as pool:
         with contender.consumer(turn.dsn) as process, closing(connect(turn.dsn, autocommit=False)) as blocker:

@@ -1,6 +1,6 @@
-"""``polling`` reads all views but those without figures of this server, and those that read each row.
+"""``polling`` reads all views but two kinds: those that read each row, and three without figures of this server.
 
-The page on monitoring names the latter.
+The page on monitoring names the views that read each row.
 """
 
 from __future__ import annotations

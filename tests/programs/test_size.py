@@ -1,4 +1,4 @@
-"""The program ``size`` counts small made-up sources and the functions of a new database correctly."""
+"""The program ``size`` counts made-up sources and a database's functions correctly."""
 
 from __future__ import annotations
 

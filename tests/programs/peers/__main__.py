@@ -1,10 +1,11 @@
-"""``python -m tests.programs.peers``: measure all contenders, print the table, store JSON and a plot.
+"""``python -m tests.programs.peers``: measure contenders and print a table.
 
 ``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15`` start
 a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser. ``--figure`` and
-``--contender`` choose figures and contenders; sorted upserts are always measured. ``--show FILE`` prints and plots a
-stored run instead of a new one, and ``--compare FILE`` lists differences to a stored run. After Ctrl-C the figures
-measured until then are printed and stored. The status is 1 if a contender's totals were wrong.
+``--contender`` choose figures and contenders; sorted upserts are measured in addition. ``--json FILE`` stores the run,
+and ``--plot FILE.png`` draws it. ``--show FILE`` takes a stored run instead of a new one, and ``--compare FILE`` lists
+differences to a stored run. Ctrl-C ends the measurements; the table then has the turns measured until then. The status
+is 1 if a contender's totals were wrong.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure the chosen figures on a server. Prints the plan and each turn to standard error."""
+    """Measure the chosen figures on a server. Prints the plan and a line for each turn to standard error."""
     lengths = QUICK if options.quick else FULL
     chosen = [
         one for name, one in CONTENDERS.items() if name in {*options.contender, BASELINE} or not options.contender

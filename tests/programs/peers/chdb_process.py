@@ -1,14 +1,14 @@
 """The process that runs chDB: ``python -m tests.programs.peers.chdb_process DSN DIRECTORY``.
 
-The process reads the sample of words from the database ``DSN``, keeps its totals in ``DIRECTORY``, and reports
-``"ready"``. Each line of its standard input is a request in JSON, and each line of its standard output is an answer.
-The process ends when its standard input ends.
+The process reads the sample of words from the database ``DSN``, makes its table in ``DIRECTORY``, and prints
+``"ready"``. Then it answers each line of its standard input, a request in JSON, by a line of JSON. The process ends
+when its standard input ends.
 
-- ``{"load": {…}}`` has the fields of a load and of its work. The process writes the runs of words that the clients of
-  pgbench would write, one transaction of each client in turn. The answer has the number of transactions of each client,
-  and the seconds.
+- ``{"load": {…}}`` has the fields of a load except ``dsn`` and ``rate``. The process writes the words that the clients
+  of pgbench would write, one transaction of each client in turn. The answer has the number of transactions of each
+  client, and the seconds.
 - ``"settle"`` merges all parts of the table into one part; the answer comes afterwards.
-- ``"totals"`` is answered with the exact totals.
+- ``"totals"`` is answered with the totals by word.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.database.connect import connect
 
 from .load import Work, words
 
-BATCH = 10_000  # updates; ClickHouse's manual advises batches of 10,000 to 100,000 rows
+BATCH = 10_000  # the least number of updates in a batch, except in the last batch of a load
 _SQL = Path(__file__).with_name("sql") / "chdb.sql"
 
 
@@ -51,7 +51,7 @@ class Store:
         first: int,
         begin: int,
     ) -> dict[str, Any]:
-        """Write until the time is over or each client's transactions are done."""
+        """Write ``transactions`` transactions for each client, or with None for ``seconds`` seconds."""
         done = [0] * clients
         batch: list[str] = []
         began = time.monotonic()

@@ -2,8 +2,7 @@
 
 The statement does a part of the work and returns a count of what it took, such as updates; 0 means nothing. The
 consumer repeats the statement ``--pause`` seconds after its end, and after at least 10 ms if the count was 0.
-``--vacuum`` names a table to vacuum whenever the counts have added up to 200,000, in place of a frequent autovacuum.
-SIGTERM ends the consumer.
+``--vacuum`` names a table to vacuum each time the counts since the last vacuum add up to 200,000 or more.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import time
 from pgcombine.database.connect import connect
 
 IDLE = 0.01  # seconds
-VACUUM_EVERY = 200_000  # the sum of the statement's counts between two vacuums
+VACUUM_EVERY = 200_000  # the least sum of the statement's counts between two vacuums
 
 
 def main() -> None:

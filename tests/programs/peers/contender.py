@@ -1,8 +1,8 @@
 """The interface of a contender: its tables, how it writes and reads, and its consumer, if any.
 
-All contenders count words: key ``word text``, value ``n bigint``. A contender outside SQL overrides ``load`` and
-``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also ``size``. An
-error of a contender makes its turn fail.
+A contender keeps a total for each word: key ``word text``, value ``n bigint``. A contender outside SQL overrides
+``load`` and ``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also
+``size``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .load import Done, Load, differences, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
-# The only figures for the second variant of a contender, such as a queue with one bucket.
+# The figures for second variants of contenders, such as a queue with one bucket.
 WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})
 _SQL = Path(__file__).with_name("sql")
 
@@ -34,7 +34,7 @@ class Contender:
     unmeasured: frozenset[str] = frozenset()  # metrics that don't apply to this contender
     tables: tuple[str, ...] = ()  # relations whose sizes count, including their partitions
     totals_query: str  # returns rows of word and n: the exact totals, once the contender is settled
-    read_query: str  # returns n of the key %s, as a reader would
+    read_query: str  # returns n of the key %s as a reader finds it
 
     def missing(self, connection: Connection) -> str | None:
         """Return why the contender can't run on this server, or None."""
@@ -61,7 +61,7 @@ class Contender:
 
     @contextmanager
     def consumer(self, dsn: str) -> Iterator[Consumer | None]:
-        """Run the consumer, if any, as another process during the block, which begins when the process is connected."""
+        """Run the consumer, if any, as another process during the block. The block begins when the process is ready."""
         yield None
 
     def settled(self, connection: Connection) -> bool:
@@ -81,7 +81,7 @@ class Contender:
         return differences(expected, self.totals(connection))
 
     def add(self, connection: Connection, word: str) -> None:
-        """Add 1 to one key, for the measurement of freshness, which passes a connection in autocommit."""
+        """Add 1 to one key."""
         connection.execute(self.one("%s").encode(), (word,))
 
     def read(self, connection: Connection, word: str) -> int:
@@ -90,7 +90,7 @@ class Contender:
         return int(row[0] or 0) if row else 0
 
     def size(self, connection: Connection) -> int:
-        """Return the bytes of the tables with their indexes."""
+        """Return the bytes of ``tables`` and their partitions, with indexes."""
         row = connection.execute(
             "select sum(pg_total_relation_size(part))::bigint from unnest(%(tables)s::regclass[]) as its, "
             "lateral (select its as part union select relid from pg_partition_tree(its)) as parts",

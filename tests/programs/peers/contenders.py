@@ -1,6 +1,6 @@
 """All contenders by name, in the order of the table and the plot.
 
-In the figures of a table's sums, a contender is replaced by the contender of ``OF_SOURCE`` with the same name.
+The figures of a table's sums measure the contenders of ``OF_SOURCE`` that have the same names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """pg_ivm (https://github.com/sraoss/pg_ivm): each statement on a table updates a view of its sums.
 
-A statement locks the view until its transaction ends, so writers wait for each other even with different keys. The
-table keeps all rows.
+A statement locks the view until its transaction ends, so writers wait for each other even with different keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A load (what clients write, and for how long), and the expected totals, computed without the server.
 
-Transaction j of client c writes the same words for each contender. pgbench's log lists the committed transactions. A
-failed pgbench raises PgCombineError.
+Transaction j of client c writes the same words for each contender. ``pgbench_load`` raises PgCombineError if pgbench
+fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
-STRIDE, APART = 7919, 62_501  # coprime to the number of start places of runs, so that the runs spread over the sample
+STRIDE, APART = 7919, 62_501  # distances of runs in the sample: of a client's next run, and of the next client's run
 _NEW = 1_000_000_000  # above all numbers of transactions, so that the new keys of two clients differ
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
@@ -27,7 +27,7 @@ _NEW_WORDS = (
     "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
 )
 HOT = "hot"
-_TIMEOUT = 120.0  # seconds that a load may exceed its time
+_TIMEOUT = 120.0  # seconds that a load may take beyond its ``seconds``
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Contenders in plain SQL, as users write them: upserts, slots, squashed rows, a trigger, a window over a sequence.
 
-Files beside this module, in ``sql/``, or the product's ``sql/queries/bench_tables.sql`` make their tables.
+Their tables are made by files in ``sql/`` beside this module, or by the product's ``sql/queries/bench_tables.sql``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class StatementTrigger(Total):
 
 
 class SequenceWindow(StatementTrigger):
-    """Rows have a sequence number and are kept. Each period one transaction adds up the rows since the last period."""
+    """Rows have a sequence number and are kept. The consumer adds up the new rows, and does so again after 50 ms."""
 
     name = "sequence window"
     summary = (

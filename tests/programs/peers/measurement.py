@@ -16,14 +16,14 @@ from .contender import Contender
 
 @dataclass
 class Measurement:
-    """A turn of a contender. ``wrong`` describes wrong totals, ``error`` the reason for missing values."""
+    """The result of a turn. ``wrong`` describes wrong totals, ``error`` the reason for missing values."""
 
     figure: str
     contender: str
     round: int
     values: dict[str, float] = field(default_factory=dict)
     failed: int = 0  # transactions that pgbench counts as failed
-    deadlocks: int = 0  # deadlocks that the server resolved, also in transactions that pgbench doesn't count
+    deadlocks: int = 0  # deadlocks that the server counts in the turn's database
     wrong: str | None = None
     error: str | None = None
     note: str = ""  # a remark about the turn

@@ -1,4 +1,4 @@
-"""The figures: each has metrics with units, and a function that measures them in a turn."""
+"""The figures: their metrics with units, and the functions that measure them in a turn."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .turn import Turn
 
 CLIENTS = 8
 SNAPSHOT = "snapshot"
-OVERHEAD = 2.0  # about how many seconds a turn takes for copying the database, filling and comparing
+OVERHEAD = 2.0  # the estimated seconds of a turn for copying the database, filling and comparing
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long to measure, in whole seconds, and in how many rounds.
+    """How long to measure, and in how many rounds.
 
     ``rounds`` is for the end-to-end figures, ``other_rounds`` for the other figures. ``window``, ``hot``,
     ``open_writer`` and ``aging_window`` are the seconds of a measured window, of the hot key, of an open transaction,
@@ -77,7 +77,7 @@ class Figure:
 
 
 def end_to_end(updates: int, *, source: bool = False) -> Figure:
-    """Return the figure for transactions of ``updates`` updates. With ``source``, they change rows of that table."""
+    """Return the figure for transactions of ``updates`` updates; with ``source``, for rows of a table with sums."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:
@@ -154,7 +154,7 @@ def _fresh_at_half(source: bool = False) -> Measure:
 
 
 def _open_writers(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
-    """One of ten clients writes and keeps its transaction open for the whole window."""
+    """One of ten clients writes, and keeps its transaction open while the others write."""
     work = Work(10)
     held = Work(10, open_seconds=lengths.open_writer)
     with ThreadPoolExecutor(1) as pool:

@@ -18,7 +18,7 @@ from .manual import Total
 
 
 class Pgmq(Total):
-    """pgmq with one JSON message a transaction. ``file`` is pgmq's SQL file; with None the contender is missing."""
+    """pgmq with one JSON message a transaction. ``file`` is pgmq's SQL file; with None the contender can't run."""
 
     name = "pgmq"
     summary = "a JSON message a transaction; its consumer upserts the sums of 1,000 messages and deletes them"

@@ -2,7 +2,7 @@
 
 The consumer itself makes ticks, 50 ms after the end of each batch, so the daemon ``pgqd`` isn't needed. In one
 transaction the consumer makes a tick, reads the batch that ends at the tick, upserts the totals and finishes the batch.
-If the consumer is killed, the transaction is rolled back. PgQ keeps events until its tables rotate, here every 10 s.
+If the consumer is killed, the transaction is rolled back. PgQ keeps events until its tables rotate, here after 10 s.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The plot: for each figure, the ratio of each contender to sorted upserts.
+"""The plot: a panel for each shown metric, with the ratio of each contender to sorted upserts.
 
-Better is to the right in every panel: more a second, or fewer bytes, microseconds and milliseconds. The axes are
-logarithmic. A line in a bar shows the least and the greatest ratio of a round. A contender has the same colour
-everywhere. The bars of a contender with wrong totals are hatched and marked. A contender without a measurement has no
-bar in that panel. Below the plot are the names of the contenders that couldn't run, of those too slow for a visible
-bar, and of those with wrong totals.
+Better is to the right: more a second, or fewer bytes, microseconds and milliseconds. The axes are logarithmic. A line
+in a bar shows the least and the greatest ratio of a round. A contender has the same colour in all panels. The bars of a
+contender with wrong totals are hatched and marked. A contender without a ratio has no bar in that panel. Below the plot
+are the names of the contenders that couldn't run, of those that are too slow for a visible bar, and of those with wrong
+totals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .measures import FIGURES, Metric
 from .report import Line, Stored
 
 _COLUMNS = 4
-_SLOWEST = 0.02  # a contender whose rate in any figure has a lower ratio has no bars, and is named below the plot
+_SLOWEST = 0.02  # a contender with a lower ratio of a rate is named below the plot, and has no bars
 _OURS = ("#08519c", "#3182bd", "#6baed6", "#9ecae1")  # shades of one colour
 _OTHERS = ("#e6550d", "#31a354", "#756bb1", "#d6a400", "#c51b8a", "#8c6d31", "#17a2a2", "#7f7f7f", "#a63603", "#54278f")
 _BASELINE = "#444444"
@@ -105,7 +105,7 @@ def _panel(
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
     there = [found[name] for name in contenders if name in found]
-    # A value below the clock's resolution can be 0 or negative. A logarithmic axis shows only positive ratios.
+    # A logarithmic axis can't show a ratio that is 0 or negative.
     ratios = [one for line in there for one in (line.least, line.greatest) if one is not None and one > 0]
     greatest, least = max(2.0, *ratios), min(0.5, *ratios)
     axis.set_xlim(least / 1.5, greatest * (greatest / least) ** 0.18)

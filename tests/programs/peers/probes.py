@@ -1,6 +1,6 @@
-"""Freshness beside a load: threads add to new keys at random times, and read until the value is visible.
+"""Freshness beside a load: threads add to new keys at random times, and read until each value is visible.
 
-A probe raises PgCombineError if its value isn't visible after a minute.
+``beside`` raises PgCombineError if a value isn't visible after a minute.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
                 gap = min(2 * gap, 0.004)
             delay = time.monotonic() - began
             seen.append((word, 1000 * delay))
-            # With a fixed pause, probes could fall in step with a consumer's period.
+            # with a fixed pause, probes could fall in step with a consumer's period
             stop.wait(random.uniform(0, 2 * _PROBE_EVERY))
     return seen
 

@@ -93,7 +93,7 @@ def wrong(run: Stored, contender: str, figure: str | None = None) -> bool:
 
 
 def table(run: Stored, figures: Mapping[str, Figure] = FIGURES) -> str:
-    """Return the run as Markdown: a heading, a table for each figure, and a list of faults."""
+    """Return the run as Markdown: lines about the run, a table for each measured figure, and a list of faults."""
     return "\n".join([*_heading(run), *_figures(run, figures), *_faults(run)])
 
 
@@ -140,7 +140,7 @@ def _cell(line: Line | None, compared: bool) -> str:
 
 
 def apart(run: Stored, other: Stored) -> list[str]:
-    """Return lines about two runs: how many ratios were compared, and each ratio whose spreads don't overlap."""
+    """Return lines about two runs: how many ratios were compared, and the ratios whose spreads don't overlap."""
     compared, found = 0, []
     for figure in FIGURES.values():
         for metric in figure.metrics:
@@ -162,7 +162,7 @@ def number(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with two or three significant digits; from 100 on as a whole number."""
+    """Return a ratio with about three digits: from 100 on as a whole number, below 0.1 with two significant digits."""
     return (
         f"{value:,.0f}"
         if value >= 100

@@ -1,6 +1,6 @@
 """The rounds of a run: each contender has one turn in each round, in a rotated order.
 
-The result of a turn has its error, if any, and the run goes on with the next turn.
+The measurement of a failed turn has the error, and the run goes on.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
 def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
     """Return the contenders that take part in a figure.
 
-    If the figure measures contenders that keep the sums of a table (``Figure.source``), these are the contenders of
-    ``OF_SOURCE`` with the names of the given ones. Otherwise they are the given ones, without those whose ``only``
-    leaves the figure out.
+    In a figure with ``Figure.source``, these are the contenders of ``OF_SOURCE`` with the names of the given ones. In
+    another figure they are the given ones, without those whose ``only`` leaves the figure out.
     """
     if FIGURES[figure].source:
         names = {contender.name for contender in contenders}

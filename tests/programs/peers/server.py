@@ -1,7 +1,7 @@
 """The server of a run: PostgreSQL 18 or 15 in a temporary directory, with fixed settings.
 
 Version 18 comes from the extra ``embedded``, version 15 from Debian's package ``postgresql-15``. Both have the same
-settings. The functions raise ConfigError if these programs aren't installed or don't start.
+settings. ``own`` and ``find`` raise ConfigError if the programs of the version aren't installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.errors import ConfigError
 
 DEBIAN = Path("/usr/lib/postgresql")
 VERSIONS = (18, 15)
-# The embedded server's settings, but with full durability, and with an automatic checkpoint only every 30 minutes.
+# The embedded server's settings, but with full durability and with rare automatic checkpoints.
 OWN = {
     **SETTINGS,
     "synchronous_commit": "on",
@@ -66,7 +66,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
         os.chmod(home, 0o711)  # the server may run as another account, which must enter the directory
         cluster = Cluster(Path(home, "postgres"))
         cluster.create(chosen)
-        # before version 16 a server enters the directory of its data by the whole path
+        # a server of version 15 enters the directory of its data by the whole path
         os.chmod(cluster.directory, 0o711)
         postmaster = Postmaster(cluster)
         postmaster.start(chosen, {**OWN, **settings})
@@ -88,7 +88,7 @@ def find(version: int) -> programs.Programs:
 
 
 def describe(dsn: str) -> dict[str, object]:
-    """Return the conditions of a run: version, settings, machine, load, and the commit of the repository."""
+    """Return the conditions of a run: the server's version and settings, cores, memory, load, and the commit."""
     with closing(connect(dsn)) as connection:
         found = connection.execute(
             "select name, current_setting(name) from unnest(%s::text[]) as name "

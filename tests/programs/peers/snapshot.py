@@ -1,8 +1,8 @@
 """The figure of a held snapshot: the cost of writes while PostgreSQL can't remove dead rows.
 
 A snapshot is held in each contender's database. While it is held, the contenders have measured windows in turn, and
-all are offered the same rate of transactions. The first windows don't count, since there are still few dead rows. In a
-whole run each contender gets about 1.2 million updates. One window before the snapshot is measured for comparison.
+all are offered the same rate of transactions. The first ``Lengths.aging`` windows aren't counted, since there are still
+few dead rows. For comparison, one window is measured before the snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .probes import beside, percentiles
 from .turn import Base, Turn, database
 
 _WORK = Work(20)
-_OFFERED = 1500.0  # transactions a second: about half of what sorted upserts reach on two cores
+_OFFERED = 1500.0  # transactions a second
 
 
 def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths) -> Iterator[Measurement]:

@@ -1,7 +1,7 @@
 """Contenders that keep the sums of a table by word, while clients insert, update and delete its rows.
 
 A rollup keeps them with this queue, pg_ivm with a view. The other contenders have triggers as users write them, which
-upsert sums, or append rows for a job. Each contender but a rollup has the name of the contender whose tables it uses.
+upsert sums, or append rows for a job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UPSERT_END = "order by word on conflict (word) do update set n = t.n + excluded
 
 
 class OfSource(Contender):
-    """Keeps the sums of ``bench.source`` in the tables of ``other``, a contender that counts words."""
+    """Keeps the sums of ``bench.source``. By default its name and its consumer are those of ``other``."""
 
     def __init__(self, other: Contender) -> None:
         self.other = other
@@ -78,7 +78,7 @@ class OfSource(Contender):
         return {word: n for word, n in self.other.totals(connection).items() if n}
 
     def difference(self, connection: Connection, expected: dict[str, int]) -> str | None:
-        """Compare with the sums of ``bench.source`` instead of ``expected``, in which each word counts 1."""
+        """Compare the totals with the sums of ``bench.source``; ``expected`` isn't used."""
         found = connection.execute("select word, sum(n) from bench.source group by word").fetchall()
         return differences({str(word): int(n) for word, n in found}, self.totals(connection))
 

@@ -1,6 +1,7 @@
 """A turn: one contender runs in a new, filled database with its consumer; at the end its totals are checked.
 
-The methods of a turn raise PgCombineError if a load fails, or if the consumer ends or doesn't settle in time.
+``Turn.load`` raises PgCombineError if the load fails, and ``Turn.settle`` if the consumer ends or doesn't settle in
+time.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ def filled(dsn: str, words: list[str], admin: str) -> Base:
 
 @dataclass
 class Used:
-    """The resources of a measured window: bytes of write-ahead log, processor seconds, a checkpoint if any."""
+    """What a measured window used: bytes of write-ahead log, processor seconds, and whether a checkpoint came."""
 
     log: float = 0.0
-    server: float | None = 0.0  # None: the server runs on another machine
+    server: float | None = 0.0  # None: the server's processes can't be read
     consumer: float = 0.0
     checkpoint: bool = False
 
 
 class Turn:
-    """One contender's database while it is measured. ``failed`` counts transactions that pgbench counts as failed."""
+    """One contender's database while it is measured. ``failed`` counts failed transactions since the last ``judge``."""
 
     def __init__(self, contender: Contender, dsn: str, connection: Connection, ledger: Ledger) -> None:
         self.contender = contender

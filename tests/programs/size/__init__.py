@@ -12,7 +12,7 @@
   ``FLAT``. Names in hints of errors aren't calls.
 - **Placeholders**: the different ``{names}`` in those functions on the way that are in the folder ``pass``. Each
   function with a placeholder is a **stage**.
-- **Longest line of SQL**: its number of characters, in all SQL files.
+- **Longest line of SQL**: the number of characters of the longest line in the files in ``sql``.
 - **Python**: the lines of the package without ``bench``. **SQL literals**: the strings in these lines that begin like a
   statement on data or objects and are more than a call of one function. Statements about the session or the
   transaction don't count.

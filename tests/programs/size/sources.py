@@ -13,7 +13,7 @@ ROOTS = (
     *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "pass_parts"),
     *("due", "busy", "tick", "take_idle_lock", "reclaim", "trim_journal", "bloated"),
 )
-# Modules in the worker's folder that aren't part of its loop.
+# modules in the worker's folder that aren't part of its loop
 BESIDE = {"__init__", "drain", "quarantine", "rights", "python_pass"}
 FLAT = {
     "worker",
@@ -77,7 +77,7 @@ class Tree:
         return [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).parts[0] != "bench"]
 
     def way(self) -> list[Path]:
-        """Return the SQL files of the functions in ROOTS, and of all functions that these call."""
+        """Return the SQL files of the functions in ROOTS, and of those that they call directly or indirectly."""
         functions = {path.stem: path for path in self.sql if path.parent.name not in ("queries", "views")}
         found: dict[str, Path] = {}
         todo = [name for name in ROOTS if name in functions]
@@ -129,7 +129,7 @@ def _placeholders(path: Path) -> Iterator[str]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each string in a module except docstrings.
+    """Yield the line and the text of each string in a module, except strings that are statements, such as docstrings.
 
     ``{}`` stands for a value in an f-string.
     """

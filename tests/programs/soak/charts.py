@@ -8,7 +8,7 @@ from typing import Any
 
 
 def draw(report: Mapping[str, Any], file: Path) -> None:
-    """Draw a report of ``python -m tests.programs.soak``. A grey area marks the time in which a snapshot is held."""
+    """Draw a report of a run. A grey area marks the time in which a snapshot was held."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,7 +1,7 @@
 """Two servers, their queues, and the daemons that an operator runs, each as a process.
 
 Server ``a`` has the queue ``plain``, whose changes are exported to a table on server ``b``. The queue ``wc`` is on both
-servers. A daemon that ends is started again within a second, as by systemd.
+servers. A daemon that ends is started again after about a second, as by systemd.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Daemon:
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
-        """Start the daemon, if it doesn't run."""
+        """Start the daemon if it isn't running."""
         if self._process is None or self._process.poll() is not None:
             with self.log.open("ab") as told:
                 self._process = subprocess.Popen(
@@ -53,7 +53,7 @@ class Daemon:
             self._process.wait()
 
     def stop(self) -> int | None:
-        """Stop the daemon with SIGTERM; return its status, or None if it was never started."""
+        """Stop the daemon with SIGTERM, or after 60 s with SIGKILL. Returns its status; None if it wasn't started."""
         if self._process is None:
             return None
         self._process.terminate()
@@ -64,7 +64,7 @@ class Daemon:
             return -9
 
     def memory(self) -> float | None:
-        """The resident memory of the daemon in MB; None while it doesn't run."""
+        """Return the resident memory of the daemon in MB, or None if it isn't running."""
         if self._process is None or self._process.poll() is not None:
             return None
         with suppress(psutil.Error):
@@ -81,7 +81,7 @@ class Installation:
     page: str  # the URL of the web page about server a
 
     def memory(self) -> dict[str, float]:
-        """The MB of memory by name: resident for a daemon; for a server the sum of its processes' private memory."""
+        """Return the MB of memory by name: resident memory of daemons, private memory of all processes of servers."""
         found = {name: daemon.memory() for name, daemon in self.daemons.items()}
         found |= {f"server {name}": _private(server) for name, server in self.servers.items()}
         return {name: megabytes for name, megabytes in found.items() if megabytes is not None}
@@ -158,9 +158,9 @@ def _stop(installation: Installation) -> None:
 
 @contextmanager
 def connected(server: Cluster, over: threading.Event, timeout: float = 120.0) -> Iterator[psycopg.Connection]:
-    """A connection to a server that may be unreachable at first.
+    """Connect to a server that may be unreachable at first, and yield the connection.
 
-    Raises the last error after ``timeout`` seconds, or as soon as ``over`` is set.
+    A failed attempt is repeated until ``timeout`` seconds are over or ``over`` is set; then its error is raised.
     """
     until = time.monotonic() + timeout
     while True:

@@ -2,7 +2,7 @@
 
 A transaction on the queue ``plain`` derives its words from a seed, and also inserts the seed into a table. So the table
 has the seeds of all committed transactions, even of those whose commit got no answer. A writer repeats a failed
-write to ``wc`` until the write is acknowledged, and with the same token if the first outcome is unknown.
+write to ``wc`` until the write is acknowledged. Once an outcome is unknown, it repeats the write with the same token.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REPLICATED_WORDS, _REPLICATED_GAP = 5, 0.1
 
 
 def words(seed: int) -> list[str]:
-    """The words of the transaction with this seed. A negative seed belongs to a probe, whose only word is unique."""
+    """Return the words of the transaction with this seed. A negative seed is a probe's, and has one word of its own."""
     if seed < 0:
         return [f"probe{-seed}"]
     chance = random.Random(seed)
@@ -54,7 +54,7 @@ class Load:
     writes: int = 0
 
     def produce(self, over: threading.Event) -> None:
-        """Write to ``plain`` until ``over`` is set. After an error the writer connects again and goes on."""
+        """Write to ``plain`` until ``over`` is set. After an error of psycopg, connect again and go on."""
         chance = random.Random()
         while not over.is_set():
             try:
@@ -87,7 +87,7 @@ class Load:
                 time.sleep(0.2)
 
     def plain(self) -> Counter[str]:
-        """The totals that ``plain`` must have, from the committed seeds."""
+        """Return the totals that ``plain`` must have, computed from the committed seeds."""
         found: Counter[str] = Counter()
         with self.servers["a"].connect() as connection:
             for (seed,) in connection.execute("select seed from public.written"):

@@ -31,7 +31,7 @@ _TIMEOUT = 300.0  # seconds within which everything must drain
 
 
 def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: float, seed: int) -> dict[str, Any]:
-    """Run for ``minutes``, with a kill every ``gap`` seconds on average. Returns the report."""
+    """Run for ``minutes``, with a kill about every ``gap`` seconds. Returns the report."""
     seconds = 60 * minutes
     with installed(servers, directory) as installation:
         load, trouble, watch = Load(servers), Trouble(installation, seconds, gap, seed), Watch(installation)
@@ -74,7 +74,7 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
 
 @contextmanager
 def _threads(*loops: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run each loop in a thread during the block. The end of the block raises the first exception of a loop."""
+    """Run each loop in a thread during the block. After the block the first exception of a loop, if any, is raised."""
     over = threading.Event()
     raised: list[BaseException] = []
 
@@ -131,14 +131,14 @@ def _different(what: str, expected: Counter[str], connection: psycopg.Connection
 
 
 def printed(report: Mapping[str, Any]) -> str:
-    """A report without its series of samples and delays, as a line of JSON."""
+    """Return a report without its series of samples and delays, as a line of JSON."""
     return json.dumps(
         {name: value for name, value in report.items() if name not in ("samples", "fresh")}, default=float
     )
 
 
 def _delays(watch: Watch, held: list[float]) -> dict[str, dict[str, float]]:
-    """Percentiles of the delays in seconds: of all, of those while the snapshot was held, and of those before."""
+    """Return percentiles of delays in seconds: of all, of those while the snapshot was held, and of those before."""
     found = {"all": _percentiles([seconds for _, seconds in watch.fresh])}
     if len(held) == 2:
         found["snapshot held"] = _percentiles([seconds for at, seconds in watch.fresh if held[0] <= at <= held[1]])
@@ -154,7 +154,7 @@ def _percentiles(values: list[float]) -> dict[str, float]:
 
 
 def _growth(watch: Watch) -> dict[str, list[float]]:
-    """The MB of memory of each process: the medians of the first and of the last third of the samples."""
+    """Return the MB of memory by name: the medians of the first and of the last third of the samples."""
     names = sorted({name for one in watch.samples for name in one["memory"]})
     third = max(1, len(watch.samples) // 3)
     found = {}

@@ -1,4 +1,4 @@
-"""A soak run of 45 seconds: writers and all daemons run at once under kills, and the totals are exact."""
+"""A soak run of 45 seconds: writers and daemons run under kills, and the totals are exact."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Trouble on purpose: daemons, sessions and servers are killed, and a snapshot is held.
 
 Daemons and servers are killed with SIGKILL, sessions on server ``a`` by pg_terminate_backend. Server ``b`` stays
-stopped for some seconds, so that hints and entries wait. Server ``a`` is started again at once. Server ``a`` isn't
-killed while it has the held snapshot, which a kill would end.
+stopped for some time, so that hints and entries wait; server ``a`` is started again at once. Server ``a`` isn't killed
+while the snapshot is held in it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOLDER = "soak: old snapshot"
 
 @dataclass
 class Trouble:
-    """One kill every ``gap`` seconds on average, and a snapshot that is held in the middle third of ``seconds``."""
+    """A kill about every ``gap`` seconds, and a snapshot that is held in the middle third of ``seconds``."""
 
     installation: Installation
     seconds: float

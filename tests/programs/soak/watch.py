@@ -1,8 +1,8 @@
 """Measurements during a soak run, each in a separate loop.
 
-``sample`` records memory, table sizes, and figures such as backlogs and lags, every five seconds. ``poll`` reads the
-views, and ``browse`` one web page, every second. ``probe`` measures how long a committed update takes to be visible
-in its value.
+``sample`` records memory, table sizes, and figures such as backlogs and lags, about every five seconds. ``poll`` reads
+the monitoring views, and ``browse`` one web page, about every second. ``probe`` measures how long a committed update
+takes to be visible in its value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import load
 from .installation import Installation, connected
 
 PROBE_GAP = 0.5  # seconds
-_TIMEOUT = 60.0  # seconds that a probe waits for its value, and a request for its page
+_TIMEOUT = 60.0  # seconds that a probe waits for its value; also the timeout of a request
 _SAMPLE_SECONDS = 5.0
 _STAT = (Path(__file__).parents[3] / "sql").rglob("*_stat.sql")
 VIEWS = ["destination", "oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
@@ -49,7 +49,7 @@ class Watch:
     """The measurements so far, in order of time.
 
     ``fresh`` has a pair for each probe: the seconds from the start of the run to the probe's commit, and from the
-    commit to the visible value. ``polls`` and ``pages`` have the seconds that each read took.
+    commit to the visible value. ``polls`` and ``pages`` have the seconds of the successful reads.
     """
 
     installation: Installation

@@ -4,22 +4,22 @@
 the first one. ``.`` is the working tree with its uncommitted changes. How to read the table:
 
 - **A cell** is the median of the rounds. In brackets is the median of the rounds' ratios to the first version, with the
-  least and the greatest ratio. If 1 is between the least and the greatest ratio, the versions can't be told apart. More
-  is better only for rates.
-- **Rates and times depend on what else the machine does.** Processor time depends on that less, bytes of log hardly at
-  all. A version beside itself (``. .``) shows how far the ratios can be trusted.
-- **Totals are checked.** After each turn the total of each key is compared with the committed updates. ✗ marks a
+  least and the greatest ratio. If 1 is between the least and the greatest ratio, the versions can't be told apart. Of
+  rates more is better, of other metrics less.
+- **Rates and times depend on what else the machine does.** Processor time and bytes of log depend on that less. A
+  version beside itself (``. .``) shows how far the ratios can be trusted.
+- **Totals are checked.** At the end of a turn the total of each key is compared with the committed updates. ✗ marks a
   version with wrong totals.
 - **How the log was reclaimed** is reported for each version from the traces in its tables: deleted rows or truncations.
   The queues' owner is an ordinary role, a member of ``pg_read_all_stats``. With ``--deleting`` the owner isn't a
   member, and a session of another role stays open, whose snapshots are hidden from the owner. "Nothing yet" means that
   the turns were too short.
 
-All versions have the same server and settings (``synchronous_commit``, ``fsync`` and ``full_page_writes`` are on), the
-same keys, transactions and pgbench. Each turn has a new database, and the order of the versions is rotated. Each
-version has an environment with its own package, whose ``db upgrade`` makes the schema and whose ``worker`` combines.
-The measurements also use what every version has: ``create_queue``, inserts and COPY into ``<queue>_updates``,
-``combine``, ``backlog``, ``<queue>_values``.
+All versions have the same server, keys, transactions and pgbench. The server that the program starts has
+``synchronous_commit``, ``fsync`` and ``full_page_writes`` on. Each turn has a new database, and the order of the
+versions is rotated. Each version has an environment with its own package, whose ``db upgrade`` makes the schema and
+whose ``worker`` combines. A measured version must also have ``create_queue``, ``<queue>_updates``, ``combine``,
+``backlog`` and ``<queue>_values``.
 
 The figures. ``-1``, ``-10`` and ``-100`` are numbers of rows in a transaction, except in ``idle-100``:
 

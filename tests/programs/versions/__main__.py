@@ -3,8 +3,8 @@
 ``.`` is the working tree. A server of PostgreSQL 18 is started in a temporary directory. ``--dsn`` measures on another,
 idle server as its superuser. ``--figure`` chooses figures. ``--rounds`` and ``--seconds`` set how often and how long to
 measure, and ``--max-delay`` how long updates may wait, in versions with that option. ``--json FILE`` stores the run,
-and ``--show FILE`` prints a stored run. After Ctrl-C the figures measured until then are printed and stored.
-``tests/programs/versions/__init__.py`` explains the output. The status is 1 if totals were wrong or a turn failed.
+and ``--show FILE`` prints a stored run. Ctrl-C ends the measurements; the table then has the turns measured until then.
+``tests/programs/versions/__init__.py`` explains the table. The status is 1 if totals were wrong or a turn failed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure the chosen figures. Prints each turn to standard error."""
+    """Measure the chosen figures. Prints a line for each turn to standard error."""
     lengths = Lengths(rounds=options.rounds, other_rounds=options.rounds, window=options.seconds)
     figures = [figure for name, figure in FIGURES.items() if name in options.figure or not options.figure]
     began = time.monotonic()
@@ -87,7 +87,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 def turns(
     bases: Sequence[tuple[Environment, Base]], figures: Sequence[Figure], lengths: Lengths, options: argparse.Namespace
 ) -> Iterator[Measurement]:
-    """Measure the figures. In a round each version has its turn. Yields the measurement of each turn."""
+    """Measure the figures, each version in turn. Yields the measurement of each turn."""
     peaks: dict[str, float] = {}
     for figure in figures:
         assert figure.measure is not None

@@ -1,4 +1,4 @@
-"""The figures that the comparison of versions measures. Each figure runs a worker only while it needs one."""
+"""The figures that the comparison of versions measures."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Measure = Callable[[Turn, Lengths, Values], Values]
 
 
 def _figure(name: str, title: str, units: dict[str, str], measure: Measure) -> Figure:
-    """Return a figure with a metric for each of ``units`` (metric → unit), of which less is better."""
+    """Return a figure with a metric for each of ``units`` (metric → unit). Of each metric less is better."""
     metrics = tuple(Metric(metric, unit, False, compared="of" not in metric) for metric, unit in units.items())
     return Figure(name, title, "", metrics, measure, lambda lengths: lengths.window)
 
 
 def _warm(measure: Measure) -> Measure:
-    """Return a measurement that first fills the tables, and during which a worker runs."""
+    """Return a function that fills the tables and calls ``measure``, while a worker runs."""
 
     def measured(turn: Turn, lengths: Lengths, peaks: Values) -> Values:
         with turn.consumer():
@@ -72,7 +72,7 @@ def _delays(turn: Turn, lengths: Lengths, rest: float = 0.0) -> Values:
                     raise PgCombineError(f"{turn.contender.name} doesn't show an update after {_TIMEOUT:.0f} s")
                 time.sleep(0.0005)
             delays.append(1000 * (time.monotonic() - began))
-    return percentiles(delays[3:])  # without the first three delays, during which the worker may still start
+    return percentiles(delays[3:])  # the worker may still be starting during the first delays
 
 
 def _idle(others: int) -> Measure:

@@ -66,7 +66,7 @@ def may_rest(environment: Environment) -> bool:
 def create(connection: Connection, queue: str, buckets: int) -> None:
     """Create a queue with this version's ``create_queue``, without ``delete_when`` if the function lacks it.
 
-    Raises PgCombineError if the function lacks another parameter.
+    Raises PgCombineError if the function lacks one of the other parameters.
     """
     given = {
         "queue": queue,
@@ -83,11 +83,11 @@ def create(connection: Connection, queue: str, buckets: int) -> None:
 
 
 def reclaimed(connection: Connection) -> str:
-    """Return how the queue's log has been reclaimed so far. The worker must have ended."""
+    """Return a text on how the queue's log has been reclaimed so far. The worker must have ended."""
     connection.execute("select pg_stat_force_next_flush()")  # count this session's deleted rows, too
     tables, truncated, deleted, ring, size, may = one(
         connection,
-        # until the first truncation, the number of a table's file is the table's oid
+        # a truncation gives a table a new file; before, the file's number is the table's oid
         "select count(*), count(*) filter (where pg_relation_filenode(c.oid) <> c.oid), "  # noqa: S608
         "coalesce(sum(pg_stat_get_tuples_deleted(c.oid)), 0)::bigint, bool_or(t.level > 1), "
         f"sum(pg_table_size(c.oid)) / 1e6, pg_has_role('pg_read_all_stats', 'usage') from {_LEAVES}",
@@ -107,7 +107,7 @@ def log_size(connection: Connection) -> float:
 def owner(admin: str, *, reads_statistics: bool) -> Iterator[str]:
     """Make an ordinary role that owns the queues of a run, and drop it at the end. Yields its URI.
 
-    ``admin`` is a superuser's URI. The role may order checkpoints.
+    ``admin`` is a superuser's URI. With ``reads_statistics`` the role is a member of ``pg_read_all_stats``.
     """
     name, password = f"versions_{uuid4().hex[:12]}", uuid4().hex
     groups = "pg_checkpoint, pg_read_all_stats" if reads_statistics else "pg_checkpoint"

@@ -1,14 +1,15 @@
 create extension pgq;
 
 select pgq.create_queue('bench'), pgq.register_consumer('bench', 'sum');
--- A tick at each call of the ticker if there are new events; without any, every 0.1 s. The tables rotate every 10 s.
+-- The ticker makes a tick when there are new events; without any, after 0.1 s. The tables rotate after 10 s.
 select pgq.set_queue_config('bench', 'ticker_max_count', '1'),
     pgq.set_queue_config('bench', 'ticker_max_lag', '0'),
     pgq.set_queue_config('bench', 'ticker_idle_period', '0.1 s'),
     pgq.set_queue_config('bench', 'rotation_period', '10 s');
 
--- Rotates the tables if that is due, makes a tick, and adds up one batch. Returns the number of the batch's keys.
--- A packed event has the words of a transaction and their numbers as arrays; any other event has one word and number.
+-- Rotates the tables if that is due, calls the ticker, and adds up one batch. Returns the number of the batch's keys,
+-- or 0 without a batch. A packed event has the words of a transaction and their numbers as arrays; another event has
+-- one word and its number.
 create function bench.take(packed boolean) returns bigint language plpgsql as $$
 declare
     batch bigint;

@@ -1,4 +1,4 @@
--- The well-known incremental roll-up: rolled_up.last_id is the id up to which the rows have been added up.
+-- An incremental roll-up: rolled_up.last_id is the id up to which the rows have been added up.
 create table bench.event (id bigserial primary key, word text not null, n bigint not null);
 create table bench.rolled_up (last_id bigint not null, sequence regclass not null);
 insert into bench.rolled_up values (0, pg_get_serial_sequence('bench.event', 'id'));
