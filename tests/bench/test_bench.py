@@ -1,4 +1,4 @@
-"""``pgcombine bench`` measures each figure but ``scale``, and removes its database."""
+"""``pgcombine bench`` measures figures, and removes its database."""
 
 from __future__ import annotations
 

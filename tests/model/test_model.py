@@ -1,4 +1,4 @@
-"""Models of pgcombine's protocols for the model checker spin, which finds an error only in the broken variants.
+"""Models of pgcombine's protocols. The model checker spin must find an error in the broken variants, and no other.
 
 ``log.pml`` models the log, ``adopt.pml`` post_restore in a restored database, and ``handoff.pml`` writes to several
 servers.
@@ -26,8 +26,8 @@ GET = {"HOMES": 1, "GET": 1, "FIRST": 0, "PROMPT": 1}
 def check(directory: Path, model: str = "log", fault: str | None = None, **settings: int) -> tuple[int, int]:
     """Run spin on a model, and return the number of errors and the number of visited states.
 
-    Spin visits all states of the model unless it stops at an error. ``fault`` names a broken variant, whose error spin
-    finds fast, so the compiler doesn't optimize the checker.
+    Spin stops at an error. ``fault`` names a broken variant, whose error spin finds fast, so the compiler doesn't
+    optimize the checker.
     """
     spin, compiler = require_program("spin"), require_program("gcc")
     defined = [f"-D{name}={value}" for name, value in {**settings, **({fault: 1} if fault else {})}.items()]

@@ -3,17 +3,17 @@
 ``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server with two queues, ``own`` and
 ``other``. Each has an export, a feed, a rollup of a table, loads in progress, and hints for other servers. A worker
 process combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several
-connections, it calls all functions and procedures that it may execute, with valid and invalid arguments, in autocommit
-and in transactions that end in any way or stay open. It inserts invalid rows, takes locks of tables and advisory locks,
-sends notifications, and puts pgcombine's trigger functions on its own tables. Meanwhile the owner writes to ``other``.
-At the end, the program checks that
+connections, it calls random functions and procedures that it may execute, with valid and invalid arguments, in
+autocommit and in transactions, some of which stay open for a time. It inserts valid and invalid rows, takes locks of
+tables and advisory locks, sends notifications, and puts pgcombine's trigger functions on its own tables. Meanwhile the
+owner writes to ``other``. At the end, the program checks that
 
 - only the updates and passes of ``other`` have changed ``other`` and the catalog;
 - the values of ``other`` are the sums of its updates, and were combined without long waits;
 - the worker still runs, and its log has no traceback;
 - each call returned within its timeout and ``GRACE``, and none broke its connection or the server.
 
-The program prints one JSON line, and ends with status 1 if a check fails. ``--seed`` repeats the random choices of an
+The program prints one JSON line, and ends with status 1 if a check fails. ``--seed`` repeats most random choices of an
 earlier run, but not the moments at which sessions meet.
 """
 
@@ -48,7 +48,7 @@ from support.servers import SETTINGS, Server, embedded
 from pgcombine.handoff.replicated import new_token
 
 SESSIONS = 6  # number of connections of the hostile role
-STATEMENT_TIMEOUT = 2  # seconds, for each statement of the hostile role
+STATEMENT_TIMEOUT = 2  # seconds: the hostile sessions' statement_timeout
 GRACE = 25.0  # seconds by which a call may exceed its timeout on a busy machine
 COMBINED_WITHIN = 60.0  # seconds within which updates of the other queue must be combined
 HUGE = 2**63 - 1
@@ -66,7 +66,7 @@ FUNCTIONS = """
       and p.proname ~ %s and has_function_privilege(%s, p.oid, 'execute')
     order by 1
 """
-# Tables whose rows aren't compared: workers also write rows of ``other`` to them, or other checks cover them.
+# Tables whose rows aren't compared, since workers write rows of ``other`` to them, or since other checks cover them.
 CHECKED_OTHERWISE = {
     "tick",
     "pass",
@@ -195,9 +195,9 @@ FITTING: dict[str, tuple[str, ...]] = {  # valid arguments by name and type of t
 class Outcome:
     """The result of a run.
 
-    ``errors`` counts calls by SQLSTATE; an empty SQLSTATE stands for success. ``wrong`` lists failed checks.
-    ``longest_call`` and ``longest_wait`` are the seconds of the longest call, and of the owner's longest call of
-    ``pgcombine.wait``.
+    ``errors`` counts calls by SQLSTATE: empty for success, ``none`` for an error without one. ``wrong`` lists failed
+    checks. ``longest_call`` and ``longest_wait`` are the seconds of the longest call, and of the owner's longest call
+    of ``pgcombine.wait``.
     """
 
     seed: int
@@ -299,7 +299,7 @@ class World:
             self.written["fluo"] += 1
 
     def snapshot(self, role: str) -> dict[str, str]:
-        """All rows, privileges and code that the hostile role must not change, without those of its own queue."""
+        """Return rows, privileges and code that the hostile role must not change, as texts by name."""
         found: dict[str, str] = {}
         for name, kind, rights in self.owner.execute(RELATIONS).fetchall():
             if OWN.search(name) or f"owner={role} " in rights or (name.startswith("spark_stage_") and role in rights):
@@ -317,8 +317,8 @@ class World:
         return found | dict(self.owner.execute(ROUTINES).fetchall())
 
     def _belongs_to_own(self, table: str, row: dict[str, Any]) -> bool:
-        """Whether a row without a queue's name belongs to the role's own queue."""
-        if table == "handoff_delivery":  # a role may call handoff_acknowledge, which stores this token
+        """Whether a row that doesn't name a queue belongs to the hostile role or its queue."""
+        if table == "handoff_delivery":  # the hostile role can store this token by handoff_acknowledge
             return row["token"] == "00000000-0000-0000-0000-000000000000"
         if table == "feed_consumer":
             return bool(row["feed"] == "own_f")
@@ -329,13 +329,13 @@ class World:
 
 
 def array(elements: Iterable[str | None]) -> str:
-    """The text of a PostgreSQL array."""
+    """Return the text of a PostgreSQL array."""
     quoted = ("NULL" if e is None else '"' + re.sub(r'(["\\])', r"\\\1", e) + '"' for e in elements)
     return "{" + ",".join(quoted) + "}"
 
 
 class Feeder:
-    """The owner, who writes to ``other`` in a thread and measures how long it takes until the updates are combined."""
+    """The owner, who writes to ``other`` in a thread, and measures how long calls of ``pgcombine.wait`` take."""
 
     def __init__(self, dsn: str, world: World, seed: int, outcome: Outcome) -> None:
         self.dsn, self.world, self.chance, self.outcome = dsn, world, random.Random(seed), outcome
@@ -408,14 +408,14 @@ class Calls:
                 self.outcome.wrong.append(f"{what} took {took:.1f} s")
 
     def hanging(self) -> list[str]:
-        """The calls that are far beyond their timeout."""
+        """Return the calls in progress that are far beyond their timeout."""
         with self._lock:
             late = time.monotonic() - STATEMENT_TIMEOUT - 2 * GRACE
             return [what for began, what in self._in_progress.values() if began < late]
 
 
 class Hostile:
-    """A session of the hostile role, which runs in a thread."""
+    """The hostile role in one thread, with one session after another."""
 
     def __init__(self, dsn: str, world: World, functions: list[tuple[Any, ...]], calls: Calls, seed: int) -> None:
         self.dsn, self.world, self.functions, self.calls = dsn, world, functions, calls
@@ -568,9 +568,10 @@ class Hostile:
 
 
 def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str = "") -> Outcome:
-    """Make up to ``calls`` calls within ``seconds``, of functions whose names match ``only``, and check the result.
+    """Make about ``calls`` calls, for about ``seconds`` at most, and check the result.
 
-    ``dsn`` is a superuser's URI of a migrated database. The worker logs to the file ``log``.
+    Functions are called if their names match the regular expression ``only``. ``dsn`` is a superuser's URI of a
+    migrated database. The worker logs to the file ``log``.
     """
     outcome = Outcome(seed)
     began = time.monotonic()
@@ -619,7 +620,7 @@ def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str
 
 
 def check(world: World, before: dict[str, str], role: str, status: int | None, log: Path, outcome: Outcome) -> None:
-    """Check ``other``, the worker, and that the state is as before. Add each problem to ``outcome.wrong``."""
+    """Check ``other``, the worker, and that the snapshot is as ``before``. Adds each problem to ``outcome.wrong``."""
     owner = world.owner
     expected = {word: n for word, n in world.written.items() if n}
     try:

@@ -1,4 +1,4 @@
-"""Objects of ordinary roles that depend on pgcombine's objects don't stop an upgrade, which keeps them if possible."""
+"""Objects of ordinary roles that depend on pgcombine's objects don't stop an upgrade."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def sign(number: int) -> str:
 
 @pytest.fixture
 def attacker(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
-    """A role that owns the schema attacker and has no other right."""
+    """A role that owns the schema attacker and was granted no right."""
     role = login()
     conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
     return role
@@ -74,7 +74,7 @@ def upgraded(dsn: str) -> list[str]:
 
 
 def older_functions(conn: psycopg.Connection) -> Iterator[tuple[str, str, bool]]:
-    """Add overloads of each function, as if an older version had other parameters.
+    """Add overloads of pgcombine's functions, as if an older version had other parameters.
 
     Yields the function's qualified name, its plain name, and whether a trigger function of that name was added, too.
     """
@@ -121,7 +121,7 @@ def test_upgrade_keeps_all_kinds_of_objects_that_depend_on_functions(
 
 
 def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection, *, each: bool) -> None:
-    """Upgrade while objects depend on each function: one kind of object per function, or all kinds if ``each``."""
+    """Upgrade while objects depend on the functions: one kind of object on each function, or all kinds if ``each``."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     kinds = list(FUNCTION_KINDS)
@@ -177,7 +177,7 @@ def test_upgrade_renames_functions_that_it_cannot_replace(
 def test_upgrade_keeps_objects_that_depend_on_views(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
-    """The upgrade renames a column of each view. Objects depend on this column."""
+    """In each view the test renames a column, on which objects depend; the upgrade restores the view."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     views = conn.execute(
@@ -244,7 +244,7 @@ def test_upgrade_drops_objects_that_depend_on_changed_columns(
 
 
 def test_roles_may_not_use_types(conn: psycopg.Connection, attacker: psycopg.Connection) -> None:
-    """If roles could use row types, their objects would stop migrations. Roles may use domains, which passes need."""
+    """If roles could use row types, their objects could stop migrations. Roles may use domains, which passes need."""
     types = conn.execute(
         "select t.oid::regtype::text from pg_type t left join pg_class c on c.oid = t.typrelid"
         " where t.typnamespace::regnamespace::text in ('pgcombine', 'pgcombine_internal')"

@@ -1,10 +1,10 @@
-"""A role without rights calls every function that runs with its owner's rights (``security definer``).
+"""A role without rights calls the functions that run with their owner's rights (``security definer``).
 
-Each call must fail with SQLSTATE 42501 or an error of pgcombine, and must change nothing; ``FREE`` lists exceptions. So
-the tests detect a new function that checks no right. They also fail if a new function has a parameter for which
-``fill`` returns no value.
+A call must fail with SQLSTATE 42501 or an error of pgcombine, and must change nothing. ``FREE`` lists functions that
+aren't called. A trigger function must not work on the role's own table. So the tests detect a new function that checks
+no right. They also fail if a new function has a parameter for which ``fill`` returns no value.
 
-PostgreSQL may also run the role's code in a privileged session. ``unguarded`` calls each function from such code.
+PostgreSQL may also run the role's code in a privileged session. ``unguarded`` calls the functions from such code.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Values = Mapping[str, list[Any]]
 
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
-# functions that don't check their caller, because every role may have the result
+# functions that don't check their caller, because any role may have the result
 OPEN = ["pgcombine_internal.queue_marks(text)"]
-# functions that every role may call: they delete only rows that a role with rights has flagged, or return only rows of
-# the caller's queues
+# functions that any role may call: those above, one that deletes rows that a role with rights has flagged, and
+# functions that return rows of the caller's queues
 FREE = [
     *OPEN,
     "pgcombine_internal.delete_flagged()",
@@ -139,7 +139,7 @@ def values(conn: psycopg.Connection) -> Values:
 
 
 def digest(conn: psycopg.Connection) -> dict[str, str]:
-    """The privileges of each table, and a digest of its rows."""
+    """Return the privileges of each table of the schema pgcombine, with a digest of its rows."""
     found: dict[str, str] = {}
     for name, acl in conn.execute(
         "select c.oid::regclass::text, c.relacl::text from pg_class c join pg_namespace n on n.oid = c.relnamespace "
@@ -172,7 +172,7 @@ def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
 
 
 def unchecked(owner: psycopg.Connection, role: psycopg.Connection, values: Values, *, any_queue: bool) -> Iterator[str]:
-    """Call each function as ``role`` and yield the problems. Skip functions without parameters unless ``any_queue``."""
+    """Call functions as ``role`` and yield the problems. Without ``any_queue``, skip functions without parameters."""
     before = digest(owner)
     for signature, namespace, name, trigger, pinned, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not pinned:
@@ -291,7 +291,7 @@ SPRING = """
 
 
 def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> dict[str, str]:
-    """Store a call of each function, which ``SPRING`` runs, and return the functions' names by the text of the call."""
+    """Store calls of the functions for ``SPRING``, and return the functions' signatures by the texts of the calls."""
     called: dict[str, str] = {}
     for signature, namespace, name, trigger, _, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not trigger and signature not in OPEN:  # trigger functions are checked by ``misplaced``
@@ -304,7 +304,7 @@ def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> 
 
 
 def called_without_refusal(role: psycopg.Connection, called: Mapping[str, str]) -> Iterator[str]:
-    """Yield the functions that didn't refuse the calls since the last check."""
+    """Yield the functions that didn't refuse their calls since the last check as security-restricted."""
     found = role.execute("delete from hostile.outcome returning statement, sqlstate, message").fetchall()
     assert {text for text, _, _ in found} == set(called), "not all functions were called"
     for text, sqlstate, message in found:
@@ -315,7 +315,7 @@ def called_without_refusal(role: psycopg.Connection, called: Mapping[str, str]) 
 def unguarded(
     owner: psycopg.Connection, role: psycopg.Connection, commanders: Iterable[psycopg.Connection], values: Values
 ) -> Iterator[str]:
-    """Yield the functions that a role can call from a security-restricted operation in another role's session.
+    """Yield the functions that don't refuse a call from a security-restricted operation in another role's session.
 
     In such an operation, ``session_user`` is the other role. A function that trusts ``session_user`` would use the
     rights of that other role.
@@ -353,7 +353,7 @@ def restricted_operations(empty_dsn: str, login: Login) -> Iterator[RestrictedOp
         admin = stack.enter_context(psycopg.connect(empty_dsn, autocommit=True))
         database = sql.Identifier(admin.info.dbname)
         admin.execute(sql.SQL("grant create on database {} to {}, {}").format(database, owner, role))
-        # only members of the hostile role may run the commands on its table
+        # members of the hostile role may run the commands on its table
         admin.execute(sql.SQL("grant {} to {}, {}").format(role, owner, other))
         admin.execute(sql.SQL("alter database {} owner to {}").format(database, other))
         schema.upgrade(as_role(empty_dsn, names[0]))
@@ -374,9 +374,9 @@ def test_functions_refuse_security_restricted_operations(restricted_operations: 
 
 
 def test_function_without_the_guard_is_detected(restricted_operations: RestrictedOperations) -> None:
-    """The guard is the function ``caller``, which each function calls to find out its caller.
+    """The guard is the function ``caller``, by which functions find out their caller.
 
-    The test detects a function that trusts session_user, functions that don't call ``caller``, and a broken ``caller``.
+    The test adds a function that trusts session_user, then removes calls of ``caller``, then breaks ``caller``.
     """
     restricted_operations.commanders = restricted_operations.commanders[:1]
     restricted_operations.owner.execute(

@@ -1,4 +1,4 @@
-"""Only the owner and roles with the right to work on a queue may remove its expired keys."""
+"""A role needs the right to work on a queue to remove its expired keys."""
 
 from __future__ import annotations
 

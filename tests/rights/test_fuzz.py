@@ -1,4 +1,4 @@
-"""Short runs of ``fuzz``. Some add a function that lets the hostile role harm the other queue: fuzz must detect it."""
+"""Short runs of ``fuzz``. In some a function lets the hostile role harm the other queue, and fuzz must detect it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Granted and revoked rights: a role with a right may do what the right allows, and nothing else."""
+"""Granted and revoked rights: what a role with a right may do, and what it may not."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_right_grants_its_privileges_and_can_be_revoked(queues: psycopg.Connecti
     [*(pytest.param(right, marks=pytest.mark.slow) for right in [*RIGHTS][:-3]), *[*RIGHTS][-3:]],
 )
 def test_revoking_a_right_keeps_another_one(queues: psycopg.Connection, granted: Grant, other: str) -> None:
-    """Revoking one right keeps all privileges of the other. Revoking both leaves none."""
+    """Revoking one of two rights keeps the privileges of the other. Revoking both leaves no privilege."""
     role = granted(other, *RIGHTS[other]).info.user
     alone = privileges(queues, role)
     for right in RIGHTS.keys() - {other}:
@@ -239,7 +239,7 @@ def test_invalid_calls_are_refused(queues: psycopg.Connection, call: str, sqlsta
 def test_worker_combines_only_queues_with_the_right(
     queues: psycopg.Connection, granted: Grant, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The worker combines its queue and quarantines a failing key. One log line names the other queue."""
+    """The worker combines wc and quarantines a failing key of it. One log line names the queue without the right."""
     role = granted("work", "wc").info.user
     add(queues, {"a": 1, "b": 2})
     add(queues, {"c": 3}, "other")

@@ -1,4 +1,4 @@
-"""Rights of hinted handoff: a role that may write to one queue can't affect other queues, servers or exports."""
+"""Rights of hinted handoff: what writers, replayers and other roles may do, and what they may not."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def test_valid_addresses_are_accepted(conn: psycopg.Connection, address: str) ->
 
 
 def test_open_write_does_not_block_other_queues(roles: Roles) -> None:
-    """An open write must not lock a day's partition of tokens, or a server's row, against writes to other queues."""
+    """An open write doesn't lock a day's partition of tokens, or a server's row, against writes to other queues."""
     roles.replayer.execute("select pgcombine_internal.handoff_clean_up()")  # creates the partitions in advance
     roles.owner.execute("update pgcombine.handoff_replica set measured_at = measured_at - interval '1 minute'")
     roles.owner.execute(
@@ -400,7 +400,7 @@ FORGED = {
 
 @pytest.mark.parametrize("arguments", FORGED.values(), ids=FORGED)
 def test_forged_hints_are_refused(roles: Roles, arguments: str) -> None:
-    """A hint must match a stored write. Otherwise, a writer could use the token of another queue's write."""
+    """A hint must match a stored write. Otherwise a writer could use the token of another queue's write."""
     token = accept(roles.writer, roles.id)
     foreign = accept(roles.owner, roles.id, "secret")
     roles.owner.execute("delete from pgcombine.handoff_hint")

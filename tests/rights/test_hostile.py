@@ -1,4 +1,4 @@
-"""Attacks by roles with one right or none: each tries something that the role's rights don't allow."""
+"""Attacks by roles that have few rights or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgcombine.worker import quarantine
 
 @pytest.fixture
 def queues(conn: psycopg.Connection) -> psycopg.Connection:
-    """The queues wc (with the export words) and other, and the schema attacker, where all roles may create objects."""
+    """The queues wc (with the export words) and other, and the schema attacker, where any role may create objects."""
     make_queue(conn)
     make_queue(conn, "other")
     conn.execute("select pgcombine.create_export('words', 'wc')")
@@ -61,7 +61,7 @@ def test_view_of_a_stage_does_not_stop_clean_up(queues: psycopg.Connection, logi
         add(queues, {"a": 1}, "other")
         queues.execute("call pgcombine.wait('other', '1 min')")
         assert worker.is_alive()
-    # dropping the staging table also needs a lock on the view, which the role holds
+    # to drop the staging table, the clean-up needs a lock on the view, and the role holds such a lock
     role.execute("begin")
     role.execute("comment on view attacker.v is 'locked'")
     assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 0
@@ -162,7 +162,7 @@ def test_policies_of_a_source_never_run_with_the_schema_owners_rights(
 def test_triggers_with_a_rollups_names_on_other_tables_are_ignored(
     queues: psycopg.Connection, source: psycopg.Connection, login: Login
 ) -> None:
-    """The event triggers neither subtract the other table's rows from the rollup, nor refuse to drop that table."""
+    """The event triggers don't subtract the other table's rows from the rollup, and don't refuse to drop that table."""
     other = login()
     other.execute(
         "create table attacker.other (word text, n int); insert into attacker.other values ('a', 7); "
@@ -188,7 +188,7 @@ def test_idle_lock_of_a_hostile_role_hides_no_backlog(queues: psycopg.Connection
 def test_source_of_another_role_stops_neither_an_upgrade_nor_a_drop(
     server: Server, empty_dsn: str, login: Login
 ) -> None:
-    """The schema's owner isn't a superuser, and the role that owns the source has revoked its rights."""
+    """The schema's owner isn't a superuser, and is no longer a member of the role that owns the source."""
     owner, role = (login().info.user for _ in range(2))
     with psycopg.connect(empty_dsn, autocommit=True) as admin:
         admin.execute(
@@ -365,7 +365,7 @@ def test_mark_beyond_the_newest_id_is_refused(queues: psycopg.Connection, login:
 
 
 def test_documents_that_python_cannot_read_are_refused(queues: psycopg.Connection, login: Login) -> None:
-    """Python can't read a document with 1000 levels. A document with as many levels as the log accepts is allowed."""
+    """Python can't read a document with 1000 levels. A document with 320 levels is allowed."""
     role = hostile(queues, login, "work", "wc")
     quarantine_document = (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
@@ -383,7 +383,7 @@ def test_documents_that_python_cannot_read_are_refused(queues: psycopg.Connectio
 
 
 def test_worker_survives_a_failure_that_cannot_be_recorded(queues: psycopg.Connection, login: Login, dsn: str) -> None:
-    """If a bucket fails and its failure can't be recorded, the worker logs an error and combines other buckets."""
+    """If a pass fails and its failure can't be recorded, the worker goes on with another queue."""
     queues.execute(
         "create function attacker.refuse() returns trigger language plpgsql as "
         "$$ begin raise exception using errcode = '22003', message = 'refused'; end $$; "

@@ -1,4 +1,4 @@
-"""Spark loads and ids of runs belong to a role: other roles can neither see nor change them."""
+"""Spark loads and ids of runs belong to a role: roles that aren't its members can neither see nor change them."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_runs_can_be_reassigned_to_another_role(conn: psycopg.Connection, login:
 
 
 def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: Login) -> None:
-    """A role may have a limited number of loads. A new load replaces one whose job has sent no heartbeat lately."""
+    """A role may have a limited number of loads. A new load may replace one whose job seems dead."""
     make_queue(conn)
     role, other = login(ENQUEUE), login(ENQUEUE)
     conn.execute("update pgcombine.spark_limit set loads = 3")
@@ -313,7 +313,7 @@ def test_index_function_has_only_its_owners_rights(conn: psycopg.Connection, log
 
 
 def test_security_definer_function_may_load_for_others(conn: psycopg.Connection, login: Login) -> None:
-    """A security definer function loads with the rights of its owner, not with those of the role that has logged in."""
+    """A load in a security definer function has the rights of the function's owner, and belongs to the owner."""
     make_queue(conn)
     app = login(ENQUEUE, "create on schema public")
     web = login()

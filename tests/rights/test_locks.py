@@ -1,4 +1,4 @@
-"""Any role can hold any advisory lock. Such locks don't block pgcombine, and don't keep it from any work."""
+"""A role without rights can hold advisory locks. They don't keep pgcombine from its work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgcombine import schema
 from pgcombine.errors import QueueExistsError
 from pgcombine.queue.combine_queue import CombineQueue
 
-# advisory locks that earlier versions took: arguments of pg_advisory_lock
+# advisory locks of this and of earlier versions, as arguments of pg_advisory_lock
 LOCKS = [
     *(f"hashtext('pgcombine.create_queue'), hashtext('{queue}')" for queue in ("wc", "own")),
     "hashtext('pgcombine.create_export'), hashtext('words')",

@@ -1,4 +1,4 @@
-"""A role with the right to monitor sees figures, but no key and no value in any column, web page or command output."""
+"""A role with the right to monitor sees figures, but no key in columns, in web pages or in the output of commands."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COLUMNS = """
       and a.attnum > 0 and not a.attisdropped and has_column_privilege(c.oid, a.attnum, 'select')
     group by c.oid
 """
-READABLE = {"read", "work", "operate"}  # with one of these, a role that may monitor sees errors
+READABLE = {"read", "work", "operate"}  # with one of these rights, too, a role that may monitor sees texts of errors
 
 
 @pytest.fixture
 def failing(conn: psycopg.Connection) -> psycopg.Connection:
-    """A queue with errors of a pass, expiry, the quarantine and a destination, each of which names a key."""
+    """A queue with errors of a pass, of expiry, of the quarantine and of a destination. The errors name a key."""
     make_queue(conn)
     make_export(conn)
     add(conn, {KEY: 7, "other": 1})
@@ -49,7 +49,7 @@ def failing(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 def seen(role: psycopg.Connection) -> dict[str, str]:
-    """The text of all columns that a role can read, by relation."""
+    """Return the text of the columns that a role can read, by relation."""
     found = {}
     for relation, columns in role.execute(COLUMNS).fetchall():
         statement = sql.SQL("select coalesce(string_agg(({})::text, ' '), '') from (select {} from {}) t").format(

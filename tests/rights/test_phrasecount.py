@@ -1,4 +1,4 @@
-"""Which role may create phrasecount's schema. phrasecount refuses a schema that belongs to another role."""
+"""Which roles may create phrasecount's schema, use it and change it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_role_without_the_privilege_gets_an_error(conn: psycopg.Connection, dsn:
 
 
 def test_schema_of_another_role_is_refused(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """phrasecount refuses another role's schema or table: triggers of the table would run that role's code."""
+    """phrasecount refuses the schema or table of a role that isn't trusted: its triggers would run that role's code."""
     stranger = login(f"create on database {conn.info.dbname}")
     stranger.execute("create schema phrasecount")
     stranger.execute("create table phrasecount.uri (path text)")

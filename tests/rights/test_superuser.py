@@ -1,4 +1,4 @@
-"""A worker of a superuser warns at its start: users' triggers and observers would run with a superuser's rights."""
+"""A superuser's worker warns at its start, since users' triggers and observers would run with a superuser's rights."""
 
 from __future__ import annotations
 

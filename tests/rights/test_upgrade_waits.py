@@ -1,4 +1,4 @@
-"""Upgrades while other roles hold locks: the upgrade doesn't block writers, and its error names the lock's holder."""
+"""Upgrades while other roles hold locks or have changed the sources of rollups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 
 def waiting(conn: psycopg.Connection) -> int:
-    """The number of sessions that wait for a lock."""
+    """Return the number of sessions of the database that wait for a lock."""
     return one(
         conn,
         "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
@@ -28,7 +28,7 @@ def waiting(conn: psycopg.Connection) -> int:
 def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     conn: psycopg.Connection, dsn: str, login: Login, locked: str
 ) -> None:
-    """An upgrade that an open transaction blocks retries with short waits, so that writers and readers can go on."""
+    """An upgrade that an open transaction blocks waits for short times, so that writers and readers can go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait
@@ -119,7 +119,7 @@ def test_upgrade_skips_triggers_of_locked_sources(
 def test_owner_of_a_source_does_not_stop_an_upgrade(
     conn: psycopg.Connection, dsn: str, owner: psycopg.Connection, change: str, warning: str, problem: str
 ) -> None:
-    """A role's changes to the source of a rollup stop neither an upgrade nor other rollups."""
+    """A role's changes to the source of one rollup stop neither an upgrade nor another rollup."""
     conn.execute(
         "drop event trigger if exists pgcombine_follow_ddl; drop event trigger if exists pgcombine_follow_drop"
     )

@@ -1,4 +1,4 @@
-"""A role with any right on a queue may call ``wait``. A role with a right on some queue may record times (``tick``)."""
+"""A role that may enqueue to a queue or read it may call ``wait``. With a right on some queue it may call ``tick``."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Cluster:
-    """The cluster runs until ``close``; ``url`` is the address of the master."""
+    """A running cluster, until ``close``. ``url`` is the address of the master."""
 
     def __init__(self, directory: Path) -> None:
         import pyspark
@@ -55,7 +55,7 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """End all processes of the cluster, including executors."""
+        """Kill the processes of the cluster, including executors."""
         family = []
         for started in self._processes:
             with suppress(psutil.NoSuchProcess):
@@ -99,7 +99,7 @@ def _found(log: Path, pattern: str) -> str:
 
 
 def executor_of(pid: int) -> int:
-    """The id of the Java process of the executor that runs the process ``pid``."""
+    """Return the process id of the executor (a Java process) that is, or runs, the process ``pid``."""
     process = psutil.Process(pid)
     return next(one.pid for one in [process, *process.parents()] if one.name() == "java")
 

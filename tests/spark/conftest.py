@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder; commands called in this process use this session."""
+"""A Spark session that the tests of this folder share; commands called in this process use it, too."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Write = Callable[..., None]
 def write(spark: Any, dsn: str) -> Write:
     """Writes a DataFrame into a queue of the test's database by the sink ``jdbc`` or ``copy``.
 
-    ``options`` are passed to the sink as they are, under the names that this sink has for them.
+    ``options`` are options of the sink, by the sink's names.
     """
 
     def write(sink: str, frame: Any, *, queue: str = "wc", run_id: str | None = None, **options: Any) -> None:

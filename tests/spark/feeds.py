@@ -53,13 +53,13 @@ class Follower:
         return writer.trigger(**trigger or {"availableNow": True}).start()
 
     def stop(self, query: Any) -> None:
-        """Stop the query, and wait until its last batch is written, so that no later query writes at the same time."""
+        """Stop the query, and wait until its last batch is written, so that it doesn't write beside a later query."""
         query.stop()
         with self.writing:
             pass
 
     def run(self) -> None:
-        """Process all changes so far."""
+        """Run a query with the trigger ``availableNow`` to its end."""
         query = self.start()
         try:
             query.awaitTermination()
@@ -75,12 +75,12 @@ class Follower:
 
 
 def seen(conn: psycopg.Connection) -> int:
-    """The number of changes that the stream has seen."""
+    """Return the number of different changes that the stream has seen."""
     return int(one(conn, "select count(*) from (select distinct bucket, sequence from seen) s"))
 
 
 def require_copy(conn: psycopg.Connection) -> None:
-    """Require that the copy equals the values, and that the stream has seen each change.
+    """Require that the copy equals the values, and that the stream has seen each change that the feed keeps.
 
     Spark may repeat a batch, but a change must not be in two different batches.
     """

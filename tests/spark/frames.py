@@ -12,7 +12,7 @@ from support import eventually
 
 JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # the sink jdbc as a parameter, with its mark
 SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
-# For code that both sinks share: the fast tier runs only copy.
+# for tests of code that both sinks share: the test with jdbc is slow
 COPY_FIRST = pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest.mark.jdbc, pytest.mark.slow]), "copy"])
 ROWS = 400  # rows in each of PARTS parts
 WORDS = 50
@@ -23,9 +23,9 @@ Event = Callable[[int, int], None]
 
 
 def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
-    """``PARTS * ROWS`` rows in ``parts`` parts; each part calls ``event(part, attempt)``.
+    """Return a frame of ``PARTS * ROWS`` rows in ``parts`` parts, each of which calls ``event(part, attempt)``.
 
-    The call comes before the last quarter of the part, when at least 40 of its rows have reached the writer.
+    The call comes before the last quarter of the part's rows.
     """
     rows = PARTS * ROWS // parts
 
@@ -56,7 +56,7 @@ def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: o
 
 
 def writers(conn: psycopg.Connection) -> int:
-    """The number of sessions that are writing rows, of either sink."""
+    """Return the number of sessions in which either sink is writing rows."""
     row = conn.execute(
         """
         select count(*) from pg_stat_activity
@@ -97,18 +97,18 @@ class Pause:
             deadline = time.monotonic() + 240
             while not os.path.exists(os.path.join(directory, "go")):
                 if time.monotonic() > deadline:
-                    raise TimeoutError("nobody lets this task go on")
+                    raise TimeoutError("a task waited 240 s for the file go: the test must call Pause.go")
                 time.sleep(0.02)
 
         return event
 
     def arrived(self) -> dict[tuple[int, int], int]:
-        """The executor's process id by part and attempt, for each task that has come here."""
+        """Return the executor's process id by part and attempt, for each task that has reached the event."""
         found = [file for file in self.directory.iterdir() if "-" in file.name and not file.suffix]
         return {(int(part), int(n)): int(file.read_text()) for file in found for part, n in [file.name.split("-")]}
 
     def wait(self, tasks: int = 1) -> dict[tuple[int, int], int]:
-        """Wait until ``tasks`` tasks are here, and return ``arrived``."""
+        """Wait until ``tasks`` tasks have reached the event, and return ``arrived()``."""
 
         def enough() -> dict[tuple[int, int], int]:
             here = self.arrived()
@@ -117,5 +117,5 @@ class Pause:
         return eventually(enough, timeout=240, what=f"{tasks} tasks wait")
 
     def go(self) -> None:
-        """Let all waiting and later tasks go on."""
+        """Let waiting and later tasks go on."""
         (self.directory / "go").touch()

@@ -61,7 +61,7 @@ class Program:
         )
 
     def streams(self, dsn: str, directories: Mapping[str, Path]) -> None:
-        """Begin to run a stream for each sink."""
+        """Begin to run a stream for each sink of ``directories``."""
         self._tell(do="streams", dsn=dsn, directories={sink: str(path) for sink, path in directories.items()})
 
     def follow(self, dsn: str, directory: Path, **options: str) -> None:
@@ -79,7 +79,7 @@ class Program:
         return self._answer() is None
 
     def kill(self) -> None:
-        """Kill the driver and all its child processes with -9."""
+        """Kill the driver and its descendants with -9."""
         with suppress(psutil.NoSuchProcess):
             family = psutil.Process(self.process.pid)
             for process in [family, *family.children(recursive=True)]:

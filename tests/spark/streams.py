@@ -26,7 +26,7 @@ class Stream:
         (self.files / f"{self.number}.txt").write_text("\n".join(lines) + "\n")
 
     def start(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> Any:
-        """Begin to process all existing files."""
+        """Begin to process the existing files, and return the query."""
         from pgcombine.spark import foreach_batch
 
         lines = self.spark.readStream.text(str(self.files))
@@ -39,7 +39,7 @@ class Stream:
         return writer.start()
 
     def run(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> None:
-        """Process all existing files."""
+        """Process the existing files to the end."""
         query = self.start(parts, write, **options)
         try:
             query.awaitTermination()
@@ -47,7 +47,7 @@ class Stream:
             query.stop()
 
     def noted(self) -> list[str]:
-        """The batches that Spark has recorded as complete."""
+        """Return the numbers of the batches that Spark has recorded as complete."""
         return sorted(file.name for file in (self.checkpoint / "commits").glob("[0-9]*"))
 
     def forget_commit(self, batch: int) -> None:

@@ -72,7 +72,7 @@ def test_both_attempts_of_a_speculative_task_commit(
 def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """The daemon that started the Python processes is killed first: it would end them when the executor dies."""
+    """The daemon that started the Python processes is killed first, since it would end them when the executor dies."""
     make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]

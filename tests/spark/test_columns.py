@@ -147,7 +147,7 @@ def test_names_that_differ_by_case_are_distinguished(
 def test_decimals_that_the_column_would_round_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """The frame is refused for its types, before a task runs; also for a domain, and for an array of the type."""
+    """The frame is refused for its types, before a task runs. This includes a domain, and an array of the type."""
     conn.execute("create domain price as numeric(10,1); create domain net as price")
     columns = {
         "a": ("numeric(10,2)", "decimal(10,4)", 2),
@@ -178,7 +178,7 @@ def test_decimals_that_the_column_would_round_are_refused(
 
 
 def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    """The type doesn't say how many digits a floating-point number has, so the frame isn't refused."""
+    """The type of a floating-point number doesn't tell how many digits it has, so the frame isn't refused."""
     make_queue(conn, value=["n numeric(10,2) sum"])
     write("copy", spark.createDataFrame([("w", 1.2345)], "word string, n double"))
     combine_all(conn)
@@ -199,7 +199,7 @@ def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Conne
 def test_text_that_is_not_utf8_is_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str, column: str, given: str
 ) -> None:
-    """JDBC would write another key, since Java replaces the invalid bytes by replacement characters."""
+    """JDBC would write another text, since Java replaces the invalid bytes by replacement characters."""
     make_queue(conn, value=["n bigint sum", "tags text[] array_union"], delete_when=None)
     with pytest.raises(PgCombineError, match=f'column "{column}" holds text that isn\'t UTF-8, the bytes 61FF: decode'):
         write(sink, spark.sql(f"select {given}"))

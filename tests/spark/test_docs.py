@@ -1,4 +1,4 @@
-"""The code of ``pgcombine/docs/spark.md`` runs and has the effects that the page describes."""
+"""The Python code of ``pgcombine/docs/spark.md`` runs and has the effects that the page describes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Recipe = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def recipe(spark: Any, conn: psycopg.Connection, dsn: str) -> Recipe:
-    """Runs the first ``pieces`` fences of a section (None: all) with given names; returns the names afterwards."""
+    """A function that runs the first ``pieces`` fences of a section (None: all), and returns the names they define."""
 
     def recipe(heading: str, pieces: int | None = None, **given: Any) -> dict[str, Any]:
         names = {"spark": spark, "dsn": dsn, "connection": conn, **given}
@@ -71,7 +71,7 @@ def test_section_frames_and_values_works(spark: Any, conn: psycopg.Connection, r
     make_queue(conn)
     make_queue(conn, "copy_of_wc")
     lines = spark.createDataFrame([("a b a",)], "value string")
-    for _ in range(2):  # the run that has an id counts once
+    for _ in range(2):  # the write with a run id counts once
         recipe("Writing frames", lines=lines)
     combine_all(conn)
     assert values(conn) == {"a": 6, "b": 3}

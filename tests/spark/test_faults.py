@@ -1,4 +1,4 @@
-"""With both sinks every row counts exactly once when a task, a commit, the server or the driver fails."""
+"""Rows count exactly once after failures of a task, a commit, the server or the driver."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def own_server(home: Path) -> Iterator[tuple[EmbeddedServer, str]]:
 
 
 def crash(dsn: str) -> None:
-    """Kill a session with -9: PostgreSQL ends all sessions and recovers by itself."""
+    """Kill a session with -9. PostgreSQL then ends the other sessions, and recovers."""
     with psycopg.connect(dsn, autocommit=True) as own, suppress(psycopg.OperationalError):
         os.kill(own.info.backend_pid, signal.SIGKILL)
         own.execute("select pg_sleep(60)")  # until the session has ended
@@ -140,7 +140,7 @@ def crash(dsn: str) -> None:
 def test_rows_count_once_after_a_server_restart(
     spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str
 ) -> None:
-    """Staged rows survive an orderly restart, and repeated tasks complete them; a crash empties the unlogged table."""
+    """After a fast restart, repeated tasks complete the staged rows. A crash empties their table, so the job fails."""
     pause = Pause(tmp_path, part=1)
     with own_server(filled(tmp_path / "home")) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:
@@ -183,7 +183,7 @@ def test_rows_count_once_after_a_server_restart(
 def test_rows_count_once_after_a_killed_driver(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:
-    """The moments: tasks write; the final statement runs; the commit is unanswered; the commit is answered."""
+    """The moments: tasks are writing; the final statement runs; its commit is unanswered; its commit is answered."""
     make_queue(conn)
     pause = Pause(tmp_path)
     lost = int(moment == "committed")

@@ -1,4 +1,4 @@
-"""Feeds read by ``format("pgcombine")``: frames and streams have every change, also after kills and restarts."""
+"""Feeds read by ``format("pgcombine")``: frames and streams lack no change, also after kills and restarts."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_batches_obey_the_limit(spark: Any, dsn: str, conn: psycopg.Connection, 
 def test_stream_is_equal_to_the_values_after_restarts(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """After most stops, Spark loses its record of the last batch, and repeats that batch. A rebucket comes between."""
+    """After some stops the test deletes Spark's record of the last batch, so that Spark repeats the batch."""
     chance = random.Random(7)
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="7")
@@ -240,7 +240,7 @@ def test_stream_is_equal_to_the_values_after_restarts(
 def test_first_batch_is_repeated_from_where_it_began(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """To repeat the batch, Spark asks for the initial offset again. By then, the latest offset is another one."""
+    """Spark asks for the initial offset again when it repeats the batch. By then, the latest offset is another one."""
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="latest")
     query = follower.start(processingTime="0 seconds")

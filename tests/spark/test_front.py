@@ -51,7 +51,7 @@ def current(front: psycopg.Connection) -> dict[str, int]:
 
 
 def left(nodes: list[str]) -> int:
-    """The number of loads that the nodes still record."""
+    """Return the number of loads that the nodes still record."""
     counts = []
     for dsn in nodes:
         with connected(dsn) as conn:
@@ -194,7 +194,7 @@ def test_shard_that_moves_meanwhile_fails_the_job(
             pause.wait()
             if ended:
                 move_shard(dsn, "wc", 1, "n0")
-            else:  # the program that moves the shard was killed
+            else:  # as if the program that moves the shard had been killed
                 with connected(nodes[1]) as conn:
                     conn.execute("select pgcombine_internal.fence_shard('wc_01', '{updates}')")
         finally:

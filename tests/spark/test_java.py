@@ -1,4 +1,4 @@
-"""The search for Java and the JDBC driver takes the first one that works; its error lists all tried places."""
+"""The searches for Java and for the JDBC driver, and the wrapper of Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options in other spellings, connection strings of all kinds, and writes in other threads."""
+"""Options in other spellings, connection strings of several kinds, and writes in other threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNTED = {"a": 4, "b": 2}
 
 @pytest.mark.jdbc
 def test_options_by_other_names_are_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    """No option is lost: without its run id the second write would count again."""
+    """The options aren't lost: without their run ids the repeated writes would count again."""
     from pgcombine.spark import write_jdbc
 
     make_queue(conn)
@@ -95,7 +95,7 @@ def test_dsn_is_resolved_on_the_driver(
 
 @pytest.mark.jdbc
 def test_host_address_is_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    """``hostaddr`` replaces an unknown host name, and of several servers the reachable one is used."""
+    """The address in ``hostaddr`` is used instead of the host name, and of two servers the reachable one is used."""
     from pgcombine.spark import write_jdbc
 
     make_queue(conn)

@@ -1,4 +1,4 @@
-"""``phrasecount --follow`` counts new, changed and deleted files exactly once, also after kills."""
+"""``phrasecount --follow`` keeps the counts exact when files are added, changed and deleted, also after kills."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAIT = 240.0  # seconds; only a failing test waits so long
 
 @pytest.fixture
 def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[..., Any]:
-    """Follows the test's directory during a block; yields the results of the runs."""
+    """A context manager that follows the test's directory during its block, and yields a list of the runs' results."""
 
     @contextmanager
     def followed(**options: Any) -> Iterator[list[Any]]:
@@ -96,7 +96,7 @@ def test_only_files_with_new_size_or_time_are_read(
         os.utime(path, (1, 1))
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
-        # an edit that changes neither size nor modification time
+        # this edit changes neither size nor modification time
         (path,) = tmp_path.glob("*.txt")
         text = path.read_text()
         path.write_text(text[::-1])
@@ -108,7 +108,7 @@ def test_only_files_with_new_size_or_time_are_read(
 
 @pytest.mark.slow
 def test_counts_follow_edits_within_a_clock_tick(followed: Any, values: Values, tmp_path: Path) -> None:
-    """Quick edits of the same size: some happen while or just after the file is read."""
+    """Quick edits of the same size, some of which may come while the file is read or just afterwards."""
     file = tmp_path / "file"
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)

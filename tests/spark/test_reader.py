@@ -89,7 +89,7 @@ def test_columns_and_conditions_are_pushed_down(spark: Any, dsn: str, conn: psyc
     frame = read(spark, dsn, columns="word,n,day", where="n <= 90 or day is null")
     assert frame.columns == ["word", "n", "day"]
     assert frame.count() == 90
-    # the same frame with Spark's filter pushdown switched on
+    # let Spark push filters down to the reader
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     found = frame.where("day >= date'2024-01-09' and word in ('w8', 'w9', 'w1') and n > 8").select("n").collect()
     assert [row.n for row in found] == [9]

@@ -1,4 +1,4 @@
-"""A queue's whole life with one role for each right; no role is a superuser or has another right."""
+"""A queue is used by one role for each right. The roles aren't superusers and have no other right."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RIGHTS = ("enqueue", "work", "read", "load", "export", "handoff", "replay", "mon
 
 
 class Cast:
-    """The owner and a role for each right, in two databases ``a`` and ``b``."""
+    """An owner and a role for each of ``RIGHTS``, with the databases ``a`` and ``b``."""
 
     def __init__(self, admin: psycopg.Connection, dsns: dict[str, str], roles: Roles) -> None:
         self.dsns = dsns

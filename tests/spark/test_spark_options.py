@@ -1,4 +1,4 @@
-"""``format("pgcombine")`` accepts its options and refuses others with a message that says what to do."""
+"""The options of ``format("pgcombine")``: which are accepted, and how others are refused."""
 
 from __future__ import annotations
 

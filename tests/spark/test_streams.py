@@ -1,4 +1,4 @@
-"""Each batch of a stream counts once: after a kill and a replay, with other partitions, beside another stream."""
+"""Each batch of a stream counts once: after a kill or a repetition, with other partitions, beside another stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both sinks and the reader work over TLS with a verified certificate and SCRAM; errors hold no secrets."""
+"""Both sinks and the reader work over TLS with a verified certificate; errors contain no password."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .frames import JDBC
 pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 PASSWORD = "cOrrect-h0rse"
-# Only the server's account can read the server's key, and every connection from outside must use TLS.
+# Let only the server's account read the server's key, and require TLS of connections over TCP.
 INSTALL = """
 install -o postgres -m 600 /certificates/server.key "$PGDATA" &&
 install -o postgres /certificates/server.crt "$PGDATA" &&

@@ -1,4 +1,4 @@
-"""PySpark 4.0 has no streams of Arrow batches: the format still writes and reads frames, but refuses streams."""
+"""PySpark 4.0 lacks the class for writing streams of Arrow batches, so the format refuses to write streams there."""
 
 from __future__ import annotations
 
