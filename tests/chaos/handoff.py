@@ -1,7 +1,7 @@
-"""Hinted handoff under random faults and lost servers: each acknowledged write is there, exactly once.
+"""Hinted handoff under random faults and losses of servers.
 
 ``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (with their files
-in /dev/shm if that has room) and runs at once
+in /dev/shm if that has room), and runs at once
 
 - writers, each of which tries the coordinators in its own random order. A write has a random consistency level. Nine of
   ten writes are retried after a failure, with the same token. Some tokens come from clocks that are hours wrong;
@@ -22,7 +22,8 @@ These statements must be true:
 - at the end each write that is on a server is on all servers that hold its keys, and counts once on each of them; no
   hints and no retained payloads are left.
 
-The program prints one JSON line. Its status is 1 if one of the statements is false.
+The program prints one JSON line. Its status is 1 if one of the statements is false, or if a thread of the program
+fails.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ MARKS = """
     select name, needs_repair, null from pgcombine.handoff_server where needs_repair is not null
 """
 KEPT = "select count(*) from pgcombine.handoff_retained"
-STATES = [  # the rows that decide whether a retained write is removed
+STATES = [  # rows that help to tell why a retained write isn't removed
     "select (select id from pgcombine.handoff_server), queue, servers, placed, replicas from pgcombine.handoff_queue",
     "select name, r.id, d.state, d.reason, needs_repair, (select count(*) from pgcombine.handoff_hint where "
     "destination = name) from pgcombine.handoff_replica r join pgcombine.destination d using (name) order by 1",
@@ -151,7 +152,7 @@ class Ledger:
     def acknowledge(self, write: Write, acked: Iterable[str], losses: Mapping[str, int]) -> None:
         """Record the servers that acknowledged the write.
 
-        ``losses`` has the number of each server's losses before the attempt.
+        ``losses`` has the number of losses of each server before the attempt.
         """
         with self._lock:
             before = self.certain(write)
@@ -206,7 +207,7 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends: after a false statement, or at its time.
+        """Whether the run ends: once ``wrong`` lists something, or at its time.
 
         The time is extended by up to MORE_SECONDS while a figure in HAPPEN is still 0.
         """
@@ -478,7 +479,7 @@ class Chaos:
             self._rest(deadline, f"servers are not equal: {done}")
 
     def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
-        """Repeat the call until it succeeds, since faults make calls fail. Raises AssertionError at ``deadline``."""
+        """Repeat the call after errors, which faults cause. After an error beyond ``deadline``, raise AssertionError."""
         last = ""
         while True:
             try:
@@ -499,7 +500,7 @@ class Chaos:
         time.sleep(0.3)
 
     def _sessions(self) -> dict[str, object]:
-        """The state of each server: its marks, its transactions, and what these wait for."""
+        """Return the state of each server: its marks, its transactions, and what these wait for."""
         return self._asked(MARKS, SESSIONS)
 
     def _asked(self, *statements: str) -> dict[str, object]:
@@ -577,7 +578,7 @@ class Chaos:
 
 
 def token_of(offset: timedelta) -> UUID:
-    """A token from a clock that is wrong by ``offset``."""
+    """Return a token as of a clock that is wrong by ``offset``."""
     moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
     return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 

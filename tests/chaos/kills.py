@@ -1,4 +1,4 @@
-"""Kill workers, backends and the server at random while producers enqueue; then count all updates.
+"""Kill workers, backends and the server at random while producers enqueue; then count the updates.
 
 ``python -m tests.chaos.kills --seconds 60`` starts its own embedded server, four producers and three workers,
 each a process. Again and again the program waits for the next change of a value, and kills a worker, a session's
@@ -48,10 +48,10 @@ VICTIMS = {"worker": 5, "backend terminated": 3, "backend": 2, "server": 1}  # r
 
 @dataclass
 class Outcome:
-    """The figures of a run, and in ``wrong`` its violations.
+    """The figures of a run, and in ``wrong`` the statements that are false.
 
-    ``ambiguous`` counts commits that happened but got no answer. ``restarts`` counts workers that found no server when
-    they started, and so were started again.
+    ``ambiguous`` counts commits that happened but got no answer. ``restarts`` counts workers that ended because they
+    found no server at their start; each was replaced by another one.
     """
 
     seed: int
@@ -99,9 +99,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     dsn = run_cli("dsn", env=env).stdout.strip()
     with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(
-            conn, buckets=4, pass_limit=200
-        )  # a pass takes at most 200 updates, so that a backlog after an outage takes several passes
+        make_queue(conn, buckets=4, pass_limit=200)  # with this limit, a backlog after an outage takes several passes
         audit(conn)
         conn.execute(
             "create table public.token (producer int, number int, updates jsonb, primary key (producer, number))"
@@ -181,7 +179,7 @@ def kill_server(home: Path, env: dict[str, object]) -> int:
 
 
 def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
-    """End a backend. ``hard`` uses kill -9, after which the server ends all sessions and recovers."""
+    """End a backend, with ``hard`` by kill -9. Returns 1, or 0 if no backend was ended."""
     with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         found = conn.execute(
             "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
@@ -197,7 +195,7 @@ def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
 
 
 def changes(dsn: str) -> int:
-    """The number of the last change so far, or 0 while the server is unreachable."""
+    """Return the number of the last change so far, or 0 if the server is unreachable."""
     with suppress(psycopg.OperationalError), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         return int(one(conn, "select coalesce(max(id), 0) from public.wc_audit"))
     return 0

@@ -1,4 +1,4 @@
-"""Run everything that uses the log at once, so that all kinds of transactions overlap; then count all updates.
+"""Run many kinds of transactions on a log at once, so that they overlap; then count the updates.
 
 ``python -m tests.chaos.log --seconds 3600`` starts its own embedded server (or uses the database of ``--dsn``, which
 must have the schema) and runs at once, each in its own sessions,
@@ -12,11 +12,11 @@ must have the schema) and runs at once, each in its own sessions,
 - readers under repeatable read, which read the current values, the values and the pending updates twice in a snapshot.
   Both reads must be equal, and the values with the pending updates must be the current values.
 
-Now and then all writers and readers pause, since otherwise their overlapping transactions would never let a segment be
-reclaimed. Segments have few ids, so the log reuses segments all the time. At the end the current values must be the
-sums over all committed updates, and so must the values after further passes. The changes of each key must be a chain
-that leads to its value, and ``verify`` must report no problem. The program prints one JSON line. Its status is 1 if one
-of these checks fails.
+Now and then the writers and readers pause, since their overlapping transactions hardly ever let a segment be reclaimed.
+Segments have few ids, so the log reuses segments often. At the end the current values must be the sums over all
+committed updates, and so must the values after further passes. The changes of each key must be a chain that leads to
+its value, and ``verify`` must report no problem. The program prints one JSON line. Its status is 1 if a check or a
+thread of the program fails.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends: after a failed check or an error, or at its time.
+        """Whether the run ends: once ``wrong`` lists something, or at its time.
 
         The time is extended by up to MORE_SECONDS while a figure in ``happen`` is still 0.
         """
@@ -97,8 +97,8 @@ class Chaos:
 
     def run(self) -> Outcome:
         with self.session(autocommit=True) as conn:
-            # A segment covers 16, 64 or 256 transaction ids, so that the log reuses segments often. With 16 ids, it
-            # depends on chance whether a segment can be reclaimed at all.
+            # A segment covers 16, 64 or 256 transaction ids at a time, so that the log reuses segments often. With 16
+            # ids, it depends on chance whether a segment can be reclaimed.
             bits = random.Random(self.outcome.seed).choice([4, 6, 8])
             conn.execute(f"alter table pgcombine.queue alter column segment_bits set default {bits}")
             make_queue(conn, buckets=2, pass_limit=60, notify=False)
@@ -161,7 +161,7 @@ class Chaos:
         updates: Counter[str] = Counter()
         # Begin the transaction. Otherwise the first ``conn.transaction()`` would begin it and set no savepoint.
         conn.execute("select 1")
-        # Draw the id early: when this transaction writes, other transactions have drawn higher ids.
+        # Draw the id early: when this transaction writes, other transactions may have drawn higher ids.
         if chance.random() < 0.2:
             conn.execute("select txid_current()")
             time.sleep(chance.random() * 0.2)

@@ -1,4 +1,4 @@
-"""Kill a process of a phrasecount run with -9 at a random moment; the next run must end with the right counts.
+"""Kill a process with -9 at a random moment of a phrasecount run; the next run must end with the right counts.
 
 ``python -m tests.chaos.phrasecount_kills --rounds 20 [DIR]`` copies DIR, or makes a small corpus. Each round edits the
 copy or the made corpus, starts a run and a worker on an embedded server, and kills one process: the *run*, its *java*,
@@ -53,7 +53,7 @@ class Round:
 
 
 def rounds(corpus: Path, home: Path, count: int, seed: int) -> Iterator[Round]:
-    """Yield each of ``count`` rounds. Rounds edit ``corpus``; ``home`` is the directory of the embedded server."""
+    """Run ``count`` rounds, and yield each. Rounds edit ``corpus``; ``home`` is the embedded server's directory."""
     chance = random.Random(seed)
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     figures = run_again(corpus, env)
@@ -107,7 +107,7 @@ def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
 
 
 def stored(env: dict[str, object]) -> tuple[dict[str, tuple[int, int]], ...]:
-    """The values, and the search table."""
+    """Return the values and the rows of the search table, by phrase."""
     dsn = run_cli("dsn", env=env).stdout.strip()
     with psycopg.connect(dsn) as conn:
         values = conn.execute("select phrase, docs, total from pgcombine.phrases_values").fetchall()
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
-    # On SIGTERM the exit runs the ends of the blocks below, which stop the server and remove the files.
+    # let SIGTERM end the blocks below, so that the server is stopped and the files are removed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="phrasecount-kills-") as directory:
         corpus, home = Path(directory, "corpus"), Path(directory, "home")

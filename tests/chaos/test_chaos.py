@@ -1,4 +1,4 @@
-"""A short run of ``kills``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes it longer."""
+"""A short run of ``kills``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` sets its length."""
 
 from __future__ import annotations
 

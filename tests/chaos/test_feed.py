@@ -1,7 +1,7 @@
-"""Consumers, workers and the server are killed and the queue is rebucketed at random: no change is lost or repeated.
+"""Consumers, workers and the server are killed, and the queue is rebucketed: no change is lost or repeated.
 
 A consumer stores the changes of a batch and the batch's offset in one transaction. So if it is killed, the next
-consumer reads exactly the changes that aren't stored. ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the test longer.
+consumer begins with the first change that isn't stored. ``PGCOMBINE_TEST_CHAOS_SECONDS`` sets the length of the test.
 """
 
 from __future__ import annotations

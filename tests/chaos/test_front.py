@@ -1,4 +1,4 @@
-"""Sessions write through a front while the servers of front and nodes crash, and shards move. Totals must be exact."""
+"""Sessions write through a front while servers of the front and of nodes crash and shards move. Totals stay exact."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def databases() -> Iterator[list[str]]:
 
 
 def crash(dsn: str) -> None:
-    """Kill a process of the server with -9. The server then ends all sessions, and recovers from the log."""
+    """Kill the server's checkpointer with -9. The server then ends its sessions, and recovers."""
     with suppress(psycopg.Error), connected(dsn) as conn:
         conn.execute(f"copy (select 1) to program 'kill -9 {one(conn, CHECKPOINTER)}'".encode())
 
@@ -55,7 +55,7 @@ def test_totals_are_exact_beside_crashes_and_moves(databases: list[str]) -> None
     moves = Counter[str]()
 
     def write(writer: int) -> Counter[str]:
-        """Write until the end. A write that fails is written again with its token until it is acknowledged."""
+        """Write until the end. A failed write is repeated with its token until it is acknowledged."""
         chance = random.Random(writer)
         written = Counter[str]()
         while not stop.is_set():
@@ -72,7 +72,7 @@ def test_totals_are_exact_beside_crashes_and_moves(databases: list[str]) -> None
         return written
 
     def move() -> None:
-        """Move shards until the end. A move that fails is run again until it is done."""
+        """Move shards until the end. A failed move is repeated until it succeeds."""
         chance = random.Random(77)
         while not stop.is_set():
             shard, node = chance.randrange(SHARDS), f"n{chance.randrange(len(nodes))}"

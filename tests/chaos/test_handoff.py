@@ -1,4 +1,4 @@
-"""A run of ``handoff``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes it longer."""
+"""A run of ``handoff``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` sets its length."""
 
 from __future__ import annotations
 

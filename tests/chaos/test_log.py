@@ -1,4 +1,4 @@
-"""Runs of ``log``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the slow test longer."""
+"""Runs of ``log``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` sets the length of the longer run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A rollup equals its query, also in older snapshots, while sessions write and workers and backfills are killed.
 
-``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the test longer.
+``PGCOMBINE_TEST_CHAOS_SECONDS`` sets the length of the test.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pgcombine.rollup r"""
 
 
 def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
-    """Run a command, and kill it up to 0.2 seconds after its first slice or pass."""
+    """Run a command, and kill it up to 0.2 seconds after its first slice or pass, unless it has ended."""
     before = conn.execute(PROGRESS).fetchall()
     with start_cli(*command, "--dsn", dsn) as process:
         eventually(lambda: process.poll() is not None or conn.execute(PROGRESS).fetchall() != before)
@@ -34,7 +34,7 @@ def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
         assert process.stdout
         if process.poll() not in (None, 0):
             output = process.stdout.read()
-            assert "deadlock detected" in output, output  # a writer locked a table below the source first
+            assert "deadlock detected" in output, output  # with a writer that locked a table below the source first
         process.kill()
 
 

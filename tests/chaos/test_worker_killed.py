@@ -1,4 +1,4 @@
-"""After kills of workers at random moments, every update counts once."""
+"""Updates count once after kills of workers at random moments."""
 
 from __future__ import annotations
 

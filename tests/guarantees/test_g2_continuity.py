@@ -23,7 +23,7 @@ from support.wait import eventually
 
 
 def chains(conn: psycopg.Connection, dsn: str, seed: int) -> None:
-    """Run passes in three sessions with overlapping transactions, between enqueues. Check the changes of each key."""
+    """Run passes in three sessions with overlapping transactions, between enqueues. Then check the changes."""
     chance = random.Random(seed)
     expected: Counter[str] = Counter()
     with psycopg.connect(dsn) as psql, psycopg.connect(dsn) as early, psycopg.connect(dsn) as third:
@@ -150,7 +150,7 @@ def test_workers_beside_cron_jobs_and_rollbacks_keep_the_chains(conn: psycopg.Co
 
 
 def test_pass_that_waits_for_a_rivals_commit_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
-    """A rival commits while a pass waits for a value's row. The pass fails, although its observer has already run."""
+    """A rival commits a write to a value while a pass under repeatable read waits for its row. The pass fails."""
     make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1})

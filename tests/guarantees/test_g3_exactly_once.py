@@ -1,10 +1,7 @@
 """G3: each committed update is combined exactly once, even if a session is killed at any moment.
 
-Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; these tests choose the
-moments. Mutants, which the tests must detect: passes with no mark or a wrong mark, passes that take updates beyond
-their mark, passes that forget open transactions, passes that don't lock the bucket, two passes that both commit from
-the same state, passes over a hash range that mark the updates of all keys as combined, and passes that don't insert new
-keys.
+Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; most of these tests
+choose the moments. The tests must detect mutants whose passes lose updates or combine them twice.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
 
 
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
-    """A rival's pass commits after a transaction's first snapshot and before its pass.
+    """A rival's pass commits after a transaction's first snapshot, and before the transaction's own pass.
 
     Under read committed and under repeatable read, the key is new, changed or deleted.
     """
@@ -94,7 +91,7 @@ def blocked(conn: psycopg.Connection, session: psycopg.Connection) -> bool:
 
 
 def comes_during_a_pass(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates commit after a pass, but before its transaction ends. The next pass takes them."""
+    """Updates commit after a pass, but before its transaction ends. A later pass takes them."""
     before = values(conn)
     add(conn, {"a": 1})
     for level in (2, 3):
@@ -108,7 +105,7 @@ def comes_during_a_pass(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def comes_before_the_lock(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates commit after a transaction's first snapshot, and before its pass locks the bucket."""
+    """Updates commit after a transaction's first statement, and before its pass locks the bucket."""
     before = values(conn).get("a", 0)
     for level in (2, 3):
         add(conn, {"a": 1})
@@ -121,12 +118,12 @@ def comes_before_the_lock(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def comes_before_the_statement(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates commit after the pass has taken its mark, while its statement waits for a table lock."""
+    """Updates commit while a pass waits for a lock of a table of values."""
     waiting_pass(conn, dsn, "lock table pgcombine.wc_values_b0000 in access exclusive mode")
 
 
 def comes_during_the_statement(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates commit after the pass's statement has taken its snapshot, while it waits for a row."""
+    """Updates commit while the statement of a pass waits for a row of a value."""
     waiting_pass(conn, dsn, "select from pgcombine.wc_values where word = 'a' for update")
 
 
@@ -168,7 +165,7 @@ def open_for_long(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def own(conn: psycopg.Connection, dsn: str) -> None:
-    """The pass's own transaction enqueues before and after the pass."""
+    """A transaction enqueues before and after its own passes."""
     before = values(conn).get("a", 0)
     with session(dsn) as worker:
         add(worker, {"a": 1})
@@ -298,7 +295,7 @@ def test_mutants_that_lose_or_repeat_updates_are_detected(
     scenario: Callable[[psycopg.Connection, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queues, "MOST_PASSES", 300)  # some mutants combine the same updates again and again: fail early
+    monkeypatch.setattr(queues, "MOST_PASSES", 300)  # some mutants combine the same updates again and again
     make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("set statement_timeout = '20s'")

@@ -1,4 +1,4 @@
-"""G6: an enqueue takes no lock for which another enqueue or a worker waits, so enqueues never deadlock.
+"""G6: an enqueue takes no lock for which another enqueue or a worker waits, so enqueues don't deadlock.
 
 Sessions that must not wait have a short lock timeout. Mutants, which the tests must detect: enqueues that wait for the
 idle lock or for a bucket, and enqueues that update counters in place.
@@ -129,7 +129,7 @@ def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connectio
 
 
 def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """An enqueue takes weak table locks, none of them on values, shared advisory locks, and locks on its own ids."""
+    """An enqueue takes weak table locks, but not on values, shared advisory locks, and locks on its own ids."""
     make_queue(conn, buckets=2)
     with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1, "b": 1})
@@ -146,7 +146,7 @@ def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str)
 
 
 def test_observers_are_added_and_dropped_beside_open_writers(conn: psycopg.Connection, dsn: str) -> None:
-    """If add_observer waited for a lock on a table, all later enqueues would wait behind it."""
+    """If add_observer waited for a lock that conflicts with enqueues, later enqueues would wait, too."""
     make_queue(conn, buckets=2)
     conn.execute("set lock_timeout = '500ms'")
     with with_lock_timeout(dsn) as writer:

@@ -30,7 +30,7 @@ def listener(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def all_heard(heard: psycopg.Connection) -> list[Change]:
-    """The changes of all passes committed until now. Their notifications come before ``end``, which is sent here."""
+    """Return the changes of the passes committed so far, whose notifications come before ``end``, sent here."""
     heard.execute("notify heard, 'end'")
     changes = []
     for notification in heard.notifies(timeout=30):

@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        # limit how long an action waits for a transaction that an earlier action has left open
+        # an action may wait for a transaction that an earlier action has left open
         self.conn = psycopg.connect(self.dsn, autocommit=True, options="-c lock_timeout=10s")
         self.writers = [Writer(self.connect()) for _ in range(3)]
         self.passers = [self.connect(level) for level in LEVELS]
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
         self.buckets = buckets
         self.conn.execute("drop table if exists public.wc_audit, public.switch")
         self.conn.execute("select pgcombine.drop_queue(queue, force => true) from pgcombine.queue")
-        # each segment of the log takes the updates of only sixteen transaction ids
+        # each segment of the log takes the updates of sixteen transaction ids at a time
         self.conn.execute("alter table pgcombine.queue alter segment_bits set default 4")
         make_queue(self.conn, buckets=buckets, pass_limit=pass_limit)
         audit(self.conn)
@@ -120,7 +120,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(writer=WRITERS)
     def take_away(self, writer: int) -> None:
-        """Enqueue updates that make the totals of up to two keys 0, as this writer sees them, so passes delete them."""
+        """Enqueue updates that make the totals of up to two keys 0, as this writer sees them."""
         it = self.writers[writer]
         for word, n in list(current(it.session).items())[:2]:
             add(it.session, {word: -n})
@@ -161,7 +161,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(passer=PASSERS)
     def take_snapshot(self, passer: int) -> None:
-        """Under repeatable read, the transaction takes its snapshot here, and a later pass uses it."""
+        """Under repeatable read, this takes the transaction's snapshot, unless it has one. Later passes use it."""
         self.passers[passer].execute("select count(*) from pgcombine.wc_updates")
 
     @rule(passer=PASSERS, bucket=BUCKETS, times=st.integers(1, 3))
@@ -188,7 +188,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(bucket=BUCKETS)
     def complete_pass(self, bucket: int, mask: int | None = None, range_number: int | None = None) -> None:
-        """Run a pass with a new snapshot. The values that it reports must include all committed updates."""
+        """Run a pass with a new snapshot. The values that it reports must be the committed totals of their keys."""
         before = self.audited()
         done = self.attempt(
             lambda: self.conn.execute(

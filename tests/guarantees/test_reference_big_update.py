@@ -1,7 +1,7 @@
 """Large transactions with a small pass limit and twenty workers, as in a test of Apache Fluo Recipes.
 
-Three transactions add 1, 2 and 10 to each of 300 or 1000 keys. In one of the tests, an observer keeps a copy of the
-values, and checks that each change's old value is in the copy.
+Three transactions update each of 300 or 1000 keys. In one of the tests, an observer keeps a copy of the values, and
+checks that each change's old value is in the copy.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from support.queues import add, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
 
-# The function raises if the copy differs from the change's old value. The pass then fails and is retried. If it keeps
-# failing, keys are quarantined, and the values lack their updates.
+# The function raises if the copy differs from the change's old value, which makes the pass fail.
 COPY = """
 create function public.copy(word text, old bigint, new bigint) returns void language plpgsql as $$
 begin
@@ -57,7 +56,7 @@ def test_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str
 
 @pytest.mark.slow
 def test_concurrent_large_transactions_are_combined_once(conn: psycopg.Connection, dsn: str) -> None:
-    """Each transaction has two updates of each key. The next one doesn't wait until the workers have combined them."""
+    """Each transaction has two updates of each key, and may begin before earlier updates are combined."""
     make_queue(conn, buckets=2, pass_limit=50)
     audit(conn)
     words = [f"w{i:04}" for i in range(1000)]
