@@ -479,7 +479,7 @@ class Chaos:
             self._rest(deadline, f"servers are not equal: {done}")
 
     def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
-        """Repeat the call after errors, which faults cause. After an error beyond ``deadline``, raise AssertionError."""
+        """Repeat the call after errors, which faults cause. Raises AssertionError after an error past ``deadline``."""
         last = ""
         while True:
             try:

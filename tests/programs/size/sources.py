@@ -129,7 +129,7 @@ def _placeholders(path: Path) -> Iterator[str]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each string in a module, except strings that are statements, such as docstrings.
+    """Yield the line and the text of each string in a module, except docstrings and other bare strings.
 
     ``{}`` stands for a value in an f-string.
     """
