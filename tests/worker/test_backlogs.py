@@ -1,4 +1,4 @@
-"""drain combines a backlog far beyond ``pass_limit`` in bounded memory, and observers see each key once."""
+"""``drain`` combines a backlog of many passes in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that runs for a long time: pause and resume, lost notifications, conflicts, timeouts, failover."""
+"""Running workers, and the commands worker, drain and status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORKER_PID = (
 
 @pytest.mark.parametrize("paused_first", [True, False])
 def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection, dsn: str, paused_first: bool) -> None:
-    """The worker polls once an hour, so after ``resume`` only its notification can wake the worker."""
+    """The worker polls once an hour, so only the notification of ``resume`` wakes it in time."""
     make_queue(conn)
     make_queue(conn, "other")
     if paused_first:
@@ -64,7 +64,9 @@ def test_poll_finds_updates_without_a_notification(conn: psycopg.Connection, dsn
     make_queue(conn)
     with workers(dsn, "wc", poll=0.3), psycopg.connect(dsn, autocommit=True) as silent:
         eventually(lambda: worker_listens(conn), what="the worker listens")
-        silent.execute("set session_replication_role = replica")  # inserts fire no trigger, so nobody is notified
+        silent.execute(
+            "set session_replication_role = replica"
+        )  # the log's triggers don't fire now, so nothing notifies the worker
         add(silent, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker has polled")
 
@@ -72,7 +74,6 @@ def test_poll_finds_updates_without_a_notification(conn: psycopg.Connection, dsn
 def test_worker_logs_a_conflict_at_debug_level_only(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The worker counts a serialization failure (40001) and logs it at DEBUG. It records no failure of the bucket."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with caplog.at_level(logging.DEBUG, logger="pgcombine"), workers(dsn, "wc", poll=0.05) as worker:
@@ -172,7 +173,7 @@ def test_status_shows_who_holds_an_old_snapshot(
 
 @pytest.mark.slow
 def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
-    """The worker's URI names two servers. The first one stops, and the worker connects to its copy, the second."""
+    """The worker's URI names two servers. After the first one stops, the worker connects to the second, its copy."""
     homes = filled(tmp_path / "first"), tmp_path / "second"
     first, second = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:

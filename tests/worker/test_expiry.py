@@ -1,4 +1,4 @@
-"""Workers remove expired keys, also after errors, conflicts with other passes, and the death of a worker."""
+"""Workers and ``pgcombine.expire`` remove expired keys."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ def expire(conn: psycopg.Connection) -> None:
 
 
 def expiry_pass(connection: psycopg.Connection) -> tuple[int, bool] | None:
-    """Run a worker's pass. Return the number of expired keys that it removed, and whether pages are left to scan.
-
-    Return None if the pass gets no lock in time.
-    """
+    """Run a worker's pass over bucket 0. Return its ``expired`` and ``unfinished``, or None if it gets no lock."""
     done = run_pass(connection, "wc", 0)
     return done and (done.expired, done.unfinished)
 
@@ -258,7 +255,7 @@ def test_rebucket_restarts_the_search_for_expired_keys(conn: psycopg.Connection)
 @embedded_only
 @pytest.mark.parametrize("seconds", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connection, seconds: float) -> None:
-    """Keys expire while late updates arrive. Each change's old value is the key's previous new value.
+    """Each change's old value is the new value of the key's previous change, also if the key expired in between.
 
     The values of the keys that don't expire are the sums of their updates.
     """

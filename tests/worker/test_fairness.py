@@ -1,4 +1,4 @@
-"""A bucket or queue with many updates doesn't delay the others."""
+"""A bucket or a queue with many updates doesn't delay the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pgcombine.worker.totals import Pass
 
 @pytest.mark.parametrize("where", ["another bucket", "another queue"])
 def test_hot_bucket_does_not_delay_others(conn: psycopg.Connection, dsn: str, where: str) -> None:
-    """A worker with one loop combines another bucket or queue after few passes over a bucket with a large backlog."""
     make_queue(conn, buckets=2, pass_limit=20, delete_when=None)
     make_queue(conn, "cold", buckets=1)
     conn.execute(
@@ -37,6 +36,5 @@ def test_hot_bucket_does_not_delay_others(conn: psycopg.Connection, dsn: str, wh
             between = done[before:]
             turns.append(sum((one_pass.queue, one_pass.bucket) == ("wc", 0) for one_pass in between))
         assert one(conn, "select pgcombine.backlog('wc')") > 0, "the backlog was too small for the test"
-    # Between two polls the worker runs at most one pass over each bucket. The bound allows for passes that end
-    # before this test sees the result.
+    # the bound allows for passes that end before this test sees the result
     assert sorted(turns)[2] <= 10, turns

@@ -1,8 +1,7 @@
-"""The log of an idle queue shrinks: soon each segment is smaller than 128 kB.
+"""The log of an idle queue shrinks until each segment is smaller than 128 kB.
 
-Each test runs with and without the right of the schema's owner to see other roles' snapshots. If neither the worker's
-role nor the owner can see a session's snapshot, workers delete rows and vacuum instead of truncating. ``pytest -s``
-shows after how many seconds the segments were small.
+The parameter ``sees`` tells whether the schema's owner may see other roles' snapshots. If not, reclaiming deletes
+combined updates instead of truncating segments.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def becomes_small(conn: psycopg.Connection, what: str, queue: str = "wc") -> Non
 
 @contextmanager
 def started(server: EmbeddedServer, sees: bool) -> Iterator[psycopg.Connection]:
-    """Start the server, and let the schema's owner see the snapshots of a superuser's session if ``sees``."""
+    """Start the server. Grant the schema's owner the right to see other roles' sessions if ``sees``, else revoke it."""
     dsn = server.start()
     with (
         psycopg.connect(server.superuser_dsn(), autocommit=True) as admin,
@@ -73,7 +72,7 @@ def server(filled: Filled, tmp_path: Path) -> Iterator[EmbeddedServer]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("updates", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, updates: int) -> None:
-    """The log shrinks after a load, and also after a crash, which resets the statistics about deleted updates."""
+    """The crash resets the statistics about deleted updates."""
     with started(server, sees) as conn:
         make_queue(conn)
         with workers(server.dsn(), "wc", poll=0.05):
@@ -95,7 +94,6 @@ def test_segments_shrink_after_a_load_and_after_a_crash(server: EmbeddedServer, 
 
 
 def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees: bool) -> None:
-    """The 3,000 updates of a round of ids make its segment larger than 128 kB until some are removed."""
     with started(server, sees) as conn:
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 1)")
         bits = one(conn, "select segment_bits from pgcombine.queue")
@@ -112,7 +110,7 @@ def test_segments_shrink_after_many_single_updates(server: EmbeddedServer, sees:
 
 
 def test_segments_shrink_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
-    """drain itself reclaims the log: no worker runs."""
+    """No worker runs, so ``drain`` itself reclaims the log."""
     with started(server, sees) as conn:
         make_queue(conn, buckets=2)
         conn.execute(SOME, (50_000,))
@@ -121,7 +119,7 @@ def test_segments_shrink_after_a_drain(server: EmbeddedServer, sees: bool) -> No
 
 
 def test_segments_shrink_after_a_drain_beside_a_snapshot(server: EmbeddedServer, sees: bool) -> None:
-    """drain waits a short time for other sessions' snapshots, such as those of autovacuum."""
+    """Another session releases its snapshot a second after drain's first pass."""
     with started(server, sees) as conn, psycopg.connect(server.dsn()) as held:
         make_queue(conn, buckets=2)
         conn.execute(SOME, (50_000,))
@@ -136,7 +134,7 @@ def test_segments_shrink_after_a_drain_beside_a_snapshot(server: EmbeddedServer,
 @pytest.mark.slow
 @pytest.mark.spark
 def test_segments_shrink_after_the_first_run_of_phrasecount(home: Path, sees: bool) -> None:
-    """phrasecount itself reclaims the log: no worker runs. Autovacuum is off because it holds snapshots."""
+    """No worker runs, so phrasecount itself reclaims the log. Autovacuum is off because it holds snapshots."""
     server = EmbeddedServer(home, settings={"autovacuum": "off"})
     assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
     with started(server, sees) as conn:

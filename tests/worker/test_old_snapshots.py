@@ -1,4 +1,4 @@
-"""Old snapshots of other sessions, which workers log. Timeouts and conflicts of workers."""
+"""The old snapshots that workers log, and the timeouts and conflicts of workers."""
 
 from __future__ import annotations
 

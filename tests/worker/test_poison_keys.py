@@ -1,4 +1,4 @@
-"""Buckets with many failing keys: workers quarantine the failing keys and combine the others."""
+"""Buckets with many failing keys: which keys workers quarantine, and which they combine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def overflowing(count: int) -> list[tuple[str, int]]:
 
 
 def quarantined_updates(conn: psycopg.Connection) -> dict[str, int]:
-    """The number of quarantined updates of each word. verify must find no problem."""
+    """Return the number of quarantined updates of each word, and assert that ``verify`` finds no problem."""
     assert conn.execute("select problem from pgcombine.verify('wc')").fetchall() == []
     return dict(conn.execute("select key ->> 'word', updates from pgcombine.quarantine").fetchall())
 
@@ -43,7 +43,7 @@ def quarantined_updates(conn: psycopg.Connection) -> dict[str, int]:
 def refuse(
     conn: psycopg.Connection, pattern: str, error: str = "raise exception 'the word % is forbidden', word"
 ) -> None:
-    """Add an observer that raises for words that match ``pattern``."""
+    """Add an observer that runs the statement ``error`` for words like ``pattern``."""
     conn.execute(
         sql.SQL(
             "create function check_word(word text) returns void language plpgsql as $$ begin "
@@ -95,7 +95,7 @@ def test_keys_that_an_observer_refuses_are_quarantined(
 
 
 def test_all_keys_of_a_bucket_may_be_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    """``bisect`` quarantines keys whose sums overflow, even if no key of the bucket can be combined."""
+    """Keys whose sums overflow are quarantined even if no key of the bucket can be combined."""
     make_queue(conn, buckets=2, delete_when=None, quarantine_after=1)
     audit(conn)
     add(conn, overflowing(100))
@@ -159,7 +159,7 @@ def test_keys_that_fail_at_the_commit_are_quarantined(conn: psycopg.Connection, 
 
 
 def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    """The total of changes leaves out tries that fail at the commit."""
+    """The number of changes that ``drain`` returns leaves out tries that fail at the commit."""
     make_queue(conn, buckets=1, quarantine_after=1)
     conn.execute("create table word (word text primary key)")
     conn.execute("create table seen (word text references word deferrable initially deferred)")
@@ -178,7 +178,6 @@ def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn:
 
 
 def test_each_call_of_bisect_makes_progress(conn: psycopg.Connection) -> None:
-    """A call of bisect with the time limit 0 s still makes progress. Further calls search the remaining keys."""
     make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
     add(conn, list(good_keys(200).items()) + overflowing(10))
     steps: list[tuple[Any, ...]] = []
@@ -194,7 +193,6 @@ def test_each_call_of_bisect_makes_progress(conn: psycopg.Connection) -> None:
 
 
 def test_updates_between_calls_of_bisect_count_once(conn: psycopg.Connection) -> None:
-    """Updates that are enqueued between calls of bisect are counted exactly once."""
     make_queue(conn, buckets=1, delete_when=None)
     audit(conn)
     add(conn, list(good_keys(200).items()) + overflowing(10))
@@ -275,7 +273,7 @@ def test_search_continues_after_a_kill(conn: psycopg.Connection, dsn: str) -> No
     assert follow(audited(conn)) == values(conn)
 
 
-BEYOND = {  # SQLSTATEs of exceeded limits that one key can cause, and statements that raise them
+BEYOND = {  # SQLSTATEs that quarantine a key, and statements that raise them
     "53200": "raise out_of_memory",
     "53400": "raise configuration_limit_exceeded",
     "54000": "perform repeat('x', 1 << 30)",
@@ -289,7 +287,6 @@ BEYOND = {  # SQLSTATEs of exceeded limits that one key can cause, and statement
 def test_keys_that_exceed_a_limit_are_quarantined(
     conn: psycopg.Connection, dsn: str, sqlstate: str, python: bool
 ) -> None:
-    """A key is quarantined if it exceeds a limit of the server even when it is combined alone."""
     make_queue(conn, buckets=1, quarantine_after=1)
     refuse(conn, "bad%", BEYOND[sqlstate])
     functions = CombineQueue("wc", key="word text", value="n bigint sum", delete_when="n = 0", buckets=1)
@@ -315,7 +312,7 @@ def test_lack_of_locks_quarantines_no_key(conn: psycopg.Connection, dsn: str) ->
 
 @pytest.mark.parametrize("error", ["raise out_of_memory", "perform few_ok(n)", "raise internal_error"])
 def test_lack_of_memory_for_a_value_quarantines_its_key(conn: psycopg.Connection, dsn: str, error: str) -> None:
-    """If a key's own value exceeds a limit of the server, the key is quarantined, even if no other key succeeds."""
+    """A key whose own value raises the error is quarantined, even if no other key succeeds."""
     conn.execute(
         sql.SQL(
             "create function few_ok(n bigint) returns boolean language plpgsql as $$ begin "
@@ -353,9 +350,9 @@ def test_keys_that_a_python_observer_refuses_are_quarantined(conn: psycopg.Conne
 def test_search_with_python_observers_continues_after_each_step(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step of the search ends after a hash range and commits, so later steps neither repeat nor miss updates.
+    """With the time limit 0 s, a step commits and ends early. Later steps neither repeat nor miss updates.
 
-    A step in which all keys fail makes no progress, so the test repeats it.
+    The test repeats a step that makes no progress.
     """
     monkeypatch.setattr(quarantine, "_TIME_LIMIT_SECONDS", 0.0)
     queue = queue_that_refuses_bad_words()

@@ -35,7 +35,7 @@ def word_count(name: str = "wc", **options: int) -> CombineQueue:
 
 
 def copying(queue: CombineQueue, conn: Connection) -> None:
-    """Add an observer that keeps a copy of the values and compares each change's old value with the copy."""
+    """Create two tables, and add an observer that copies the values to one and asserts that old values match it."""
     conn.execute("create table copy (word text primary key, n bigint)")
     conn.execute("create table told (id bigserial, word text, old bigint, new bigint)")
 
@@ -236,7 +236,7 @@ def test_arrivals_come_in_portions_beside_changes(conn: Connection, dsn: str) ->
 
 
 def test_search_for_failing_keys_hands_over_arrivals(conn: Connection, dsn: str) -> None:
-    """During the search, too, an observer handles each update exactly once, including updates that cancel out."""
+    """Each other key's arrival takes effect once, even if its updates cancel out."""
     queue = word_count(buckets=1, quarantine_after=1)
     conn.execute("create table fed (word text, n bigint)")
 
@@ -421,4 +421,4 @@ def test_changes_take_little_memory(conn: Connection, dsn: str) -> None:
     queue.create(conn)
     conn.execute("insert into pgcombine.wc_updates select repeat('x', 200) || i, 1 from generate_series(1, 150000) i")
     assert drain(dsn, queue).changes == 150000
-    assert most < 20 << 20  # all changes together would take about 50 MB
+    assert most < 20 << 20  # less than all changes together would take

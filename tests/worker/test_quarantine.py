@@ -23,7 +23,7 @@ HUGE = 2**63 - 1
 
 
 def quarantined_updates(conn: psycopg.Connection) -> dict[str, int]:
-    """The number of quarantined updates of each word. The view and the table must agree on it."""
+    """Return the number of quarantined updates of each word, and assert that the view and the table agree on it."""
     found = conn.execute(
         """
         select coalesce(q.key ->> 'word', h.word), q.updates, h.updates
@@ -207,7 +207,6 @@ def test_many_failing_keys_are_quarantined_in_bounded_passes(conn: psycopg.Conne
 
 
 def test_pass_over_a_hash_range_may_succeed(conn: psycopg.Connection) -> None:
-    """A pass over a hash range without the failing key succeeds. After the quarantine, all other keys are combined."""
     make_queue(conn, buckets=1)
     fail_on(conn, "bad")
     words = {f"w{i}": 1 for i in range(20)}

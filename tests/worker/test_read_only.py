@@ -23,7 +23,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 @pytest.fixture
 def standby(tmp_path: Path, filled: Filled) -> Iterator[str]:
-    """The URI of a hot standby with a queue and a pending update. It is a copy of a primary, which has stopped."""
+    """The URI of a hot standby with a queue and a pending update. The standby is a copy of a stopped primary."""
     homes = filled(tmp_path / "primary"), tmp_path / "standby"
     primary, standby = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:
@@ -70,7 +70,6 @@ def test_worker_waits_for_the_promotion_of_a_standby(standby: str) -> None:
 
 @pytest.mark.slow
 def test_views_work_on_a_standby(standby: str) -> None:
-    """Views and functions that only read work on a standby, although they call ``caller``, which runs UNLISTEN."""
     with psycopg.connect(standby, autocommit=True) as conn:
         assert one(conn, "select pg_is_in_recovery() and pgcombine.backlog('wc') = 1")
         assert one(conn, "select n from pgcombine.wc_current") == 1
@@ -86,7 +85,7 @@ def test_views_work_on_a_standby(standby: str) -> None:
     ],
 )
 def test_worker_waits_while_a_setting_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
-    """The worker waits while default_transaction_read_only is on, at its start and later. Then it combines."""
+    """The worker waits while default_transaction_read_only is on: at its start, and when it connects again."""
     make_queue(conn)
     role = f"reader_{conn.info.backend_pid}"
     name = {"database": conn.info.dbname, "role": role}[whom]

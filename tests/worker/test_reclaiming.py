@@ -1,6 +1,6 @@
-"""``reclaim`` truncates segments of the log whose updates are all combined and that no snapshot needs.
+"""``reclaim`` removes combined updates from the log.
 
-A segment takes the updates of a round, a range of transaction ids, and later those of another round.
+A segment takes the updates of a round, which is a range of transaction ids, and later those of another round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.wait import eventually
 from pgcombine.worker.drain import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
-MANY = 200_000  # number of updates with which a segment is reclaimed before its round ends
+MANY = 200_000  # a segment with so many updates is truncated before its round ends
 SEVERAL = 5000  # with so many updates in a segment, reclaim deletes the combined ones if it can't truncate
 
 ROUND = 128
@@ -28,7 +28,7 @@ RING = 4  # number of segments that are used in turn
 
 @pytest.fixture
 def short(conn: psycopg.Connection) -> psycopg.Connection:
-    """A connection to a database whose queues have rounds of 128 transaction ids."""
+    """A connection to a database where new queues have rounds of 128 transaction ids."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 7")
     return conn
 
@@ -78,7 +78,7 @@ def rows(conn: psycopg.Connection) -> int:
 
 
 def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
-    """Make the worker's role the owner of ``oldest_snapshot_for``. This role sees no other sessions' snapshots."""
+    """Make the worker's role the owner of ``oldest_snapshot_for``. It can't see the snapshots of other roles."""
     (name,) = worker.execute("select current_user").fetchone() or ()
     conn.execute(
         sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
@@ -135,7 +135,7 @@ def test_younger_snapshot_keeps_no_segment(queue: psycopg.Connection, dsn: str) 
 
 
 def test_reclaim_does_not_wait_for_writers(queue: psycopg.Connection, dsn: str) -> None:
-    """reclaim skips a segment that an open transaction has written, instead of waiting for its lock."""
+    """reclaim skips a segment that an open transaction has written to, instead of waiting for its lock."""
     with psycopg.connect(dsn) as writer:
         add(writer, {"w0": 1})
         consume(queue)
@@ -286,7 +286,7 @@ class TestRoles:
             worker.execute("call pgcombine.reclaim('other')")
             assert sum(current(short, "other").values()) == last
         combine_all(short, "other")
-        for _ in range(3):  # a call leaves a segment that another session has locked
+        for _ in range(3):  # a call skips a segment that another session has locked
             worker.execute("call pgcombine.reclaim('other')")
         assert one(short, "select count(*) from pgcombine.other_updates") == 0
         assert sum(values(short, "other").values()) == last
@@ -299,10 +299,7 @@ class TestRoles:
 
 
 def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
-    """trim_journal deletes passes that ended more than an hour ago.
-
-    It keeps the last such pass over all keys of each bucket, and later passes, because their marks are needed.
-    """
+    """``trim_journal`` deletes old passes, but keeps those whose marks are still needed."""
     for n in range(5):
         add(queue, {"w0": n})
         combine_all(queue)
@@ -328,7 +325,7 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
 
 
 def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -> None:
-    """A call deletes at most 10,000 rows of a bucket, so several calls delete 20,000 passes over hash ranges."""
+    """A call deletes at most 10,000 passes of a bucket."""
     add(queue, {"w0": 1})
     combine_all(queue)
     first = one(queue, "select max(pass) from pgcombine.pass")
@@ -348,7 +345,6 @@ def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -
 
 
 def test_worker_reclaims_the_log(conn: psycopg.Connection, dsn: str) -> None:
-    """A worker truncates the log within 30 seconds after its passes."""
     make_queue(conn, buckets=1)
     conn.execute(SOME, (MANY,))
     with workers(dsn, "wc", poll=0.05):

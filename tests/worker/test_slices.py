@@ -1,4 +1,4 @@
-"""After a pass that the statement timeout cancels, the next pass takes at most half as many updates."""
+"""After the statement timeout cancels a pass, the next pass takes fewer updates, but at least one."""
 
 from __future__ import annotations
 

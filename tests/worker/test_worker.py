@@ -1,4 +1,4 @@
-"""The worker: its command and its class, beside sessions that enqueue."""
+"""The command ``pgcombine worker``, the class ``Worker`` and ``drain``."""
 
 from __future__ import annotations
 
@@ -150,10 +150,6 @@ def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connect
 
 
 def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn: str) -> None:
-    """The enqueues of an observer notify nobody, because the worker's own session holds the idle locks.
-
-    The worker polls all queues after the pass.
-    """
     names = ["wc", "other", *(f"idle{n}" for n in range(12))]
     for name in names:
         make_queue(conn, name, buckets=2)
@@ -170,7 +166,6 @@ def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn
 
 
 def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: str) -> None:
-    """A worker that is busy with one queue also combines updates of an idle queue and of a new queue."""
     for name in ("wc", "idle", "other"):
         make_queue(conn, name)
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""The view pgcombine.worker and ``pgcombine status`` show workers; ``status --max-lag`` fails if updates are old."""
+"""The view pgcombine.worker, and the workers and lags that ``pgcombine status`` shows."""
 
 from __future__ import annotations
 
