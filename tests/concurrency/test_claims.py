@@ -39,7 +39,7 @@ LOCKING_AND_WRITING = [
     "select pgcombine.drop_export('search')",
     "select pgcombine_internal.own_export('search', 'here')",
     "select pgcombine_internal.disown_export('search', 'there', 7)",
-    "select pgcombine.drop_queue('wc', force => true)",  # also drops the export, and locks all buckets for this
+    "select pgcombine.drop_queue('wc', force => true)",  # also drops the export
 ]
 
 

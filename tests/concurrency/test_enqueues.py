@@ -1,7 +1,4 @@
-"""Concurrent enqueues neither wait nor deadlock, and the totals are exact.
-
-create_queue waits for another session that creates the queue, and drop_queue waits for open enqueues.
-"""
+"""Enqueues beside other enqueues, passes, ``create_queue`` and ``drop_queue``."""
 
 from __future__ import annotations
 

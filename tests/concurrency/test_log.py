@@ -1,7 +1,7 @@
 """The log while passes run: transactions of any length, and segments that are used in turn.
 
-Each segment takes the updates of a round, a range of transaction ids. A round has only 16 ids in most of these tests,
-so that a few dozen transactions use all segments.
+Each segment takes the updates of a round, which is a range of transaction ids. In most of these tests, a round has only
+16 ids, so that a few dozen transactions use all segments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROUND = 16
 
 
 def make_log(conn: psycopg.Connection, queue: str = "wc", **options: object) -> None:
-    """Create a queue whose rounds have 16 transaction ids."""
+    """Create a queue whose rounds have 16 transaction ids, with one bucket by default."""
     conn.execute("alter table pgcombine.queue alter column segment_bits set default 4")
     make_queue(conn, queue, **{"buckets": 1, **options})
 

@@ -1,4 +1,4 @@
-"""As the how-to pages promise, a counter moves to a queue under load without a loss, and debits never overdraw."""
+"""The how-to pages: a counter moves to a queue under load, and debits don't overdraw."""
 
 from __future__ import annotations
 
@@ -123,10 +123,7 @@ def test_django_counts_in_the_queue(blog: psycopg.Connection) -> None:
 
 
 def test_rails_counts_in_the_queue(blog: psycopg.Connection) -> None:
-    """The first heredoc of the Ruby fence is the page's statement that makes the queue.
-
-    The test runs the SQL in the other heredocs, with a post as the parameter.
-    """
+    """The first heredoc of the Ruby fence is the page's statement that makes the queue. The test runs the others."""
     (fence,) = fences(COUNTERS, "ruby")
     make_queue, total, append = re.findall(r"<<~SQL.*\n((?:.*\n)*?) *SQL\n", fence)
     assert " ".join(make_queue.split()) == statements(COUNTERS)[1][0]

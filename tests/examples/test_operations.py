@@ -96,10 +96,7 @@ def backup(conn: psycopg.Connection, owner: str, dsn: str, server: Server, tmp_p
 
 @pytest.mark.slow
 def test_page_upgrades_the_major_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Upgrade from the oldest to the newest installed version. Pending updates are combined on the new server.
-
-    PostgreSQL's tools refuse root, and another account can't enter both directories, so root needs a user namespace.
-    """
+    """Pending updates of the old server are combined on the new one."""
     homes.stay(monkeypatch, tmp_path)
     versions = sorted(programs.available())
     require("PostgreSQL's programs of two versions", there=len(versions) > 1)
@@ -157,7 +154,7 @@ def test_pages_name_existing_files() -> None:
 
 
 def test_each_other_fence_is_run() -> None:
-    """Two pages don't run here: one publishes a release, one needs root and Docker. tests/deploy tests their parts."""
+    """Two pages don't run here: one publishes a release, and one needs root and Docker."""
     here = Path(__file__).read_text("utf-8")
     pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
     assert {name for name in pages if f'run("{name}"' not in here} == {"releasing.md", "service.md"}

@@ -1,7 +1,7 @@
-"""In the README and the pages all SQL and Python runs, all commands exist, and all links have a target.
+"""The SQL and Python of the README and the pages run, their commands exist, and their relative links have a target.
 
 A page's SQL runs from top to bottom in a new database, which has the queue ``wc`` unless the page creates it. The
-page's Python runs after its SQL, with the names that the fixture ``given`` returns. In SQL, lines that begin with
+page's Python runs after its SQL, with the names that the fixture ``given`` yields. In SQL, lines that begin with
 ``-->`` are the expected rows of the statement before them.
 """
 
@@ -21,7 +21,7 @@ from support.queues import make_queue
 from support.readme import PAGES, ROOT, TEXTS, anchors, commands, fences, prose, statements
 from support.servers import Server, embedded_only
 
-# Fences that need more preparation run in these other tests.
+# Fences that other tests run, and the files of these tests.
 ELSEWHERE = {
     ("counters.md", "python"): "tests/examples/test_howto.py",
     ("counters.md", "ruby"): "tests/examples/test_howto.py",

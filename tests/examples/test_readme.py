@@ -1,7 +1,4 @@
-"""The README is short, and its commands need only Python and pip. Its figures are those of the page about benchmarks.
-
-The pages describe all functions, options of a queue, combiners and settings.
-"""
+"""The README's length, commands and figures, and the completeness of the reference pages."""
 
 from __future__ import annotations
 

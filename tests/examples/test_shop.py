@@ -95,7 +95,7 @@ def test_autogenerate_finds_nothing_to_do(shop: Config, conn: psycopg.Connection
     command.check(shop)  # raises an error if the models and the database differ
 
 
-# without include_name SQLAlchemy also reflects pgcombine's tables, and doesn't know the types of some columns
+# without include_name, SQLAlchemy also reflects pgcombine's tables, and doesn't know the types of some columns
 @pytest.mark.filterwarnings("ignore:Did not recognize type:sqlalchemy.exc.SAWarning")
 @pytest.mark.parametrize("include_schemas", [False, True])
 @pytest.mark.parametrize("helper", ["include_name", "include_object"])

@@ -1,4 +1,4 @@
-"""The Spark examples run and print the expected counts."""
+"""The Spark examples run and count the words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Under load, the steps of the page *Switch from what you have* lose no count, count nothing twice, and don't fail.
-
-Writers run the page's statements for one of several posts or pages at a time, while the test runs the page's steps.
-"""
+"""The steps of the page *Switch from what you have* lose no count and count nothing twice."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ Step = Callable[[psycopg.Connection, Counter[int]], None]
 
 
 class Load:
-    """Writers, each of which repeats its step of ``writes``, and a reader that repeats ``look``, during a block."""
+    """Writers that repeat their steps in ``writes``, and a reader that repeats ``look``, during ``running``."""
 
     def __init__(self, dsn: str, write: Step, look: Callable[[psycopg.Connection], None]) -> None:
         self._dsn = dsn

@@ -1,4 +1,4 @@
-"""A user's program with the public names. mypy --strict accepts it, and infers each type in its ``assert_type``."""
+"""A user's program that uses public names. mypy --strict accepts it and its calls of ``assert_type``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands show, retry and discard refused entries. ``export create`` has each option of ``create_export``."""
+"""Commands show, retry and drop refused entries. ``export create`` has each option of ``create_export``."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Shelf:
 
 @pytest.fixture
 def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Install a package with an entry point for the class Shelf. Returns the entry point's name."""
+    """Install a package with an entry point for the class Shelf. Return the entry point's name."""
     package = tmp_path / "shelf-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")

@@ -35,7 +35,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def read(directory: Path) -> dict[str, int]:
-    """The value of each word with the highest sequence, from the complete files, whose names end in ``.jsonl``."""
+    """Each word's newest value in the complete files, whose names end in ``.jsonl``."""
     entries = [json.loads(line) for file in directory.glob("*.jsonl") for line in file.read_text().splitlines()]
     return {entry["word"]: entry["new_n"] for entry in sorted(entries, key=lambda entry: entry["seq"])}
 

@@ -39,9 +39,9 @@ def state(conn: psycopg.Connection, export: str) -> str:
 def test_worker_gives_up_a_hanging_postgresql(
     conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool
 ) -> None:
-    """The destination doesn't answer from the start, or after the first delivery. Another export goes on.
+    """The destination never answers, or stops answering after the first delivery. Another export goes on.
 
-    When the destination answers again and its export is resumed, the destination gets the waiting entries.
+    After the destination answers again and its export is resumed, it gets the waiting entries.
     """
     proxy, through = proxied
     make_queue(conn)

@@ -1,7 +1,4 @@
-"""Deliveries to hostile HTTP receivers, which are slow on purpose, answer without an end, or have no resolvable name.
-
-A delivery ends by its deadline and reads only a part of a long answer. The log shows no URL of a delivery.
-"""
+"""Deliveries to HTTP receivers that are slow on purpose, answer without an end, or have a name that isn't resolved."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ def httpx_is_there() -> None:
 
 @contextmanager
 def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """Run a server that reads from each connection once and then calls ``answer``. Yields its URL and the requests."""
+    """Run a server that reads from each connection once and then calls ``answer``. Yield its URL and what it read."""
     asked: list[bytes] = []
     end = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -69,7 +66,7 @@ def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterat
 
 
 def drip(text: bytes) -> Callable[[socket.socket, threading.Event], None]:
-    """Make an ``answer`` that sends the text, then a byte each 50 ms without an end. No single read takes long."""
+    """Make an ``answer`` that sends the text, and then a byte every 50 ms until the receiver ends."""
 
     def answer(connection: socket.socket, end: threading.Event) -> None:
         connection.sendall(text)
@@ -120,7 +117,7 @@ def test_endless_handshake_keeps_the_deadline() -> None:
 
 
 def test_close_ends_a_connection_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing lets a task of the HTTP client begin and end. Else Python would warn of a coroutine never awaited."""
+    """Python would warn of a task of the HTTP client that ends before it begins."""
     exporter = WebhookExporter("http://127.0.0.1:9/", "search", timeout=4)
     start_soon = TaskGroup.start_soon
 

@@ -1,4 +1,4 @@
-"""Export workers are killed between a delivery and its record, and servers crash: no entry is lost."""
+"""Export workers are killed between a delivery and its record, and a server crashes: no entry is lost."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ from pgcombine.embedded import EmbeddedServer
 
 @embedded_only
 def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A worker is killed after the destination's commit and before it has recorded the delivery.
-
-    The next worker repeats the delivery.
-    """
+    """A worker is killed after it has delivered and before it records the delivery. The next worker delivers again."""
     make_queue(conn)
     make_export(conn, target, buckets=1)
     add(conn, {"a": 1, "b": 2, "gone": 3})

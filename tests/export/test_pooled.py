@@ -12,7 +12,7 @@ from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
 
-SERVERS = 6  # server connections of each PgBouncer; the worker's two loops use four of the queue's
+SERVERS = 6  # server connections of each PgBouncer
 
 
 @embedded_only

@@ -1,4 +1,4 @@
-"""An export's table in another PostgreSQL database ends up with the queue's values. No sequence in it goes back."""
+"""An export's table in another PostgreSQL database ends up with the queue's values."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def refused(conn: psycopg.Connection) -> list[tuple[str, int]]:
 
 
 def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A refused entry leaves the quarantine when a later entry of its key is delivered or refused. Others stay."""
+    """A refused entry leaves the quarantine when a later entry of its key is delivered or refused."""
     make_queue(conn, key=["word text", "day date"])
     make_export(conn, target)
     worker = worker_to(dsn, target)
@@ -256,10 +256,7 @@ def test_many_failing_entries_dont_hold_up_others(conn: psycopg.Connection, dsn:
 
 
 def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A worker dies during the search. The failing entries of its finished batches are quarantined already.
-
-    Only the other entries wait for the next worker.
-    """
+    """After a worker dies during the search, what it quarantined stays quarantined, and the other entries wait."""
     make_queue(conn)
     make_export(conn, buckets=1, batch=10_000)
     add(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
@@ -283,7 +280,7 @@ def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, targ
 
 
 def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
-    """A recreated server has lower sequences, which the destination ignores. Only a new epoch lets it deliver."""
+    """The destination ignores the lower sequences of a recreated server until ``own`` begins a new epoch."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
         make_export(conn, target)

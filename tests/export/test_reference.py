@@ -1,4 +1,4 @@
-"""A store that checks sequences gets backlinks, documents and tiny batches, as in tests of Apache Fluo Recipes."""
+"""Deliveries to a store that checks sequences, modelled on tests of Apache Fluo Recipes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = embedded_only
 
 
 class Guarded:
-    """A store that keeps each key's value with the highest sequence. ``back`` has the entries without a higher one."""
+    """A store of each key's newest value. ``back`` gets the entries whose sequence isn't higher than the stored one."""
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[int, int | None]] = {}
@@ -47,7 +47,7 @@ def pages(conn: psycopg.Connection, links: dict[str, set[str]], page: str, to: s
 
 
 def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
-    """The store has a key ``target<page`` for each link. After each step it has exactly the links of the pages."""
+    """The store has a key ``target<page`` for each link of the pages."""
     make_queue(conn)
     make_export(conn)
     store = Guarded()

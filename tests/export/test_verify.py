@@ -1,4 +1,4 @@
-"""``export verify`` names the keys that differ at the destination; ``export resync`` repairs them during writes."""
+"""``export verify`` names the keys that differ at the destination, and ``export resync`` repairs them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def cli(dsn: str, target: str) -> Cli:
-    """Runs ``pgcombine export ARGS`` with the password, which the registered target doesn't hold."""
+    """Runs ``pgcombine export ARGS`` with the target's password, which the registered target doesn't hold."""
     password = psycopg.conninfo.conninfo_to_dict(target).get("password")
     return lambda *args: run_cli("export", *args, "--dsn", dsn, env={"PGPASSWORD": password})
 
@@ -52,7 +52,7 @@ def deliver(conn: psycopg.Connection, dsn: str, target: str) -> None:
 
 
 def make_older(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Replace the destination's table by an older copy, which differs in five keys."""
+    """Replace the rows of the destination's table with older ones, which differ from the queue in five keys."""
     add(conn, {"same": 1, "changed": 1, "deleted": 1, 'it\'s "q", \\ü\n': 1})
     deliver(conn, dsn, target)
     with older(target):
@@ -65,7 +65,7 @@ def make_older(conn: psycopg.Connection, dsn: str, target: str) -> None:
 
 @contextmanager
 def older(target: str) -> Iterator[None]:
-    """At the end of the block restore the table as it was at the beginning of the block."""
+    """At the end of the block, restore the rows that the table had at the beginning."""
     with psycopg.connect(target, autocommit=True) as there:
         there.execute("create table older as table search")
         yield
@@ -164,9 +164,9 @@ def test_verify_reports_refused_but_not_waiting_entries(conn: psycopg.Connection
 def test_key_that_changes_between_two_reads_is_moving(
     conn: psycopg.Connection, dsn: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before each read of the table, the key changes, and the change is delivered. Meanwhile the key is moving.
+    """The key changes before each read of the table, and the change is delivered.
 
-    If this ends after four changes, verify finds no difference.
+    If this ends before the timeout, verify finds no difference. Else verify reports the key as moving.
     """
     make_queue(conn)
     make_export(conn, target)
@@ -191,7 +191,7 @@ def test_key_that_changes_between_two_reads_is_moving(
 
 
 def test_verify_compares_many_types(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Verify finds no difference in delivered keys and values of many types, and finds rows that change later.
+    """Verify finds no difference after a delivery, and finds the rows that change later.
 
     Keys have several columns, and the name of one contains quotes.
     """
@@ -238,7 +238,7 @@ def test_verify_compares_many_types(conn: psycopg.Connection, dsn: str, target: 
 def test_resync_works_beside_writers_and_workers(
     conn: psycopg.Connection, dsn: str, target: str, buckets_per_partition: int
 ) -> None:
-    """Verify names only moving keys until the test replaces the table by a copy with three wrong keys.
+    """Verify names only moving keys until the test makes three keys of the table wrong.
 
     After a resync beside the writers and another one after their end, the table is equal.
     """
@@ -312,7 +312,7 @@ def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: st
 
 
 def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str) -> None:
-    """Resync of a key waits for the pass over its bucket and sends the new value; keys in other buckets don't wait."""
+    """Resync waits for the pass over a key's bucket and sends the new value. Resync of other buckets doesn't wait."""
     make_queue(conn)
     make_export(conn)
     word, other = word_in(conn, 1), word_in(conn, 2)
@@ -501,7 +501,7 @@ def fails(call: Callable[[], object]) -> Exception:
 
 @pytest.mark.slow
 def test_killed_resync_can_be_run_again(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A resync is killed after two buckets, while it waits for a pass; a second resync completes the work."""
+    """A resync is killed after two buckets, while it waits for a lock. A second resync completes the work."""
     make_queue(conn)
     make_export(conn, target)
     words = [word_in(conn, bucket) for bucket in range(4)]

@@ -1,4 +1,4 @@
-"""An idle export worker sleeps until a notification of new work, not until its next poll."""
+"""What wakes an idle export worker before its next poll."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = 3600.0  # seconds between two polls
 
 
 class Receiver:
-    """Keeps the words of delivered entries; raises ConnectionRefusedError while it is down."""
+    """Keeps the words of delivered entries. Raises ConnectionRefusedError while ``down`` is true."""
 
     def __init__(self) -> None:
         self.down = False

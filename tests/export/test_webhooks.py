@@ -28,7 +28,7 @@ ENTRY = Entry("a", None, 1, 1, '{"word": "a", "seq": 1}')
 
 
 def verified(secret: str) -> Answer:
-    """Answer with 401 unless the secret verifies the request."""
+    """Make an answer that is 200 if the secret verifies the request, else 401."""
 
     def answer(body: bytes, headers: dict[str, str]) -> int:
         try:
@@ -141,7 +141,7 @@ def test_secrets_may_lack_padding(receiver: Receiver) -> None:
 def test_rotated_file_is_read_at_the_next_delivery(
     conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path
 ) -> None:
-    """The file is read for each batch. While it is empty or missing, entries wait and nothing is sent unsigned."""
+    """The file is read for each batch. While it is empty or missing, entries wait and no request is sent."""
     make_queue(conn)
     make_webhook(conn, receiver)
     file = tmp_path / "secrets"
