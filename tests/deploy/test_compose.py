@@ -1,8 +1,7 @@
-"""compose.yaml is valid, and its services work: health check, migration, worker.
+"""compose.yaml is valid, and its services work.
 
-The tests build and run the stack unchanged, with the commands of the page about services. The environment sets the
-project's name, the secrets, free ports, and the names of images (``tests/support/make_images.sh`` makes images where no
-registry answers).
+The tests build and run the stack with the commands of the page about services. Environment variables set the project's
+name, the secrets, the ports and the images.
 """
 
 from __future__ import annotations

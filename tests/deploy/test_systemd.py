@@ -34,9 +34,9 @@ UNIT = ROOT / "pgcombine" / "deploy" / "pgcombine-worker.service"
 def systemd(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool = False, watchdog: float | None = 0.2
 ) -> Iterator[socket.socket]:
-    """Receive notifications as systemd does.
+    """Receive notifications as systemd does, and yield the socket.
 
-    Sets NOTIFY_SOCKET, and WATCHDOG_USEC to ``watchdog`` seconds. Yields the socket.
+    Sets NOTIFY_SOCKET, and WATCHDOG_USEC if ``watchdog``, in seconds, isn't None.
     """
     with (
         tempfile.TemporaryDirectory() as directory,

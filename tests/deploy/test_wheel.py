@@ -1,9 +1,7 @@
-"""The wheel holds all files, and an installed wheel works from any directory.
+"""The wheel holds its files, and an installed wheel works outside the checkout.
 
-There are two environments, both without the checkout. ``core`` has the wheel with its dependencies and the extra
-``binary`` from the package index; commands that need another extra fail there with a line that names the extra.
-``full`` has the wheel, and imports the packages of the tests' environment.
-Commands run in a directory that looks like a checkout but whose sources can't be imported.
+The environment ``core`` has the wheel, its dependencies and the extra ``binary``. The environment ``full`` has the
+wheel, and imports the packages of the tests' environment. Commands run in the directory ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -310,7 +308,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["queue", "drop", "wc", "--yes"], 0, "dropped"),
     (["db", "downgrade", "base", "--yes"], 0, "base"),
 ]
-# These commands need extras; the tests further below call them.
+# These commands need extras that ``core`` lacks. Other tests call them.
 FULL_CALLS = [
     ["server", "start"],
     ["server", "status"],

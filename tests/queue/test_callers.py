@@ -1,4 +1,4 @@
-"""CombineQueue's methods run in the caller's transaction, on connections of psycopg, SQLAlchemy and asyncpg."""
+"""CombineQueue's methods on connections of psycopg, SQLAlchemy and asyncpg."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The pages in a real browser: at two widths, light and dark, by keyboard, while refreshing, with their content policy.
+"""The pages in a real browser.
 
-The tests keep pictures in the directory that ``PGCOMBINE_TEST_PICTURES`` names, else in a temporary directory of
-pytest.
+The tests keep pictures in the directory that ``PGCOMBINE_TEST_PICTURES`` names, else in a temporary directory.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ WIDTHS = (1280, 360)
 COLOURS = ("light", "dark")
 TOKEN = "a token of some length"
 
-# This script finds texts whose contrast ratio to their background is below 4.5 (WCAG 2, AA), as [text, ratio].
+# This script finds visible texts whose contrast ratio to their background is below 4.5 (WCAG 2, AA), as [text, ratio].
 PALE = """(() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -248,11 +247,7 @@ def test_open_page_shows_a_lost_database(
 def test_keyboard_reaches_every_action(
     busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, impatient: None
 ) -> None:
-    """Keys alone pause the queue (one Enter) and drop quarantined keys (one Enter unfolds the form, another sends it).
-
-    Here a real browser sends the headers Origin and Sec-Fetch-Site, by which the server recognises a form of its own
-    pages. In other tests the client sets these headers.
-    """
+    """Keys alone pause the queue and drop all quarantined keys."""
 
     def go_to(selector: str) -> None:
         for _ in range(60):

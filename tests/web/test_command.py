@@ -1,4 +1,4 @@
-"""``pgcombine web`` as a program: its address, its token, its end."""
+"""The command ``pgcombine web``: its start, its options and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server answers only requests with an allowed host, site and token. Every answer has the security headers."""
+"""Which requests the server refuses because of their host, site, token or form. Answers have the security headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of a real database: figures, lacking rights, hostile texts, an unreachable database."""
+"""The pages of a real database, and their errors."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_overview_lists_queues_in_trouble_first(busy: None, dsn: str) -> None:
 
 
 def banners(text: str) -> list[tuple[str, str]]:
-    """The sign of each banner on a page, and the banner's texts in ``<code>``: commands and SQLSTATEs. In order."""
+    """The sign and the texts in ``<code>`` of each banner on a page, in the page's order."""
     found = re.findall(r'<p class="warning(?: wrong)?">(.)(.*?)</p>', text, re.DOTALL)
     return [(sign, " ".join(re.findall(r"<code>(.+?)</code>", rest))) for sign, rest in found]
 
 
 @embedded_only
 def test_banners_show_the_doctors_commands(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
-    """The doctor also advises each command that a banner names. A banner about the missing worker comes first."""
+    """The doctor also advises each command that a banner names."""
     add(conn, {"late": 1})
     conn.execute(
         "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error) values ('wc', 2, 3, '22012', 'zero')"

@@ -1,4 +1,4 @@
-"""Parts of the pages that are tested without a server: charts, texts, addresses."""
+"""Parts of the pages that need no database: charts, texts, addresses."""
 
 from __future__ import annotations
 
