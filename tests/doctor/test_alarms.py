@@ -1,7 +1,7 @@
-"""After any history the alarms are right: one for each queue with an update that is too old, none without a backlog.
+"""The alarms after random histories: one for a queue with an update that is too old, none without a backlog.
 
-A history is a random sequence of writes, passes, lost statistics, rebuckets and polls. To let time pass, the test moves
-all recorded times into the past. The test knows when each update was committed, so it knows the exact lag.
+A history is a random sequence of steps such as writes, passes and rebuckets. To let time pass, the test moves recorded
+times into the past.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgcombine.doctor.findings import Context, Finding, Level, Limits
 from pgcombine.web.pages import BEHIND, state_of
 
 QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
-KEPT = 10.0  # seconds: the views show updates of this age, and without a backlog at most this lag
+KEPT = 10.0  # seconds: figures of the views may be this old
 TO_A_SECOND = 2.5  # tolerance in seconds: for rounding of recorded times, and the duration of a step
 
 

@@ -1,4 +1,4 @@
-"""``pgcombine doctor``: the tests provoke each finding. If a check fails, the failure becomes a finding, too."""
+"""``pgcombine doctor``: the tests provoke the findings of its checks. A check that fails becomes a finding, too."""
 
 from __future__ import annotations
 

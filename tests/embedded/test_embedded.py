@@ -1,4 +1,4 @@
-"""All programs share one embedded server, also after kills, taken ports and stale files."""
+"""Embedded servers start and stop, also after kills, and with taken ports and stale files."""
 
 from __future__ import annotations
 
@@ -413,7 +413,7 @@ def test_ensure_starts_the_configured_home(tmp_path: Path, filled: Filled, monke
 
 @pytest.fixture
 def no_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment in which root can't make user namespaces, as in most containers."""
+    """Let root find no program that makes a user namespace."""
     found = shutil.which("id")
     assert found
     (tmp_path / "bin").mkdir()
@@ -489,7 +489,7 @@ def test_root_gives_data_of_its_own_to_another_account(
 
 @pytest.mark.root
 def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedServer], tmp_path: Path) -> None:
-    """Each process of the server, and what it starts, has an ordinary account's rights, also on a second server."""
+    """The processes of a server, and the programs that they start, have the rights of an ordinary account."""
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
     for name in ("one", "two"):
@@ -661,7 +661,7 @@ ATTRIBUTES = "select rolsuper, rolcreaterole, rolreplication, rolbypassrls from 
 
 
 def truncates(conn: psycopg.Connection) -> bool:
-    """Whether the role sees other sessions' snapshots; without them no segment of the log is truncated."""
+    """Whether the role sees other sessions' snapshots, without which reclaiming truncates no segment of the log."""
     seen = "select pg_has_role('pg_read_all_stats', 'usage') and pgcombine_internal.oldest_snapshot() is not null"
     return bool((conn.execute(seen).fetchone() or [False])[0])
 

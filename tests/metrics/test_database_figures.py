@@ -1,4 +1,4 @@
-"""One process serves the figures of the database; when it can't read them, its other metrics stay."""
+"""Which process serves the figures of the database, and what it serves when it can't read them."""
 
 from __future__ import annotations
 

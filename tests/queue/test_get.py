@@ -1,4 +1,4 @@
-"""``get`` finds the wanted keys and no similar ones. Errors suggest a similar queue name."""
+"""``get`` finds the wanted keys and no similar ones. The error for an unknown queue suggests a similar name."""
 
 from __future__ import annotations
 

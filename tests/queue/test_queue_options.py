@@ -1,4 +1,4 @@
-"""Options of create_queue: buckets that share partitions, tablespaces, a maximum backlog, expiry. Options of tiers."""
+"""The options of ``create_queue`` and of tiers."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_python_knows_every_option(conn: psycopg.Connection) -> None:
-    """CombineQueue has the options of create_queue, with the same defaults."""
+    """The options of CombineQueue have the defaults of create_queue."""
     names = "select proargnames[2:] from pg_proc where oid = 'pgcombine.create_queue'::regproc"
     assert set(conn.execute(names).fetchone()[0]) - {"if_not_exists"} == {"key", "value", *OPTIONS}
     columns = {"key": ["w text"], "value": ["n int sum"]}

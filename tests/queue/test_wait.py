@@ -1,4 +1,4 @@
-"""``wait`` returns when all updates committed before the call are combined. While it waits, it holds no snapshot."""
+"""``wait`` waits until the updates that were committed before the call are combined."""
 
 from __future__ import annotations
 

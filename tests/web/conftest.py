@@ -66,7 +66,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def quick_doctor(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Replace the doctor, which takes seconds, with one that has two fixed findings. Return the DSNs it has examined."""
+    """Replace the doctor, which takes seconds, with one that has two fixed findings. Return the DSNs it examined."""
     calls: list[str] = []
 
     def examine(dsn: str) -> list[Finding]:
