@@ -1,4 +1,4 @@
-"""Neither the core's SQL nor the packages below the components name a component: components register themselves."""
+"""The core's SQL and the packages below the components name no component, except in the list of the components."""
 
 from __future__ import annotations
 

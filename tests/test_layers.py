@@ -1,4 +1,4 @@
-"""The packages in ``pgcombine`` (``support/packages.py``): a module imports only from its own and from earlier ones."""
+"""Which imports are allowed between the packages in ``pgcombine``: for example, none from a later package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import pgcombine
 import pgcombine.errors
 import pgcombine.spark
 
-# These packages may import public names from ``pgcombine`` itself, which imports none of them.
+# These packages may import names from ``pgcombine`` itself.
 ON_TOP = {"phrasecount", "bench", "cli", FACADE}
 # The modules that may import pgcombine.sql and pgcombine.migrations, the packages of the database's files.
 READERS = {"schema", "database/sqlfiles"}
@@ -55,7 +55,7 @@ PLACES: dict[str, set[str]] = {
     "jinja2": {"web"},
     "opentelemetry": {"runtime"},
 }
-# phrasecount, the example application, and its benchmark.
+# The example application phrasecount and its benchmark.
 APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]
 
 

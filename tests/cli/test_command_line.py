@@ -1,7 +1,4 @@
-"""The command line: exit status, errors in one line on stderr, with --json only JSON on stdout.
-
-A file is loaded or saved as a whole, or not at all.
-"""
+"""The commands: exit status, errors in one line on stderr, JSON with ``--json``, and the files they load and save."""
 
 from __future__ import annotations
 

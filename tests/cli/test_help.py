@@ -1,4 +1,4 @@
-"""The help of every verb has an example of correct usage, and a shell completes verbs and options."""
+"""The help of the verbs, each with an example, the pages that ``pgcombine docs`` prints, and shell completion."""
 
 from __future__ import annotations
 

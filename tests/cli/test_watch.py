@@ -1,4 +1,4 @@
-"""``status --watch`` and ``top --watch`` on a terminal, in a pipe, without the server; ``status`` without counting."""
+"""``status --watch`` and ``top --watch``, on a terminal and in a pipe."""
 
 from __future__ import annotations
 

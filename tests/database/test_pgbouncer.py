@@ -1,8 +1,7 @@
 """Producers and workers through PgBouncer in transaction mode: exact totals, and no session state on its connections.
 
 PgBouncer may run each transaction of a client on another server connection, which other clients use in between. Session
-state (LISTEN, advisory locks, SET, prepared statements) would get lost for the client that set it, and affect others.
-Only passes leave prepared statements on purpose.
+state (LISTEN, advisory locks, SET) would get lost for the client that set it, and affect others.
 """
 
 from __future__ import annotations

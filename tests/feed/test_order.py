@@ -1,8 +1,7 @@
-"""A consumer that stops at random and goes on from its stored offset sees each key's changes once and in order.
+"""A consumer that goes on from its stored offset sees each key's changes once and in order.
 
-Passes over several buckets commit out of order, at read committed and repeatable read. Some roll back, and rebuckets
-come between. Each of two mutants loses a change in a fixed interleaving. One mutant has one sequence for all buckets,
-the other draws a sequence before the claim.
+Two mutants of the feed lose a change in a fixed interleaving of sessions. One mutant has one sequence for all buckets.
+The other draws a sequence before the bucket is claimed.
 """
 
 from __future__ import annotations

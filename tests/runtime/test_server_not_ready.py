@@ -1,7 +1,7 @@
 """Commands that start while the server takes no connections yet (SQLSTATE 57P03) wait until the server is ready.
 
-A crashed server is in that state only during its recovery. The tests therefore start the server as a standby that
-refuses queries: it stays in that state until its promotion, so that no test depends on timing.
+A crashed server is in that state only during its recovery. Most tests therefore start the server as a standby that
+refuses queries: it stays in that state until its promotion, so that these tests don't depend on timing.
 """
 
 from __future__ import annotations
