@@ -1,4 +1,4 @@
-"""A reading is ``complete`` only if its values contain every update of every acknowledged write."""
+"""A reading that says that it is ``complete`` has the acknowledged updates of its keys."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ BROKEN = {
     ],
 )
 def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
-    """The server gets its other hints, of all queues, and isn't paused.
+    """The server gets its other hints, also that of another queue, and isn't paused.
 
     Readings count the broken hint in the server's lag, unless the hint names a queue that doesn't exist.
     """
@@ -253,7 +253,7 @@ def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> Non
 
 @pytest.mark.parametrize("coordinator", ["b", "a"], ids=["of others", "its own"])
 def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coordinator: str, tmp_path: Path) -> None:
-    """Nothing was delivered since the restore.
+    """Nothing is delivered between the restore and the readings.
 
     The other servers know which writes the restored server acknowledged, or sent as their coordinator.
     """
@@ -326,7 +326,7 @@ def test_upkeep_keeps_tokens_that_servers_must_have(clusters: Clusters) -> None:
 
 
 def drop(cluster: Cluster) -> list[str]:
-    """Drop the queue and return the warnings."""
+    """Drop the queue, and return the warnings about writes that other servers lack."""
     told: list[str] = []
     with cluster.connect() as conn:
         conn.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))

@@ -64,7 +64,7 @@ def test_write_survives_a_replica_that_fails_after_the_answer(queue: ReplicatedQ
     clusters["c"].proxy.black_hole()
     assert queue.enqueue([("fluo", 1)], level="ONE").acked[:1] == ("a",)
     clusters["c"].kill()
-    for _ in range(2):  # let the replica restart twice
+    for _ in range(2):  # kill the replica two more times
         clusters["c"].start()
         clusters["c"].kill()
     clusters["c"].start()

@@ -70,7 +70,7 @@ def dropped(cluster: Cluster) -> int:
 
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
-    """Servers b and c. The write w3 is on b alone, and w4 on c alone. The coordinator a is lost with its hints."""
+    """Servers b and c. Of these, b alone has the write w3, and c alone has w4. The coordinator a is lost with its hints."""
     with queue_on(clusters, timeout=60) as queue:  # reconnecting to a server that was cut off takes a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
@@ -457,7 +457,7 @@ LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 def test_reading_sees_a_write_or_says_that_it_is_incomplete(
     clusters: Clusters, written: Level, lost: str | None
 ) -> None:
-    """For each level of writing and reading, one server or none is lost after a write.
+    """One server or none is lost after a write at one of the levels.
 
     The write is on as few servers as its level allows. A reading has the write or is incomplete. Once the lost server
     is removed and the others are repaired, readings have the write, unless only the lost server had it.

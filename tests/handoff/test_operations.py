@@ -1,4 +1,4 @@
-"""Operators register servers, list hints, deliver or discard hints, and compare servers."""
+"""Commands for operators of several servers, the clean-up of tokens and deliveries, and the quota of hints."""
 
 from __future__ import annotations
 
