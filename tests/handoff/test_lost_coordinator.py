@@ -70,7 +70,7 @@ def dropped(cluster: Cluster) -> int:
 
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
-    """Servers b and c. Of these, b alone has the write w3, and c alone has w4. The coordinator a is lost with its hints."""
+    """Servers b and c. Of these, only b has the write w3, and only c has w4. The coordinator a is lost with its hints."""
     with queue_on(clusters, timeout=60) as queue:  # reconnecting to a server that was cut off takes a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
