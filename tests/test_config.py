@@ -73,7 +73,7 @@ def test_home_comes_from_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     ],
 )
 def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
-    """If the misspelt variable were ignored, the command would use another database."""
+    """If the misspelt variable were ignored, a command might use another database."""
     monkeypatch.setenv(name, "something")
     for call in (config.given_dsn, config.home):
         with pytest.raises(ConfigError, match=f"the variable {name} isn't known: did you mean {meant}"):

@@ -1,7 +1,4 @@
-"""Files name only the pinned versions of jars and container images, and each Python package has a lowest version.
-
-Messages name extras that exist.
-"""
+"""The pinned versions of a jar and of container images, the lowest versions of packages, and the extras in messages."""
 
 from __future__ import annotations
 
@@ -60,7 +57,6 @@ def test_page_names_the_pinned_driver() -> None:
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
 def test_packages_have_lowest_versions(requirement: Requirement) -> None:
-    """``.ci/run`` runs some tests with these lowest versions."""
     assert any(one.operator in (">=", "==", "~=") for one in requirement.specifier), requirement
 
 
@@ -73,10 +69,7 @@ def test_package_named_twice_has_one_lowest_version(name: str) -> None:
 
 
 def test_messages_name_the_extras() -> None:
-    """``errors.pip_install`` makes the messages that tell which extra to install.
-
-    No message names the extra ``otel``: without it pgcombine makes no spans, which is no error.
-    """
+    """``errors.pip_install`` makes the messages that tell which extra to install."""
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "pgcombine").rglob("*.py")}
     calls = [node for text in sources.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = {

@@ -94,7 +94,7 @@ def imported(statement: str) -> set[str]:
 
 
 def test_import_is_cheap() -> None:
-    # each of these packages would make the import slower, the driver by more than a tenth of a second
+    # each of these packages would make the import slower
     heavy = "psycopg sqlalchemy alembic pytest pyspark tenacity typer rich importlib.metadata"
     assert not imported("import pgcombine") & set(heavy.split())
 

@@ -1,4 +1,4 @@
-"""No message, log or program argument shows a secret, and no text from outside can forge a line of output."""
+"""Messages, logs and program arguments don't show secrets, and text from outside can't forge a line of output."""
 
 from __future__ import annotations
 

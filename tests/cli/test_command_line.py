@@ -34,7 +34,7 @@ class Done(NamedTuple):
 
 
 class Cli:
-    """Runs the command line in this process, since starting another process takes a second."""
+    """Runs commands in this process, which is faster than starting another one."""
 
     def __init__(self, dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.dsn = dsn
@@ -346,7 +346,7 @@ def test_a_bad_line_enqueues_nothing(cli: Cli, conn: psycopg.Connection, tmp_pat
 
 
 def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
-    """The command line, in a process of its own, reads updates from standard input and returns the exit status."""
+    """The command, in a process of its own, reads updates from standard input."""
     make_queue(conn)
     env = {"PGCOMBINE_DSN": dsn}
     done = run_cli("enqueue", "wc", "-", "--json", env=env, input='{"word": "a", "n": 1}\n{"word": "b", "n": 2}\n')

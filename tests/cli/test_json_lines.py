@@ -1,4 +1,4 @@
-"""With ``--log-format json``, each event of pgcombine becomes a JSON object with the event's fields, in one line."""
+"""JsonFormatter makes one line of JSON of a log record, with the fields of pgcombine's events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_control_characters_and_tracebacks_stay_in_the_line() -> None:
 
 
 def templates() -> Iterator[str]:
-    """Yield the message template of each logger call in the package."""
+    """Yield the message template of each call of ``log`` in the package."""
     for path in Path(pgcombine.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (

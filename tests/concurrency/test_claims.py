@@ -83,7 +83,7 @@ def test_check_detects_buckets_that_are_not_locked(conn: psycopg.Connection, dsn
 
 
 def passes_beside_the_second_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """Run passes beside a second rebucket. If it leaves a bucket unlocked, passes change values that it has copied."""
+    """Run passes beside a second rebucket, and assert that no update is lost."""
     make_queue(conn, buckets=1)
     add(conn, [(word, 1) for word in WORDS])
     combine_all(conn)

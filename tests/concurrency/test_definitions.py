@@ -66,7 +66,7 @@ def test_add_observer_with_an_older_snapshot_fails_to_serialize(dsn: str, conn: 
 
 @pytest.mark.parametrize("change", [ADD, "select pgcombine.drop_observer('wc', %s)"], ids=["add", "drop"])
 def test_no_pass_commits_with_former_observers(dsn: str, conn: psycopg.Connection, change: str) -> None:
-    """A change of observers waits for a pass in progress. A pass with an older snapshot fails. A new one succeeds."""
+    """A change of observers waits for a pass in progress. A pass with an older snapshot fails. A new pass succeeds."""
     queue_with_history(conn)
     added = change == ADD
     if not added:

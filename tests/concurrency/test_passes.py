@@ -94,7 +94,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass waits for a row that a rival has changed. The rival's commit makes it fail with 40001. It is run again."""
+    """A pass waits for a row that a rival has changed. The rival's commit makes the pass fail, and it is run again."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)
@@ -145,7 +145,7 @@ def test_passes_without_a_bucket_share_the_work(conn: psycopg.Connection, dsn: s
 
 
 def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn: str) -> None:
-    """The total of wc_current is right at each moment, both for new snapshots and for an old one."""
+    """The total of wc_current is right for new snapshots and for an old one."""
     make_queue(conn, buckets=2)
     total = "select coalesce(sum(n), 0)::int from pgcombine.wc_current"
     seen = 0

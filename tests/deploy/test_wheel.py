@@ -57,7 +57,7 @@ def wheel(distributions: list[Path]) -> Path:
 
 
 def make_environment(directory: Path, wheel: Path | str, *options: str) -> Path:
-    """Make a virtual environment with the wheel in it and return the path of its Python."""
+    """Make a virtual environment with the wheel in it, and return the path of its Python."""
     venv.create(directory, with_pip=False, symlinks=True)
     python = directory / "bin" / "python"
     install = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *options)

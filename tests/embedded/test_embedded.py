@@ -105,7 +105,7 @@ def postmaster(server: EmbeddedServer) -> psutil.Process:
 
 
 def postmasters(server: EmbeddedServer) -> list[int]:
-    """The pids of servers in the data directory: its processes whose parents aren't processes of this directory."""
+    """The pids of the data directory's processes whose parents aren't processes of this directory."""
     found = [process.pid for process in processes.left_over(server.status().data_directory)]
     return [pid for pid in found if psutil.Process(pid).ppid() not in found]
 

@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as directory:
 
             servers["c"].start()
             print("c is back")
-            # the daemon `pgcombine replicas run` does this without an end
+            # the daemon `pgcombine replicas run` does this until it is stopped
             Replayer(servers["a"].dsn(), min_age=0).replay(force=True)
             reading = replicated.get(["ada", "grace"], level="ALL")
             print("on all three:", reading.values, "complete" if reading.complete else "incomplete")

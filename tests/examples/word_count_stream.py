@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as directory:
         for number, text in enumerate(["to be or not to be", "not to worry"]):
             Path(files, f"{number}.txt").write_text(text)
             stream.start().awaitTermination()
-            done = drain(dsn, "words")  # the daemon `pgcombine worker` does this without an end
+            done = drain(dsn, "words")  # the daemon `pgcombine worker` does this until it is stopped
             print(f"{done.updates} words: {done.changes} totals changed")
 
         values = spark.read.format("pgcombine").options(queue="words", dsn=dsn).load()

@@ -117,7 +117,7 @@ def test_endless_handshake_keeps_the_deadline() -> None:
 
 
 def test_close_ends_a_connection_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python would warn of a task of the HTTP client that ends before it begins."""
+    """Python would warn of a coroutine that was never awaited if a task of the client ended before it began."""
     exporter = WebhookExporter("http://127.0.0.1:9/", "search", timeout=4)
     start_soon = TaskGroup.start_soon
 

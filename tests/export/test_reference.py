@@ -47,7 +47,7 @@ def pages(conn: psycopg.Connection, links: dict[str, set[str]], page: str, to: s
 
 
 def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
-    """The store has a key ``target<page`` for each link of the pages."""
+    """The store's live keys are the links of the pages, as ``target<page``."""
     make_queue(conn)
     make_export(conn)
     store = Guarded()

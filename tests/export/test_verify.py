@@ -639,7 +639,7 @@ def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str
 
 
 def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Besides the rights to monitor and export, verify needs the right to read, and resync also that to operate."""
+    """Verify needs the rights to monitor, export and read. Resync also needs the right to operate."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1})

@@ -89,7 +89,7 @@ def test_signature_covers_the_id_the_time_and_the_body(receiver: Receiver) -> No
 
 @pytest.mark.parametrize(("seconds", "fault"), [(-600, "too old"), (600, "too new")])
 def test_signature_of_a_wrong_clock_is_refused(receiver: Receiver, seconds: int, fault: str) -> None:
-    """The receiver refuses a signed time that is ten minutes off, so a recorded request can't be sent again later."""
+    """The receiver refuses a signed time that is ten minutes off."""
     send(receiver, FIRST)
     ((headers, body),) = receiver.asked
     at = float(headers["webhook-timestamp"]) + seconds

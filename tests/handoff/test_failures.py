@@ -166,7 +166,7 @@ def test_hints_survive_a_killed_coordinator(queue: ReplicatedQueue, clusters: Cl
 
 
 def tried(call: Callable[[], object]) -> object:
-    """Return the result of the call, or None if too few servers answered."""
+    """Return the result of the call, or None if it raises UnavailableError or IndeterminateError."""
     try:
         return call()
     except (UnavailableError, IndeterminateError):
@@ -260,7 +260,7 @@ def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> No
 
 
 def test_recovered_server_is_asked_when_a_level_needs_it(clusters: Clusters) -> None:
-    """After many failures callers avoid a server for seconds, or until it first answers one of the callers."""
+    """After many failures callers avoid a server for seconds, or until it answers one of them."""
 
     def fails_for_long() -> None:
         for _ in range(12):
@@ -516,7 +516,7 @@ def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clu
 
 
 def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
-    """Nothing is delivered twice, and no hint is left."""
+    """Each hint is delivered once."""
     expected = fill(clusters, 60)
     replayers = [Replayer(clusters["a"].direct, min_age=0) for _ in range(2)]
     threads = [threading.Thread(target=replayer.replay, kwargs={"force": True}) for replayer in replayers]

@@ -61,7 +61,7 @@ def kept(clusters: Mapping[str, Cluster]) -> dict[str, int]:
 
 
 def dropped(cluster: Cluster) -> int:
-    """Drop retained payloads, even the most recent ones, which would stay for a second. Return their number."""
+    """Drop retained payloads that are no longer needed, even recent ones. Return their number."""
     with cluster.connect() as conn:
         conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
     with open_peer(cluster.name, cluster.direct, 5).connection as coordinator:
@@ -70,7 +70,7 @@ def dropped(cluster: Cluster) -> int:
 
 @pytest.fixture
 def survivors(clusters: Clusters) -> Clusters:
-    """Servers b and c. Of these, only b has the write w3, and only c has w4. The coordinator a is lost with its hints."""
+    """Servers b and c. Only b has the write w3, and only c has w4. The coordinator a is lost with its hints."""
     with queue_on(clusters, timeout=60) as queue:  # reconnecting to a server that was cut off takes a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
@@ -376,7 +376,7 @@ def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
-    """Each key is on three of five servers. Each survivor gets the keys that it lacks from the other survivors."""
+    """Each key is on three of five servers. Each survivor gets the updates that it lacks from the others."""
     rows = [(f"w{number}", 1) for number in range(50)]
     with queue_on(clusters, replicas=3) as queue:
         queue.enqueue(rows, level="ALL")

@@ -188,7 +188,7 @@ def test_clean_up_adds_deliveries_to_totals(hinted: Clusters) -> None:
     before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")]
     with hinted["a"].connect() as conn:
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 4
-        conn.execute(  # deliveries in the ten seconds before the last delivery aren't added to the totals yet
+        conn.execute(  # the clean-up adds older deliveries to the totals
             "update pgcombine.handoff_delivery d set at = d.at - interval '1 minute' where d.at < "
             "(select max(l.at) from pgcombine.handoff_delivery l where l.destination = d.destination)"
         )

@@ -80,7 +80,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """One browser for all tests."""
+    """One browser for all tests of this module."""
     with browser(tmp_path_factory.mktemp("browser")) as tab:
         yield tab
 
@@ -100,7 +100,7 @@ def quick(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def look_at(tab: Tab, client: httpx2.Client, name: str, path: str, pictures: Path) -> None:
-    """Open a page in all widths, light and dark; keep pictures and check layout, contrast, names and requests."""
+    """Open a page at all widths, light and dark. Keep pictures, and check layout, contrast, names and requests."""
     for width in WIDTHS:
         for colour in COLOURS:
             tab.size(width, dark=colour == "dark")

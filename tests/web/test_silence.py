@@ -19,7 +19,7 @@ from support.site import read, served
 from pgcombine.doctor import database, examine
 from pgcombine.doctor.findings import Check, Context, Finding, Limits, ok
 
-READERS = 45  # more than the server has threads that answer, and fewer than one client may ask at once
+READERS = 45  # fewer than one client may ask at once
 
 pytestmark = embedded_only
 

@@ -209,7 +209,7 @@ def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connectio
 
 
 def test_worker_polls_often_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
-    """An open transaction shares the idle lock and doesn't notify, so the worker polls again soon."""
+    """An open transaction holds the idle lock in share mode and doesn't notify, so the worker polls again soon."""
     make_queue(conn)
     with (
         psycopg.connect(dsn) as writer,
