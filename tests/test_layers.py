@@ -1,4 +1,4 @@
-"""Which imports are allowed between the packages in ``pgcombine``: for example, none from a later package."""
+"""The allowed imports between the packages in ``pgcombine``. For example, none may go to a later package."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Places orders, and counts the units sold of each product.
 
-With a table of counts, all orders of a popular product would lock the same row. Here each order appends an update to a queue instead.
+With a table of counts, all orders of a popular product would lock the same row. Here each order
+appends an update to a queue instead.
 """
 
 from __future__ import annotations
