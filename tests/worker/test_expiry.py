@@ -33,7 +33,7 @@ def expire(conn: psycopg.Connection) -> None:
 
 
 def expiry_pass(connection: psycopg.Connection) -> tuple[int, bool] | None:
-    """Run a worker's pass over bucket 0. Return its ``expired`` and ``unfinished``, or None if it gets no lock in time."""
+    """Run a pass over bucket 0. Return its ``expired`` and ``unfinished``, or None if it gets no lock in time."""
     done = run_pass(connection, "wc", 0)
     return done and (done.expired, done.unfinished)
 
