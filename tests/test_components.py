@@ -22,7 +22,7 @@ FILES = [
 
 
 def named(names: re.Pattern[str], text: str) -> Iterator[str]:
-    """Yield the first match in each line, with the number of the line."""
+    """Yield the first match in each line, with the number of the line. Skip the line that begins with ``ORDER``."""
     for number, line in enumerate(text.splitlines(), 1):
         if (found := names.search(line)) and not line.startswith(ORDER):
             yield f"{number}: {found[0]}"

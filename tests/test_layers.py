@@ -36,7 +36,7 @@ import pgcombine.spark
 ON_TOP = {"phrasecount", "bench", "cli", FACADE}
 # The modules that may import pgcombine.sql and pgcombine.migrations, the packages of the database's files.
 READERS = {"schema", "database/sqlfiles"}
-# Third-party packages, each with the packages and single files that may import it.
+# Third-party packages, each with the packages and single files of pgcombine that may import it.
 PLACES: dict[str, set[str]] = {
     "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
     "py4j": {"spark"},
@@ -95,8 +95,8 @@ def violations(here: str, text: str) -> Iterator[str]:
 def internals(here: str, text: str) -> Iterator[str]:
     """Yield what a file of the example application imports from pgcombine that isn't public.
 
-    The application may import its own modules, the names in ``pgcombine`` and ``pgcombine.spark``, and the exceptions.
-    Its benchmark may also import the tools of ``pgcombine.bench``.
+    The application may import its own modules, the public names of ``pgcombine`` and ``pgcombine.spark``, and the
+    exceptions. Its benchmark may also import the tools of ``pgcombine.bench``.
     """
     public = {
         "pgcombine": pgcombine.__all__,

@@ -1,7 +1,7 @@
 """The wheel holds its files, and an installed wheel works outside the checkout.
 
 The environment ``core`` has the wheel, its dependencies and the extra ``binary``. The environment ``full`` has the
-wheel, and imports the packages of the tests' environment. Commands run in the directory ``elsewhere``.
+wheel, and imports the packages of the tests' environment. The wheel's commands run in the directory ``elsewhere``.
 """
 
 from __future__ import annotations

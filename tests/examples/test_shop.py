@@ -272,7 +272,7 @@ def test_own_tests_pass_on_a_given_server(server: Server) -> None:
 
 
 def run_its_own_tests(*options: str) -> int:
-    """Run the shop's tests by pytest in another process and return the process id."""
+    """Run the shop's tests with pytest in another process, and return the process id."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PGCOMBINE", "PYTEST"))}
     # Without --confcutdir pytest would search all folders up to the root, and some of them may be unreadable.
     own = ["-c", os.devnull, "--rootdir", SHOP, "--confcutdir", SHOP]

@@ -39,7 +39,7 @@ def state(conn: psycopg.Connection, export: str) -> str:
 def test_worker_gives_up_a_hanging_postgresql(
     conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool
 ) -> None:
-    """The destination never answers, or stops answering after the first delivery. Another export goes on.
+    """The destination stops answering before or after the first delivery. Another export goes on.
 
     After the destination answers again and its export is resumed, it gets the waiting entries.
     """
