@@ -1,4 +1,4 @@
-"""Servers that run for the whole session, by default three, and a new database on each of them for each test."""
+"""Servers that run until the end of the session. Each test gets a new database on each server that it uses."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def refused(clusters: Clusters) -> Clusters:
     return clusters
 
 
-# Updates that a server refuses
+# These tests are about updates that a server refuses.
 
 
 def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
@@ -170,7 +170,7 @@ def test_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, dict.fromkeys("abc", 0))
 
 
-# Hints that can't be delivered
+# These tests are about hints that can't be delivered.
 
 
 BROKEN = {
@@ -227,7 +227,7 @@ def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
         assert operations.drop_quarantined(conn, "b", "a test") == 1
 
 
-# Servers that were restored from an older backup
+# These tests are about servers that were restored from an older backup.
 
 
 @contextmanager
@@ -322,7 +322,8 @@ def test_upkeep_keeps_tokens_that_servers_must_have(clusters: Clusters) -> None:
         assert [len(one(conn, seen)[name]) for name in "bc"] == [1, 3]
 
 
-# Queues that were dropped and created again. The generation of a queue is the number of dropped queues of its name.
+# These tests are about queues that were dropped and created again. The generation of a queue is the number
+# of dropped queues of its name.
 
 
 def drop(cluster: Cluster) -> list[str]:

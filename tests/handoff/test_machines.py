@@ -1,4 +1,4 @@
-"""Events of machines: standbys and promotions, wrong clocks, full disks."""
+"""Standbys and their promotion, wrong clocks, and full disks."""
 
 from __future__ import annotations
 

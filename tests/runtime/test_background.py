@@ -1,4 +1,4 @@
-"""The three kinds of workers in the background: start and stop, ``with`` blocks, errors, functions that connect."""
+"""``Worker``, ``ExportWorker`` and ``Replayer`` in the background: start, stop, errors, and functions that connect."""
 
 from __future__ import annotations
 

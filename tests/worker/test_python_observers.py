@@ -236,7 +236,7 @@ def test_arrivals_come_in_portions_beside_changes(conn: Connection, dsn: str) ->
 
 
 def test_search_for_failing_keys_hands_over_arrivals(conn: Connection, dsn: str) -> None:
-    """Each other key's arrival takes effect once, even if its updates cancel out."""
+    """During the search, the observer also gets the arrival of a key whose updates cancel out."""
     queue = word_count(buckets=1, quarantine_after=1)
     conn.execute("create table fed (word text, n bigint)")
 
