@@ -112,9 +112,8 @@ def test_commands_print_json_from_create_to_drop(cli: Cli, conn: psycopg.Connect
     (status,) = cli.json("status")["queues"]
     assert (status["queue"], status["backlog"], len(status["buckets"])) == ("wc", 3, 2)
     assert sum(bucket["backlog"] for bucket in status["buckets"]) == 3
-    assert cli.json("get", "wc", "a", "absent", "b") == [{"word": "a", "n": 3}, {"word": "b", "n": 5}] or (
-        sorted(row["word"] for row in cli.json("get", "wc", "a", "absent", "b")) == ["a", "b"]
-    )
+    found = cli.json("get", "wc", "a", "absent", "b")
+    assert sorted(found, key=lambda row: str(row["word"])) == [{"word": "a", "n": 3}, {"word": "b", "n": 5}]
     tier = ("queue", "create-tier", "first", "--source", "wc", "--key", "left(word, 1) as first", "--no-existing")
     for _ in range(2):
         assert cli.json(*tier, "--if-not-exists") == {"queue": "first", "state": "created"}
