@@ -1,10 +1,9 @@
 """``python -m tests.programs.backfill --rows 10000000``: backfill a rollup of a full table under writers and kills.
 
-The program fills a table. While eight client processes insert, update and delete its rows, the program creates a
-rollup of the table, and starts ``pgcombine rollup backfill`` ``--kills`` times. It kills each of these backfills that
-is still running after a random time. The last backfill runs to its end, beside a worker. During the backfills a session
-asks about every 5 ms which writers wait for a lock of a backfill. When the writers have ended, the rollup must equal
-its query, before and after all updates are combined.
+Eight client processes insert, update and delete rows of the table. Meanwhile the program creates a rollup of the table,
+and starts ``pgcombine rollup backfill`` several times, each time with a time limit after which it kills the process.
+The last backfill runs to its end, beside a worker. A session looks every 5 ms for writers that wait for a lock of a
+backfill. When the writers have ended, the rollup must equal its query, before and after all updates are combined.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
 if rows differ or ``verify`` finds a problem.
@@ -68,7 +67,7 @@ from pg_stat_activity a where a.application_name = 'writer' and a.wait_event_typ
 class Outcome:
     rows: int
     writes: int
-    create_seconds: float  # the duration of Rollup.create
+    create_seconds: float  # the duration of create_rollup
     backfill_seconds: float
     killed: int
     blocked_ms: float  # the age of the oldest statement that was seen to wait for a backfill
@@ -124,7 +123,7 @@ def backfill(dsn: str, rows: int, kills: int) -> Outcome:
         created = time.monotonic()
         killed = 0
         command = [str(Path(sys.executable).with_name("pgcombine")), "rollup", "backfill", "spend", "--dsn", dsn]
-        # on average, later runs have longer time limits, so that they get further
+        # later runs have longer time limits on average
         for number in range(kills):
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
                 try:

@@ -1,6 +1,6 @@
 """Install a version of the product in a new environment. Nothing is downloaded.
 
-``check_out`` raises ConfigError if the commit doesn't exist; ``install`` also if the commit can't be installed.
+``check_out`` and ``install`` raise ConfigError if the commit doesn't exist, ``install`` also if it can't be installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAIN = "from pgcombine.cli import main; main()"
 
 @dataclass(frozen=True)
 class Environment:
-    """An installed version. ``summary`` describes its commit, and the directory ``tree`` has its sources."""
+    """An installed version. ``summary`` describes the commit or the working tree; ``tree`` has the sources."""
 
     name: str
     summary: str
@@ -43,12 +43,12 @@ class Environment:
 
 
 def names(commits: Sequence[str]) -> list[str]:
-    """Return a name for each commit. The name of a repeated commit ends with ``again``."""
+    """Return a name for each commit: the commit itself, with " again" if an earlier one is the same."""
     return [f"{one} again" * (one in commits[:place]) or one for place, one in enumerate(commits)]
 
 
 def check_out(commit: str, tree: Path) -> str:
-    """Write the files of a commit, or of the working tree, to a new directory. Returns a description of the commit."""
+    """Write the files of a commit, or of the working tree, to a new directory. Returns a description."""
     tree.mkdir(parents=True)
     if commit == WORKING_TREE:
         for name in _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0"):

@@ -3,8 +3,8 @@
 Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
 at about the same time. A transaction has one event or several, under read committed, repeatable read or serializable,
 and some transactions are rolled back. Meanwhile the program ends sessions by ``pg_terminate_backend`` and clients by
-kill -9. After an error the client repeats the events of the failed transaction; after a kill, a new client repeats
-them. At the end the values must be the sums over the *events*, each counted once.
+kill -9. After an error the client repeats the events whose commit wasn't confirmed; after a kill, a new
+client repeats them. At the end the values must be the sums over the events, each counted once.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
 if values are wrong, or if the number of stored tokens isn't that of the events.
@@ -101,7 +101,7 @@ def send(dsn: str, client: int, events: int, positions: Any, appended: Any) -> N
 
 
 def retry(dsn: str, calls: int, kills: int) -> Outcome:
-    """Make the queue, and let the clients send. Meanwhile end up to ``kills`` sessions and up to ``kills`` clients."""
+    """Make the queue, and let the clients send. Up to ``kills`` sessions and ``kills`` clients are ended meanwhile."""
     events = calls // SENT
     context = multiprocessing.get_context("spawn")
     positions, appended = context.RawArray("q", CLIENTS), context.RawArray("q", CLIENTS)

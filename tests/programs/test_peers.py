@@ -1,6 +1,6 @@
 """The comparison with peers: exact totals, rules of a fair set-up, ratios, table, plot.
 
-``test_peers_outside`` tests the contenders from outside.
+``test_peers_outside`` tests the totals of the contenders from outside.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def copied(server: Server) -> Iterator[Base]:
 
 
 class Forgetful(SortedUpsert):
-    """A contender whose ``write`` loses the updates of existing keys."""
+    """A contender whose loads lose each update of an existing key."""
 
     name = "forgetful"
 
@@ -296,7 +296,7 @@ def squeezed(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_program_measures_all_kinds_of_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program starts a server, and measures the queue, the baseline and the sequence window."""
+    """The program starts a server, and measures the queue, the baseline and a sequence window."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
     # the figures left out resemble the measured ones

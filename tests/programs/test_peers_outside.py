@@ -1,10 +1,7 @@
 """The contenders from outside (PgQ, pgmq, pg_ivm, chDB), with which ``peers`` compares pgcombine, have exact totals.
 
-For contenders on the server the tests also keep a writer's transaction open, or kill a consumer.
-
-Tests of contenders that aren't installed are skipped. The server is Debian's PostgreSQL 15 if it is
-installed, since PgQ is a package for that version, or else the embedded server. ``PGCOMBINE_TEST_PGMQ`` is the path of
-pgmq's SQL file.
+Tests of contenders that aren't installed are skipped. The server is PostgreSQL 15 if that is installed, since PgQ is a
+package for that version, or else PostgreSQL 18. ``PGCOMBINE_TEST_PGMQ`` is the path of pgmq's SQL file.
 """
 
 from __future__ import annotations
@@ -106,7 +103,7 @@ def test_late_commits_and_single_updates_count_once(copied: Base, contender: Con
 
 @pytest.mark.parametrize("contender", CONSUMED, ids=lambda one: one.name)
 def test_killed_consumer_loses_and_doubles_nothing(copied: Base, contender: Contender) -> None:
-    """The consumer is killed while its transaction waits for a lock."""
+    """The consumer is killed in the middle of its transaction."""
     contender = installed(contender, copied)
     with database(copied, contender) as turn, ThreadPoolExecutor(1) as pool:
         with contender.consumer(turn.dsn) as process, closing(connect(turn.dsn, autocommit=False)) as blocker:

@@ -1,6 +1,6 @@
 """A Spark standalone cluster on this machine: a master, and two workers at different addresses.
 
-Spark repeats tasks speculatively only on another host, so the two workers need two addresses. Each worker has its own
+Spark repeats tasks speculatively only on another host, so the two workers need two addresses. Each process has its own
 directory for temporary files, as if it ran on another machine.
 """
 
@@ -23,14 +23,14 @@ SETTINGS = {
     "spark.executor.extraJavaOptions": _SMALL,
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.75",  # slow tasks are repeated once three of four tasks have ended
+    "spark.speculation.quantile": "0.75",  # slow tasks may be repeated after three of four tasks have ended
     "spark.speculation.multiplier": "1.01",
     "spark.speculation.minTaskRuntime": "100ms",
 }
 
 
 class Cluster:
-    """A running cluster, until ``close``. ``url`` is the address of the master."""
+    """A running cluster, which ``close`` ends. ``url`` is the address of the master."""
 
     def __init__(self, directory: Path) -> None:
         import pyspark
@@ -55,7 +55,7 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Kill the processes of the cluster, including executors."""
+        """Kill the master and the workers, with their child processes such as executors."""
         family = []
         for started in self._processes:
             with suppress(psutil.NoSuchProcess):
@@ -99,13 +99,13 @@ def _found(log: Path, pattern: str) -> str:
 
 
 def executor_of(pid: int) -> int:
-    """Return the process id of the executor (a Java process) that is, or runs, the process ``pid``."""
+    """Return the process id of the executor: the process ``pid`` or its nearest parent that is a Java process."""
     process = psutil.Process(pid)
     return next(one.pid for one in [process, *process.parents()] if one.name() == "java")
 
 
 def kill(pid: int) -> None:
-    """Kill the process with -9, and wait for its end."""
+    """Kill a process with SIGKILL, and wait for its end."""
     process = psutil.Process(pid)
     process.kill()
     eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="the process is gone")

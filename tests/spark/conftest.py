@@ -1,4 +1,4 @@
-"""A Spark session that the tests of this folder share; commands called in this process use it, too."""
+"""Fixtures: a Spark session for the tests of this folder, the command phrasecount in this process, and the sinks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture
 def run(spark: Any, dsn: str) -> Run:
-    """Runs ``pgcombine phrasecount ARGS --json`` in this process, on the test's database."""
+    """Returns a function that runs ``pgcombine phrasecount ARGS --json`` in this process, on the test's database."""
 
     def run(*args: object) -> Answer:
         from pgcombine.cli.app import app
@@ -68,7 +68,7 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(spark: Any, dsn: str) -> Write:
-    """Writes a DataFrame into a queue of the test's database by the sink ``jdbc`` or ``copy``.
+    """Returns a function that writes a DataFrame into a queue of the test's database, by the sink ``jdbc`` or ``copy``.
 
     ``options`` are options of the sink, by the sink's names.
     """

@@ -15,7 +15,7 @@ from pgcombine.spark.errors import explained
 
 
 def refused(call: Any) -> str:
-    """Make a call that should fail, and return its error."""
+    """Make a call that should fail. Returns its error."""
     try:
         with explained():
             call()
@@ -47,7 +47,7 @@ def use(spark: Any, dsn: str, directory: Path) -> dict[str, Any]:
     (directory / "files" / "1.txt").write_text("streamed streamed\n")
     stream(lambda writer: writer.format("pgcombine").options(**options))
     for file in (directory / "checkpoint" / "commits").glob("*0*"):
-        file.unlink()  # as if Spark had been killed before it recorded the batch
+        file.unlink()  # as if Spark had been killed before it recorded that the batch was complete
     stream(lambda writer: writer.format("pgcombine").options(**options))
     (directory / "files" / "2.txt").write_text("named\n")
     seen["foreach_batch"] = refused(lambda: stream(lambda writer: writer.foreachBatch(foreach_batch("wc", dsn))))

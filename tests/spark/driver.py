@@ -1,7 +1,8 @@
 """A program that is a Spark driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
 
 Each line of its input is a call as JSON: ``{"do": "write" | "streams" | "follow", …}`` with the function's arguments.
-At the end of each call the program prints ``{"error": null}``, or the message of a PgCombineError.
+A call begins when ``EXECUTORS`` executors run. At its end the program prints ``{"error": null}``, or the text of a
+PgCombineError instead of ``null``.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ def write(
 
 
 def streams(spark: Any, dsn: str, directories: dict[str, str]) -> None:
-    """Run a stream for each sink, all at once, and wait until they end."""
+    """Run a stream for each sink, all at the same time, to their ends."""
     queries = [Stream(spark, dsn, Path(directory), sink).start() for sink, directory in directories.items()]
     for query in queries:
         query.awaitTermination()
 
 
 def follow(spark: Any, dsn: str, directory: str, options: dict[str, str]) -> None:
-    """Follow the feed f until the program is killed."""
+    """Follow the feed f until the stream fails."""
     Follower(spark, dsn, Path(directory), **options).start(processingTime="0 seconds").awaitTermination()
 
 

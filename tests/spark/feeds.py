@@ -53,7 +53,7 @@ class Follower:
         return writer.trigger(**trigger or {"availableNow": True}).start()
 
     def stop(self, query: Any) -> None:
-        """Stop the query, and wait until its last batch is written, so that it doesn't write beside a later query."""
+        """Stop the query, and wait until no batch is being written."""
         query.stop()
         with self.writing:
             pass
@@ -67,7 +67,7 @@ class Follower:
             self.stop(query)
 
     def forget_last_commit(self) -> None:
-        """Act as if the driver had been killed before Spark recorded that the last batch was complete."""
+        """Delete the record that the last batch is complete, as if the driver had been killed before it was written."""
         numbers = [int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*")]
         for name in [f"{number}" for number in sorted(numbers)[-1:]]:
             (self.checkpoint / "commits" / name).unlink()
@@ -75,12 +75,12 @@ class Follower:
 
 
 def seen(conn: psycopg.Connection) -> int:
-    """Return the number of different changes that the stream has seen."""
+    """Return the number of different changes in the table seen."""
     return int(one(conn, "select count(*) from (select distinct bucket, sequence from seen) s"))
 
 
 def require_copy(conn: psycopg.Connection) -> None:
-    """Require that the copy equals the values, and that the stream has seen each change that the feed keeps.
+    """Require that the copy equals the values, and that the stream has seen the changes of the feed.
 
     Spark may repeat a batch, but a change must not be in two different batches.
     """

@@ -1,4 +1,4 @@
-"""Frames whose tasks call a function while they make rows: an *event*, which raises an error or waits, for example."""
+"""Frames whose tasks call a function while they make rows: an event, which may raise an error or wait."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # the sink jdbc as a parame
 SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
 # for tests of code that both sinks share: the test with jdbc is slow
 COPY_FIRST = pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest.mark.jdbc, pytest.mark.slow]), "copy"])
-ROWS = 400  # rows in each of PARTS parts
+ROWS = 400  # rows in a part, if a frame has PARTS parts
 WORDS = 50
 PARTS = 4
-LENGTH = 2000  # bytes of a word; long, since Spark passes rows between its processes in portions of 64 KiB
+LENGTH = 2000  # bytes of a word; long, so that rows reach the writer before the part ends
 COUNTED = {f"w{n}".ljust(LENGTH, "-"): PARTS * ROWS // WORDS for n in range(WORDS)}
 Event = Callable[[int, int], None]
 
 
 def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
-    """Return a frame of ``PARTS * ROWS`` rows in ``parts`` parts, each of which calls ``event(part, attempt)``.
+    """Return a frame of ``PARTS * ROWS`` rows in ``parts`` parts.
 
-    The call comes before the last quarter of the part's rows.
+    Before the last quarter of its rows, each part calls ``event(part, attempt)``.
     """
     rows = PARTS * ROWS // parts
 
@@ -56,7 +56,7 @@ def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: o
 
 
 def writers(conn: psycopg.Connection) -> int:
-    """Return the number of sessions in which either sink is writing rows."""
+    """Return the number of sessions in which a sink is writing rows."""
     row = conn.execute(
         """
         select count(*) from pg_stat_activity
@@ -70,9 +70,9 @@ def writers(conn: psycopg.Connection) -> int:
 
 
 class Pause:
-    """An event at which tasks of ``part`` (None: of all parts) wait for ``go``.
+    """Makes an event at which the tasks of ``part`` (None: of all parts) wait for ``go``.
 
-    Test and tasks communicate by files in ``directory``. A task writes there which executor (Java process) runs it.
+    Test and tasks communicate by files in ``directory``. A task writes there the process id of its executor.
     """
 
     def __init__(self, directory: Path, part: int | None = None) -> None:
@@ -108,7 +108,7 @@ class Pause:
         return {(int(part), int(n)): int(file.read_text()) for file in found for part, n in [file.name.split("-")]}
 
     def wait(self, tasks: int = 1) -> dict[tuple[int, int], int]:
-        """Wait until ``tasks`` tasks have reached the event, and return ``arrived()``."""
+        """Wait until at least ``tasks`` tasks have reached the event. Returns ``arrived``."""
 
         def enough() -> dict[tuple[int, int], int]:
             here = self.arrived()

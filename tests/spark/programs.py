@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).with_name("driver.py")
 class Program:
     """A Spark driver for ``master``; its answers go to a file in ``directory``.
 
-    Each call waits until ``executors`` executors run.
+    The driver begins a call when ``executors`` executors run.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Program:
         self._tell(do="follow", dsn=dsn, directory=str(directory), options=options)
 
     def error(self) -> str | None:
-        """Wait for the end of the last call and return its error, or None."""
+        """Wait for the end of the last call. Returns its error, or None."""
         answer = eventually(self._answer, timeout=240, what="the driver answers")
         error: str | None = answer["error"]
         return error
@@ -79,7 +79,7 @@ class Program:
         return self._answer() is None
 
     def kill(self) -> None:
-        """Kill the driver and its descendants with -9."""
+        """Kill the driver and its child processes with SIGKILL."""
         with suppress(psutil.NoSuchProcess):
             family = psutil.Process(self.process.pid)
             for process in [family, *family.children(recursive=True)]:

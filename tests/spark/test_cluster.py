@@ -53,7 +53,7 @@ def counted(conn: psycopg.Connection) -> None:
 def test_both_attempts_of_a_speculative_task_commit(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """Both workers run part 1. A proxy withholds the answers to both commits until the server has sent both."""
+    """Both workers run part 1. The proxy withholds the answers to the two commits until it has both."""
     make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink], times=0) as proxy:
         program.write(sink, proxy.dsn, pause=pause.directory, part=1)
@@ -72,7 +72,7 @@ def test_both_attempts_of_a_speculative_task_commit(
 def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """The daemon that started the Python processes is killed first, since it would end them when the executor dies."""
+    """The executor's child processes, which start Python processes, are killed first."""
     make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]
@@ -83,7 +83,7 @@ def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     eventually(lambda: writers(conn) == 0, what="the writing session has ended")
     pause.go()
     assert program.error() is None
-    assert set(pause.arrived().values()) > {victim}  # the victim's task ran again on another executor
+    assert set(pause.arrived().values()) > {victim}  # the task ran again on another executor
     counted(conn)
 
 

@@ -61,7 +61,7 @@ def test_times_of_long_ago_stay_equal(spark: Any, conn: psycopg.Connection, writ
 def test_zone_of_the_java_machine_changes_nothing(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """In Java's zone an hour of 2024-03-10 doesn't exist, and old offsets have seconds."""
+    """In the zone an hour of 2024-03-10 doesn't exist, and old offsets have seconds."""
     make_queue(conn, value=["at timestamptz max", "local timestamp max", "far timestamp max"], delete_when=None)
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
@@ -147,7 +147,7 @@ def test_names_that_differ_by_case_are_distinguished(
 def test_decimals_that_the_column_would_round_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """The frame is refused for its types, before a task runs. This includes a domain, and an array of the type."""
+    """The frame is refused for its types, also for a domain and for an array."""
     conn.execute("create domain price as numeric(10,1); create domain net as price")
     columns = {
         "a": ("numeric(10,2)", "decimal(10,4)", 2),
@@ -199,7 +199,7 @@ def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Conne
 def test_text_that_is_not_utf8_is_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str, column: str, given: str
 ) -> None:
-    """JDBC would write another text, since Java replaces the invalid bytes by replacement characters."""
+    """Otherwise JDBC would write another text, since Java replaces the invalid bytes by replacement characters."""
     make_queue(conn, value=["n bigint sum", "tags text[] array_union"], delete_when=None)
     with pytest.raises(PgCombineError, match=f'column "{column}" holds text that isn\'t UTF-8, the bytes 61FF: decode'):
         write(sink, spark.sql(f"select {given}"))

@@ -22,7 +22,7 @@ CLIENT = Path(__file__).with_name("connect_client.py")
 def test_connect_runs_sinks_reader_and_streams(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The DSN holds no password; client and server have the password in their environments."""
+    """The client's DSN holds no password; client and server have it in their environments."""
     make_queue(conn)
     make_queue(conn, "loaded")
     parts = psycopg.conninfo.conninfo_to_dict(dsn)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def sections() -> dict[str, list[str]]:
-    """The Python fences of each section, by its heading."""
+    """Return the Python fences of each section that has any, by its heading."""
     text = re.split(r"^## (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = {
         heading: re.findall(r"^```python\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
@@ -33,7 +33,7 @@ Recipe = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def recipe(spark: Any, conn: psycopg.Connection, dsn: str) -> Recipe:
-    """A function that runs the first ``pieces`` fences of a section (None: all), and returns the names they define."""
+    """Returns a function that runs the first ``pieces`` fences of a section (None: all) and returns their names."""
 
     def recipe(heading: str, pieces: int | None = None, **given: Any) -> dict[str, Any]:
         names = {"spark": spark, "dsn": dsn, "connection": conn, **given}

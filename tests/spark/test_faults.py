@@ -126,7 +126,7 @@ def own_server(home: Path) -> Iterator[tuple[EmbeddedServer, str]]:
 
 
 def crash(dsn: str) -> None:
-    """Kill a session with -9. PostgreSQL then ends the other sessions, and recovers."""
+    """Kill a session's process with SIGKILL, so that PostgreSQL ends all sessions and recovers."""
     with psycopg.connect(dsn, autocommit=True) as own, suppress(psycopg.OperationalError):
         os.kill(own.info.backend_pid, signal.SIGKILL)
         own.execute("select pg_sleep(60)")  # until the session has ended
@@ -140,7 +140,7 @@ def crash(dsn: str) -> None:
 def test_rows_count_once_after_a_server_restart(
     spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str
 ) -> None:
-    """After a fast restart, repeated tasks complete the staged rows. A crash empties their table, so the job fails."""
+    """Staged rows survive an orderly restart. A crash empties their table, which is unlogged."""
     pause = Pause(tmp_path, part=1)
     with own_server(filled(tmp_path / "home")) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:
@@ -183,7 +183,7 @@ def test_rows_count_once_after_a_server_restart(
 def test_rows_count_once_after_a_killed_driver(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:
-    """The moments: tasks are writing; the final statement runs; its commit is unanswered; its commit is answered."""
+    """The driver is killed while tasks write, while ``end_load`` runs, or before or after the answer to its commit."""
     make_queue(conn)
     pause = Pause(tmp_path)
     lost = int(moment == "committed")

@@ -50,7 +50,7 @@ def offset(conn: psycopg.Connection, after: Offset | None = None, most: int | No
 
 
 def expire(conn: psycopg.Connection) -> None:
-    """Make all present changes too old, and truncate them."""
+    """Make the present changes older by two hours, and let the feed's upkeep remove them."""
     for _ in range(2):
         conn.execute(
             "update pgcombine.feed set since = since - interval '1 h', "
@@ -208,7 +208,7 @@ def test_batches_obey_the_limit(spark: Any, dsn: str, conn: psycopg.Connection, 
 def test_stream_is_equal_to_the_values_after_restarts(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """After some stops the test deletes Spark's record of the last batch, so that Spark repeats the batch."""
+    """After some stops Spark's record of the last batch is deleted. A rebucket comes in between."""
     chance = random.Random(7)
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="7")
@@ -240,7 +240,7 @@ def test_stream_is_equal_to_the_values_after_restarts(
 def test_first_batch_is_repeated_from_where_it_began(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """Spark asks for the initial offset again when it repeats the batch. By then, the latest offset is another one."""
+    """To repeat the batch, Spark asks for the initial offset again, when the latest offset is another one."""
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="latest")
     query = follower.start(processingTime="0 seconds")

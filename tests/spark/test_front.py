@@ -1,4 +1,4 @@
-"""``option("front", True)`` writes straight to the nodes of a front, and counts each row once."""
+"""With the option ``front`` Spark writes to the nodes of a front, and each row counts once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nodes(server: Server) -> Iterator[list[str]]:
 
 @pytest.fixture
 def front(conn: psycopg.Connection, nodes: list[str]) -> psycopg.Connection:
-    """A connection to a database with the front wc, which has two shards on each of two nodes."""
+    """A connection to a database with the front wc over two nodes."""
     make_front(conn, nodes)
     return conn
 
@@ -164,7 +164,7 @@ def test_user_mappings_name_one_role(spark: Any, dsn: str, front: psycopg.Connec
 
 @contextmanager
 def losing_commit_of_n0(front: psycopg.Connection, nodes: list[str], *, hang: bool = False) -> Iterator[Proxy]:
-    """Lose the answer to the commit with which the driver applies the loads of n0."""
+    """Lose the answer to the first commit that applies loads of n0."""
     host = one(front, "select host(inet_server_addr())")
     moved = "alter server n0 options (set host '{}', set port '{}')"
     with losing_commit(nodes[0], b"end_load", hang=hang) as proxy:
@@ -213,7 +213,7 @@ def test_shard_that_moves_meanwhile_fails_the_job(
 def test_rerun_writes_what_a_killed_driver_left_out(
     spark: Any, dsn: str, front: psycopg.Connection, nodes: list[str], tmp_path: Path
 ) -> None:
-    """The driver dies when n0 has committed, and n1 hasn't."""
+    """The driver is killed when n0 has committed and n1 hasn't."""
     with losing_commit_of_n0(front, nodes, hang=True) as proxy:
         program = Program(tmp_path / "program")
         try:

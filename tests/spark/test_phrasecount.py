@@ -1,4 +1,4 @@
-"""The command phrasecount: the counts in its specification, and the updates between runs."""
+"""The command phrasecount: counts and updates after files were changed, its options and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that can't be counted cause one clear line for each reason, and all other files are counted."""
+"""Files that can't be counted cause one line for each reason, and the other files are counted."""
 
 from __future__ import annotations
 

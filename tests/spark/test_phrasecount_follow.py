@@ -29,7 +29,7 @@ WAIT = 240.0  # seconds; only a failing test waits so long
 
 @pytest.fixture
 def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[..., Any]:
-    """A context manager that follows the test's directory during its block, and yields a list of the runs' results."""
+    """Returns a context manager that follows the test's directory, and yields the list of the runs' results."""
 
     @contextmanager
     def followed(**options: Any) -> Iterator[list[Any]]:
@@ -108,7 +108,7 @@ def test_only_files_with_new_size_or_time_are_read(
 
 @pytest.mark.slow
 def test_counts_follow_edits_within_a_clock_tick(followed: Any, values: Values, tmp_path: Path) -> None:
-    """Quick edits of the same size, some of which may come while the file is read or just afterwards."""
+    """Quick edits leave the size of the file unchanged."""
     file = tmp_path / "file"
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
@@ -150,7 +150,7 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
 def test_counts_are_right_after_kills(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The first kill comes right after the commit of updates, the second after their passes, the third at random."""
+    """The first kill comes when updates are committed, the second when they are values, the third at random."""
     write_corpus(tmp_path, 10, seed=5)
     run(tmp_path)
     chance = random.Random(6)

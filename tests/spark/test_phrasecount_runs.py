@@ -65,7 +65,7 @@ def test_concurrent_runs_count_right(dsn: str, conn: psycopg.Connection, values:
 def test_end_of_a_run_keeps_rows_of_the_next_run(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """A run's commit releases the lock, so its clean-up must keep rows that the next run has written since then."""
+    """The first run's commit releases the lock, so that run must not remove rows that the next run has written."""
     from pgcombine.phrasecount import state
     from pgcombine.phrasecount.database import connect
 
@@ -148,7 +148,7 @@ def test_leftovers_of_a_dead_run_do_no_harm(
         "insert into phrasecount.scanned (load, n, content_hash, document) values (gen_random_uuid(), 0, %b, %b)",
         (hashes[0], hashes[0]),
     )
-    # a writer of a dead run still has a lock on the table; the next run must end all the same
+    # as if a writer of a dead run still had a lock on the table; the next run must end all the same
     with conn.transaction():
         conn.execute("lock table phrasecount.scanned in row exclusive mode")
         run(tmp_path)

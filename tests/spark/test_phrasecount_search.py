@@ -23,7 +23,7 @@ Values = Callable[[], Counts]
 
 @pytest.fixture
 def there(server: Server) -> Iterator[str]:
-    """The URI of another database."""
+    """Yields the URI of another database."""
     with server.database() as dsn:
         yield dsn
 
@@ -55,7 +55,7 @@ def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values,
 def test_next_run_repeats_an_unrecorded_delivery(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The run is killed when the table has the batch but the entries still wait. The next run delivers them again."""
+    """The run is killed when a batch is delivered but not recorded. The next run delivers the waiting entries."""
     write_corpus(tmp_path, 6, seed=3)
     run(tmp_path)
     edit_corpus(tmp_path, random.Random(4))

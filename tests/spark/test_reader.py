@@ -208,7 +208,7 @@ def test_frame_fails_after_a_rebucket(
 
 
 def test_rebucket_between_two_partitions_fails_the_job(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    """The first partition is read from the old tables. The reads of the other partitions fail, and so the job fails."""
+    """The first partition is read from the old tables. The reads of the other partitions fail."""
     from pgcombine.spark.options import Options
     from pgcombine.spark.reader import ValuesReader, schema_of
 

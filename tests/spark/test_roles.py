@@ -1,4 +1,4 @@
-"""A queue is used by one role for each right. The roles aren't superusers and have no other right."""
+"""A queue is used by an owner and by a role for each right; none of these roles is a superuser."""
 
 from __future__ import annotations
 

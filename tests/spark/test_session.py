@@ -11,7 +11,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_session_of_another_thread_stays_unchanged(spark: Any) -> None:
-    """Spark keeps an active session for each thread. A thread without one uses the existing session."""
+    """A thread without an active session uses the existing session, which goes on afterwards."""
     from pyspark.sql import SparkSession
 
     from pgcombine.phrasecount.session import borrowed_session

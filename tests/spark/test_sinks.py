@@ -169,7 +169,7 @@ def test_null_key_by_jdbc_is_named(spark: Any, conn: psycopg.Connection, write: 
 
 @pytest.mark.parametrize("sink", ["none", "frame", "value"])
 def test_raw_errors_have_no_traceback_of_python(spark: Any, conn: psycopg.Connection, dsn: str, sink: str) -> None:
-    """Spark raises these errors without explained(): while planning, and in a task."""
+    """These are Spark's errors, not changed by ``explained``."""
     make_queue(conn, value=["n int sum"])
     rows, queue, message = {
         "none": (frame(spark), "wcs", 'QueueNotFoundError: there is no queue "wcs" (did you mean "wc"?)'),

@@ -1,4 +1,4 @@
-"""The options of ``format("pgcombine")``: which are accepted, and how others are refused."""
+"""``format("pgcombine")`` accepts its options and refuses others with a message."""
 
 from __future__ import annotations
 

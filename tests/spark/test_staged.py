@@ -80,7 +80,7 @@ def test_unused_staged_rows_are_removed(
 def test_applied_run_is_reported(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
-    """A caller that got no answer to its commit repeats the run, and learns whether the run was applied."""
+    """A second load with the same run id learns that the run was applied before."""
     from pgcombine.spark import staged
 
     for applied in (True, False):

@@ -74,7 +74,7 @@ def test_streams_into_one_queue_count_apart(
 def test_concurrent_streams_count_once_after_a_kill(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """The driver is killed with -9 after each sink applied a batch, before Spark recorded it."""
+    """The driver is killed when each sink has applied a batch, before Spark records that the batches are complete."""
     make_queue(conn)
     streams = {sink: Stream(spark, dsn, tmp_path / sink, sink) for sink in ("jdbc", "copy")}
     for stream in streams.values():

@@ -1,11 +1,10 @@
-"""``python -m tests.programs.peers``: measure contenders and print a table.
+"""``python -m tests.programs.peers``: measure contenders and print a table; ``--json`` and ``--plot`` store the run.
 
 ``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15`` start
 a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser. ``--figure`` and
-``--contender`` choose figures and contenders; sorted upserts are measured in addition. ``--json FILE`` stores the run,
-and ``--plot FILE.png`` draws it. ``--show FILE`` takes a stored run instead of a new one, and ``--compare FILE`` lists
-differences to a stored run. Ctrl-C ends the measurements; the table then has the turns measured until then. The status
-is 1 if a contender's totals were wrong.
+``--contender`` choose figures and contenders; sorted upserts are measured, too. ``--show FILE`` shows a stored run
+instead of a new one, and ``--compare FILE`` lists differences from a stored run. Ctrl-C during the turns ends the run
+early, and the results so far are shown and stored. The status is 1 if a contender's totals were wrong.
 """
 
 from __future__ import annotations

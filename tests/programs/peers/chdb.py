@@ -1,9 +1,9 @@
 """chDB (PyPI ``chdb``), ClickHouse inside a process: an upper bound for appending and merging outside PostgreSQL.
 
-A transaction can't cover chDB and other data, only one process can use chDB's tables, and an update becomes durable
+A transaction can't cover chDB and other data, only one process can use chDB's tables, and an update is durable only
 with its batch of about 10,000 updates. Batches are written with fsync into the system's temporary directory. The
-process reads the sample of words once, and adds up the same runs of words as other contenders, without clients and
-protocol. Its processor time counts as the consumer's.
+process writes the same words as other contenders, without clients and protocol. Its processor time counts as the
+consumer's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgcombine.errors import PgCombineError
 from .contender import ROOT, WRITES, Consumer, Contender
 from .load import Done, Load
 
-_TIMEOUT = 60.0  # seconds that the process may take to end
+_TIMEOUT = 60.0  # seconds to wait for the end of the process
 
 
 class ChDB(Contender):

@@ -4,9 +4,9 @@ The process reads the sample of words from the database ``DSN``, makes its table
 ``"ready"``. Then it answers each line of its standard input, a request in JSON, by a line of JSON. The process ends
 when its standard input ends.
 
-- ``{"load": {…}}`` has the fields of a load except ``dsn`` and ``rate``. The process writes the words that the clients
-  of pgbench would write, one transaction of each client in turn. The answer has the number of transactions of each
-  client, and the seconds.
+- ``{"load": {…}}`` has the fields of a load and of its work. The process writes the words that the clients of pgbench
+  would write, one transaction of each client in turn. The answer has the number of transactions of each client, and the
+  seconds.
 - ``"settle"`` merges all parts of the table into one part; the answer comes afterwards.
 - ``"totals"`` is answered with the totals by word.
 """

@@ -2,7 +2,8 @@
 
 The statement does a part of the work and returns a count of what it took, such as updates; 0 means nothing. The
 consumer repeats the statement ``--pause`` seconds after its end, and after at least 10 ms if the count was 0.
-``--vacuum`` names a table to vacuum each time the counts since the last vacuum add up to 200,000 or more.
+``--vacuum`` names a table to vacuum whenever the counts since the last vacuum reach 200,000.
+SIGTERM ends the consumer.
 """
 
 from __future__ import annotations

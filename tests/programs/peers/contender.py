@@ -1,8 +1,7 @@
 """The interface of a contender: its tables, how it writes and reads, and its consumer, if any.
 
-A contender keeps a total for each word: key ``word text``, value ``n bigint``. A contender outside SQL overrides
-``load`` and ``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also
-``size``.
+All contenders count words: key ``word text``, value ``n bigint``. A contender outside SQL overrides ``load`` and
+``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also ``size``.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Contender:
     summary: str
     only: frozenset[str] = frozenset()  # the figures of this contender; empty: all
     unmeasured: frozenset[str] = frozenset()  # metrics that don't apply to this contender
-    tables: tuple[str, ...] = ()  # relations whose sizes count, including their partitions
+    tables: tuple[str, ...] = ()  # relations to vacuum, whose sizes count, with their partitions
     totals_query: str  # returns rows of word and n: the exact totals, once the contender is settled
     read_query: str  # returns n of the key %s as a reader finds it
 

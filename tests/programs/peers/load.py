@@ -18,7 +18,7 @@ from pathlib import Path
 from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
-STRIDE, APART = 7919, 62_501  # distances of runs in the sample: of a client's next run, and of the next client's run
+STRIDE, APART = 7919, 62_501  # distances in the sample: from transaction to transaction, from client to client
 _NEW = 1_000_000_000  # above all numbers of transactions, so that the new keys of two clients differ
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
@@ -27,7 +27,7 @@ _NEW_WORDS = (
     "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
 )
 HOT = "hot"
-_TIMEOUT = 120.0  # seconds that a load may take beyond its ``seconds``
+_TIMEOUT = 120.0  # seconds by which a load may exceed its time
 
 
 @dataclass(frozen=True)

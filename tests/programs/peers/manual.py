@@ -120,7 +120,7 @@ class StatementTrigger(Total):
 
 
 class SequenceWindow(StatementTrigger):
-    """Rows have a sequence number and are kept. The consumer adds up the new rows, and does so again after 50 ms."""
+    """Rows have a sequence number and are kept. The consumer adds up the rows since its last transaction."""
 
     name = "sequence window"
     summary = (

@@ -27,7 +27,7 @@ class Measurement:
     wrong: str | None = None
     error: str | None = None
     note: str = ""  # a remark about the turn
-    checkpoint: bool = False  # whether a checkpoint in a measured window makes the values doubtful
+    checkpoint: bool = False  # whether a checkpoint came in a block of ``Turn.used``
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)

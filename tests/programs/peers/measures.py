@@ -154,7 +154,7 @@ def _fresh_at_half(source: bool = False) -> Measure:
 
 
 def _open_writers(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
-    """One of ten clients writes, and keeps its transaction open while the others write."""
+    """Nine clients write while a tenth keeps its transaction open."""
     work = Work(10)
     held = Work(10, open_seconds=lengths.open_writer)
     with ThreadPoolExecutor(1) as pool:

@@ -1,8 +1,8 @@
 """PgQ, the queue of Skytools (https://github.com/pgq/pgq), from Debian's package ``postgresql-15-pgq3``.
 
-The consumer itself makes ticks, 50 ms after the end of each batch, so the daemon ``pgqd`` isn't needed. In one
-transaction the consumer makes a tick, reads the batch that ends at the tick, upserts the totals and finishes the batch.
-If the consumer is killed, the transaction is rolled back. PgQ keeps events until its tables rotate, here after 10 s.
+The consumer itself makes the ticks, so the daemon ``pgqd`` isn't needed. In one transaction the consumer makes a tick,
+reads the next batch, upserts the totals and finishes the batch; 50 ms later it begins the next transaction. The event
+tables rotate every 10 s.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgcombine.database.connect import Connection, one
 from .contender import WRITES, Consumer, extension_missing, repeated, sql_file
 from .manual import Total
 
-_PERIOD = 0.05  # seconds from the end of a batch to the next tick
+_PERIOD = 0.05  # seconds between two transactions of the consumer
 
 
 class PgQ(Total):

@@ -105,7 +105,7 @@ def _panel(
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
     there = [found[name] for name in contenders if name in found]
-    # A logarithmic axis can't show a ratio that is 0 or negative.
+    # a logarithmic axis shows only positive ratios
     ratios = [one for line in there for one in (line.least, line.greatest) if one is not None and one > 0]
     greatest, least = max(2.0, *ratios), min(0.5, *ratios)
     axis.set_xlim(least / 1.5, greatest * (greatest / least) ** 0.18)

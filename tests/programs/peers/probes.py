@@ -43,7 +43,7 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
     contender, seen = turn.contender, []
     with closing(connect(turn.dsn, name="peers probe")) as connection:
         connection.prepare_threshold = 0
-        stop.wait(0.3 + number * _PROBE_EVERY / _PROBES)  # until the load is steady
+        stop.wait(0.3 + number * _PROBE_EVERY / _PROBES)  # time for the load to start
         while not stop.is_set():
             word = f"probe{number}-{time.monotonic_ns()}"
             began = time.monotonic()

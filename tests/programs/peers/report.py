@@ -16,7 +16,7 @@ Stored = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Line:
-    """A contender's figures for a metric, over ``rounds`` rounds.
+    """A contender's values of a metric in ``rounds`` rounds, summarized.
 
     ``value`` is the median. ``ratio``, ``least`` and ``greatest`` are the median, the least and the greatest of the
     rounds' ratios to the baseline.

@@ -1,6 +1,7 @@
 """The rounds of a run: each contender has one turn in each round, in a rotated order.
 
-The measurement of a failed turn has the error, and the run goes on.
+The measurement of a failed turn has the error, and the run goes on. :mod:`.snapshot` measures the figure of a held
+snapshot instead.
 """
 
 from __future__ import annotations

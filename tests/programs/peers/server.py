@@ -1,7 +1,7 @@
-"""The server of a run: PostgreSQL 18 or 15 in a temporary directory, with fixed settings.
+"""The server of a run: PostgreSQL 18 or 15 in a temporary directory.
 
-Version 18 comes from the extra ``embedded``, version 15 from Debian's package ``postgresql-15``. Both have the same
-settings. ``own`` and ``find`` raise ConfigError if the programs of the version aren't installed.
+Version 18 comes from the extra ``embedded``, version 15 from Debian's package ``postgresql-15``. ``own`` raises
+ConfigError if these programs aren't installed or don't start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.errors import ConfigError
 
 DEBIAN = Path("/usr/lib/postgresql")
 VERSIONS = (18, 15)
-# The embedded server's settings, but with full durability and with rare automatic checkpoints.
+# The embedded server's settings, but with full durability and rare automatic checkpoints.
 OWN = {
     **SETTINGS,
     "synchronous_commit": "on",
@@ -60,7 +60,7 @@ SHOWN = (
 
 @contextmanager
 def own(version: int, **settings: str) -> Iterator[str]:
-    """Run a server of ``version`` during the block. Yields its superuser's URI."""
+    """Run a server with the settings ``OWN`` and ``settings`` during the block. Yields its superuser's URI."""
     chosen = find(version)
     with tempfile.TemporaryDirectory(prefix="pgcombine-peers-", ignore_cleanup_errors=True) as home:
         os.chmod(home, 0o711)  # the server may run as another account, which must enter the directory

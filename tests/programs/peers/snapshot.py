@@ -1,8 +1,8 @@
 """The figure of a held snapshot: the cost of writes while PostgreSQL can't remove dead rows.
 
 A snapshot is held in each contender's database. While it is held, the contenders have measured windows in turn, and
-all are offered the same rate of transactions. The first ``Lengths.aging`` windows aren't counted, since there are still
-few dead rows. For comparison, one window is measured before the snapshot.
+all are offered the same rate of transactions. The first windows don't count, since there are still few dead rows. One
+window before the snapshot is measured for comparison.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _OFFERED = 1500.0  # transactions a second
 
 
 def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths) -> Iterator[Measurement]:
-    """Measure the figure. Yields each measurement; a contender that fails has no further turn."""
+    """Measure the figure. Yields the measurements that count and those with an error.
+
+    A contender has no further window after an error.
+    """
     with ExitStack() as stack:
         turns: dict[Contender, Turn] = {}
         before: dict[Contender, dict[str, float]] = {}

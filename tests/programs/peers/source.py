@@ -29,7 +29,7 @@ _UPSERT_END = "order by word on conflict (word) do update set n = t.n + excluded
 
 
 class OfSource(Contender):
-    """Keeps the sums of ``bench.source``. By default its name and its consumer are those of ``other``."""
+    """Keeps the sums of ``bench.source``. ``other`` is a contender that counts words; its consumer runs."""
 
     def __init__(self, other: Contender) -> None:
         self.other = other
@@ -78,7 +78,7 @@ class OfSource(Contender):
         return {word: n for word, n in self.other.totals(connection).items() if n}
 
     def difference(self, connection: Connection, expected: dict[str, int]) -> str | None:
-        """Compare the totals with the sums of ``bench.source``; ``expected`` isn't used."""
+        """Compare with the sums of ``bench.source``, and ignore ``expected``, in which each word counts 1."""
         found = connection.execute("select word, sum(n) from bench.source group by word").fetchall()
         return differences({str(word): int(n) for word, n in found}, self.totals(connection))
 

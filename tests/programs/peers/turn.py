@@ -1,7 +1,6 @@
 """A turn: one contender runs in a new, filled database with its consumer; at the end its totals are checked.
 
-``Turn.load`` raises PgCombineError if the load fails, and ``Turn.settle`` if the consumer ends or doesn't settle in
-time.
+A turn raises PgCombineError if a load fails, or if the consumer ends or doesn't settle within a minute.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def filled(dsn: str, words: list[str], admin: str) -> Base:
 
 @dataclass
 class Used:
-    """What a measured window used: bytes of write-ahead log, processor seconds, and whether a checkpoint came."""
+    """The resources of a measured window: bytes of write-ahead log, processor seconds, whether a checkpoint came."""
 
     log: float = 0.0
     server: float | None = 0.0  # None: the server's processes can't be read
@@ -72,7 +71,10 @@ class Used:
 
 
 class Turn:
-    """One contender's database while it is measured. ``failed`` counts failed transactions since the last ``judge``."""
+    """One contender's database while it is measured.
+
+    ``failed`` is the number of transactions that pgbench has counted as failed since the last ``judge``.
+    """
 
     def __init__(self, contender: Contender, dsn: str, connection: Connection, ledger: Ledger) -> None:
         self.contender = contender
@@ -120,7 +122,7 @@ class Turn:
         return done
 
     def next_window(self) -> None:
-        """Let the next loads write other runs of words than before. All contenders get the same runs."""
+        """Let the next loads write other transactions than before."""
         self._begin += 10_000_000
 
     def settle(self) -> float:

@@ -1,7 +1,7 @@
 """Two servers, their queues, and the daemons that an operator runs, each as a process.
 
 Server ``a`` has the queue ``plain``, whose changes are exported to a table on server ``b``. The queue ``wc`` is on both
-servers. A daemon that ends is started again after about a second, as by systemd.
+servers. A daemon that ends is started again about a second later at most.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _stop(installation: Installation) -> None:
 def connected(server: Cluster, over: threading.Event, timeout: float = 120.0) -> Iterator[psycopg.Connection]:
     """Connect to a server that may be unreachable at first, and yield the connection.
 
-    A failed attempt is repeated until ``timeout`` seconds are over or ``over`` is set; then its error is raised.
+    Raises the error of the last attempt if ``timeout`` seconds are over, or if ``over`` is set.
     """
     until = time.monotonic() + timeout
     while True:

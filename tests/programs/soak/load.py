@@ -2,7 +2,7 @@
 
 A transaction on the queue ``plain`` derives its words from a seed, and also inserts the seed into a table. So the table
 has the seeds of all committed transactions, even of those whose commit got no answer. A writer repeats a failed
-write to ``wc`` until the write is acknowledged. Once an outcome is unknown, it repeats the write with the same token.
+write to ``wc`` until the write is acknowledged, with the token of an error that leaves the outcome unknown.
 """
 
 from __future__ import annotations

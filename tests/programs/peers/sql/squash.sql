@@ -8,8 +8,8 @@ create table bench.squashed (
 create index on bench.squashed (word);
 create index on bench.squashed (word) where not is_sum;
 
--- For up to 5,000 keys with additions, replaces the rows of each key by one row with their sum. Returns the number of
--- replaced rows; 0 while another session runs this function.
+-- Replaces the rows of a key by one row with their sum, for up to 5,000 keys with additions. Returns the number of
+-- replaced rows; 0 while another transaction runs this function.
 create function bench.squash() returns bigint language sql as $$
     with only_one as materialized (select pg_try_advisory_xact_lock(1) as mine),
     keys as materialized (
