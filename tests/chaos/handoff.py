@@ -3,15 +3,14 @@
 ``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (with their files
 in /dev/shm if that has room), and runs at once
 
-- writers, each of which tries the coordinators in its own random order. A write has a random consistency level. Nine of
-  ten writes are retried after a failure, with the same token. Some tokens come from clocks that are hours wrong;
+- writers, each of which tries the coordinators in its own random order. A write has a random consistency level. Most
+  failed writes are retried, with the same token. Some tokens come from clocks that are hours wrong;
 - readers at random consistency levels;
 - a replayer and a combining session at each server;
 - faults: a server is killed and started again, hangs for seconds, refuses connections, is cut off in one direction or
   both, or its answers are lost;
-- now and then, the loss of a server with its disk. The other servers remove the lost server and are repaired; an empty
-  server takes its place and is rebuilt. The next loss comes when all servers are equal again. The last loss comes after
-  the writers have ended.
+- now and then, the loss of a server with its data. The other servers remove the lost server and are repaired; an empty
+  server takes its place and is rebuilt. The next loss comes when all servers are equal again.
 
 These statements must be true:
 
@@ -479,7 +478,7 @@ class Chaos:
             self._rest(deadline, f"servers are not equal: {done}")
 
     def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
-        """Repeat the call after errors, which faults cause. Raises AssertionError after an error past ``deadline``."""
+        """Repeat the call after errors that faults may cause. Raises AssertionError at ``deadline``."""
         last = ""
         while True:
             try:
@@ -500,7 +499,7 @@ class Chaos:
         time.sleep(0.3)
 
     def _sessions(self) -> dict[str, object]:
-        """Return the state of each server: its marks, its transactions, and what these wait for."""
+        """Return the state of each server: its marks, its sessions, and what these wait for."""
         return self._asked(MARKS, SESSIONS)
 
     def _asked(self, *statements: str) -> dict[str, object]:
@@ -578,7 +577,7 @@ class Chaos:
 
 
 def token_of(offset: timedelta) -> UUID:
-    """Return a token as of a clock that is wrong by ``offset``."""
+    """Return a token of a clock that is wrong by ``offset``."""
     moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
     return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 

@@ -195,7 +195,7 @@ def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
 
 
 def changes(dsn: str) -> int:
-    """Return the number of the last change so far, or 0 if the server is unreachable."""
+    """Return the number of the last change so far, or 0 while the server is unreachable."""
     with suppress(psycopg.OperationalError), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         return int(one(conn, "select coalesce(max(id), 0) from public.wc_audit"))
     return 0

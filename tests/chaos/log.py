@@ -12,11 +12,11 @@ must have the schema) and runs at once, each in its own sessions,
 - readers under repeatable read, which read the current values, the values and the pending updates twice in a snapshot.
   Both reads must be equal, and the values with the pending updates must be the current values.
 
-Now and then the writers and readers pause, since their overlapping transactions hardly ever let a segment be reclaimed.
-Segments have few ids, so the log reuses segments often. At the end the current values must be the sums over all
-committed updates, and so must the values after further passes. The changes of each key must be a chain that leads to
-its value, and ``verify`` must report no problem. The program prints one JSON line. Its status is 1 if a check or a
-thread of the program fails.
+Now and then all writers and readers pause, since otherwise their overlapping transactions would never let a segment be
+reclaimed. Segments have few ids, so the log often reuses segments. At the end the current values must be the
+sums over all committed updates, and so must the values after further passes. The changes of each key must be a chain
+that leads to its value, and ``verify`` must report no problem. The program prints one JSON line. Its status is 1 if one
+of these checks fails.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def kill(victim: str, run: subprocess.Popen[str], worker: subprocess.Popen[str],
 
 
 def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
-    """Run phrasecount with ``--verify`` to its end and return its figures."""
+    """Run phrasecount with ``--verify`` to its end. Returns its figures."""
     done = run_cli("phrasecount", corpus, "--verify", "--json", env=env, timeout=600)
     if done.returncode:
         raise AssertionError(done.stderr)
@@ -107,7 +107,7 @@ def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
 
 
 def stored(env: dict[str, object]) -> tuple[dict[str, tuple[int, int]], ...]:
-    """Return the values and the rows of the search table, by phrase."""
+    """Return the values and the rows of the search table, each by phrase."""
     dsn = run_cli("dsn", env=env).stdout.strip()
     with psycopg.connect(dsn) as conn:
         values = conn.execute("select phrase, docs, total from pgcombine.phrases_values").fetchall()
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
-    # let SIGTERM end the blocks below, so that the server is stopped and the files are removed
+    # after SIGTERM, too, the blocks below stop the server and remove the files
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="phrasecount-kills-") as directory:
         corpus, home = Path(directory, "corpus"), Path(directory, "home")

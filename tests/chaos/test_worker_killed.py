@@ -43,7 +43,7 @@ def test_updates_count_once_after_kill_9(conn: psycopg.Connection, dsn: str) -> 
                     process = stack.enter_context(start_cli(*start))
                     before = sum(values(conn).values())
                     eventually(lambda before=before: sum(values(conn).values()) > before, what="at work")
-                    # wait for a random number of statements, so that the kill comes in a pass or between two passes
+                    # run a random number of statements, so that the kill comes at a random moment
                     for _ in range(dice.randrange(1, 40)):
                         conn.execute("select 1")
                     process.kill()

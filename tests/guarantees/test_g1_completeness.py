@@ -1,7 +1,7 @@
 """G1: the value that an observer sees for a key includes all updates that were committed before the pass began.
 
-The guarantee also holds for a pass that can't take all pending updates. Mutants, which the tests must detect: passes
-that take only some of a key's updates.
+The guarantee also holds for a pass that can't take all pending updates. The tests must also detect mutants, in which a
+pass may take only some of a key's updates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """G3: each committed update is combined exactly once, even if a session is killed at any moment.
 
-Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; most of these tests
-choose the moments. The tests must detect mutants whose passes lose updates or combine them twice.
+Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; these tests choose the
+moments. The tests must also detect mutants: passes that are changed so that updates get lost or count twice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 @contextmanager
 def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
-    """A session with a lock timeout; ``level`` is psycopg's number of an isolation level."""
+    """Yields a session with a lock timeout; ``level`` is psycopg's number of an isolation level."""
     with psycopg.connect(dsn, options="-c lock_timeout=5s") as conn:
         conn.isolation_level = psycopg.IsolationLevel(level)
         yield conn
@@ -44,7 +44,7 @@ def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
     """A rival's pass commits after a transaction's first snapshot, and before the transaction's own pass.
 
-    Under read committed and under repeatable read, the key is new, changed or deleted.
+    The rival's pass inserts, changes or deletes the key, under read committed and under repeatable read.
     """
     for level in (2, 3):
         for word in (f"new {level}", "there", "going"):
@@ -165,7 +165,7 @@ def open_for_long(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def own(conn: psycopg.Connection, dsn: str) -> None:
-    """A transaction enqueues before and after its own passes."""
+    """The transaction of the passes also enqueues, before and after a pass."""
     before = values(conn).get("a", 0)
     with session(dsn) as worker:
         add(worker, {"a": 1})

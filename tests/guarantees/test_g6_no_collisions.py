@@ -58,7 +58,7 @@ def test_enqueues_and_passes_do_not_wait(conn: psycopg.Connection, dsn: str) -> 
 
 
 def test_enqueues_do_not_wait_for_a_listening_worker(conn: psycopg.Connection, dsn: str) -> None:
-    """A session holds the idle lock, as a listening worker does. Enqueues don't wait for the lock."""
+    """Enqueues don't wait for the idle lock, which a session holds, as a listening worker does."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn, autocommit=True) as listening_worker:
         assert (
@@ -129,7 +129,7 @@ def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connectio
 
 
 def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """An enqueue takes weak table locks, but not on values, shared advisory locks, and locks on its own ids."""
+    """An enqueue takes weak locks on tables, but not on tables of values, and shared advisory locks."""
     make_queue(conn, buckets=2)
     with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1, "b": 1})

@@ -30,7 +30,7 @@ def listener(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def all_heard(heard: psycopg.Connection) -> list[Change]:
-    """Return the changes of the passes committed so far, whose notifications come before ``end``, sent here."""
+    """Return the changes that the session has been notified of. A notification ``end``, sent here, marks their end."""
     heard.execute("notify heard, 'end'")
     changes = []
     for notification in heard.notifies(timeout=30):

@@ -11,6 +11,6 @@ from support.roles import Login, Roles
 
 @pytest.fixture
 def login(conn: psycopg.Connection, dsn: str) -> Iterator[Login]:
-    """A function that creates a role and returns a connection of that role to the test's database."""
+    """Yields a function that creates a role and returns a connection of that role to the test's database."""
     with Roles(conn, dsn) as roles:
         yield roles.login

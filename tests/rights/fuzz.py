@@ -1,7 +1,7 @@
 """Random calls as a hostile role, which has rights on one queue and must not affect another queue.
 
 ``python -m tests.rights.fuzz --calls 10000 --seconds 120`` starts an embedded server with two queues, ``own`` and
-``other``. Each has an export, a feed, a rollup of a table, loads in progress, and hints for other servers. A worker
+``other``. For each there are an export, a feed, a rollup, loads in progress, and hints for other servers. A worker
 process combines both. The hostile role may insert into ``own``, read it, and replicate its writes. Over several
 connections, it calls random functions and procedures that it may execute, with valid and invalid arguments, in
 autocommit and in transactions, some of which stay open for a time. It inserts valid and invalid rows, takes locks of
@@ -299,7 +299,7 @@ class World:
             self.written["fluo"] += 1
 
     def snapshot(self, role: str) -> dict[str, str]:
-        """Return rows, privileges and code that the hostile role must not change, as texts by name."""
+        """Return what must stay as it is: privileges, code, and compared rows, without those of the queue ``own``."""
         found: dict[str, str] = {}
         for name, kind, rights in self.owner.execute(RELATIONS).fetchall():
             if OWN.search(name) or f"owner={role} " in rights or (name.startswith("spark_stage_") and role in rights):

@@ -54,7 +54,7 @@ MADE = (
 
 
 def sign(number: int) -> str:
-    """A unique operator name for a number."""
+    """Return an operator name for a number."""
     return "".join("<>=*"[number >> 2 * place & 3] for place in range(6)) + "~"
 
 
@@ -177,7 +177,7 @@ def test_upgrade_renames_functions_that_it_cannot_replace(
 def test_upgrade_keeps_objects_that_depend_on_views(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
-    """In each view the test renames a column, on which objects depend; the upgrade restores the view."""
+    """A column of each view has another name than in this version, and objects depend on it."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     views = conn.execute(

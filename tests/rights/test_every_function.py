@@ -34,8 +34,7 @@ TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
 # functions that don't check their caller, because any role may have the result
 OPEN = ["pgcombine_internal.queue_marks(text)"]
-# functions that any role may call: those above, one that deletes rows that a role with rights has flagged, and
-# functions that return rows of the caller's queues
+# functions that a role without rights may call without an error
 FREE = [
     *OPEN,
     "pgcombine_internal.delete_flagged()",
@@ -57,7 +56,7 @@ FUNCTIONS = """
 
 
 def fill(conn: psycopg.Connection) -> Values:
-    """Create a queue with updates, values and loads, and return arguments by the name and type of a parameter."""
+    """Create a queue and other objects. Returns arguments for the functions, by the name and type of a parameter."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -139,7 +138,7 @@ def values(conn: psycopg.Connection) -> Values:
 
 
 def digest(conn: psycopg.Connection) -> dict[str, str]:
-    """Return the privileges of each table of the schema pgcombine, with a digest of its rows."""
+    """Return for each table of the schema its privileges and a digest of its rows."""
     found: dict[str, str] = {}
     for name, acl in conn.execute(
         "select c.oid::regclass::text, c.relacl::text from pg_class c join pg_namespace n on n.oid = c.relnamespace "
@@ -172,7 +171,10 @@ def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
 
 
 def unchecked(owner: psycopg.Connection, role: psycopg.Connection, values: Values, *, any_queue: bool) -> Iterator[str]:
-    """Call functions as ``role`` and yield the problems. Without ``any_queue``, skip functions without parameters."""
+    """Call the functions as ``role`` and yield the problems.
+
+    Functions in ``FREE`` aren't called; functions without parameters are called only with ``any_queue``.
+    """
     before = digest(owner)
     for signature, namespace, name, trigger, pinned, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not pinned:
@@ -252,7 +254,7 @@ def test_function_without_a_check_is_detected(
 
 
 # When a role runs one of these commands, PostgreSQL calls the functions of an index or of a materialized view as the
-# owner of the table or view, in the role's session. Autovacuum also runs the first one on its own.
+# owner of the table or view, in the role's session. Autovacuum also analyzes tables.
 COMMANDS = (
     "analyze hostile.t",
     "reindex table hostile.t",
@@ -291,7 +293,7 @@ SPRING = """
 
 
 def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> dict[str, str]:
-    """Store calls of the functions for ``SPRING``, and return the functions' signatures by the texts of the calls."""
+    """Store calls of the functions for ``SPRING``. Returns each function's signature by the text of its call."""
     called: dict[str, str] = {}
     for signature, namespace, name, trigger, _, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not trigger and signature not in OPEN:  # trigger functions are checked by ``misplaced``
@@ -374,7 +376,7 @@ def test_functions_refuse_security_restricted_operations(restricted_operations: 
 
 
 def test_function_without_the_guard_is_detected(restricted_operations: RestrictedOperations) -> None:
-    """The guard is the function ``caller``, by which functions find out their caller.
+    """The guard is the function ``caller``, by which functions find out who calls them.
 
     The test adds a function that trusts session_user, then removes calls of ``caller``, then breaks ``caller``.
     """

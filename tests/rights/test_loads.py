@@ -1,4 +1,4 @@
-"""Spark loads and ids of runs belong to a role: roles that aren't its members can neither see nor change them."""
+"""Spark loads and ids of runs belong to a role: other ordinary roles can neither see nor change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A role without rights can hold advisory locks. They don't keep pgcombine from its work."""
+"""Any role can hold any advisory lock. The tests hold advisory locks while pgcombine does its work."""
 
 from __future__ import annotations
 

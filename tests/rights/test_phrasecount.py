@@ -25,7 +25,7 @@ def test_role_without_the_privilege_gets_an_error(conn: psycopg.Connection, dsn:
 
 
 def test_schema_of_another_role_is_refused(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """phrasecount refuses the schema or table of a role that isn't trusted: its triggers would run that role's code."""
+    """phrasecount refuses another role's schema or table: triggers of the table could run that role's code."""
     stranger = login(f"create on database {conn.info.dbname}")
     stranger.execute("create schema phrasecount")
     stranger.execute("create table phrasecount.uri (path text)")

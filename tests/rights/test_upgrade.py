@@ -15,7 +15,7 @@ from pgcombine.errors import SchemaError
 
 @pytest.fixture
 def dropped(dsn: str, conn: psycopg.Connection) -> str:
-    """The URI of a database without pgcombine's schemas."""
+    """Returns the URI of a database without pgcombine's schemas."""
     conn.execute("drop schema pgcombine, pgcombine_internal cascade")
     return dsn
 

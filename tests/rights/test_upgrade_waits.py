@@ -1,4 +1,4 @@
-"""Upgrades while other roles hold locks or have changed the sources of rollups."""
+"""Upgrades while other roles hold locks: writers can go on, and the upgrade's error names the lock's holder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 
 def waiting(conn: psycopg.Connection) -> int:
-    """Return the number of sessions of the database that wait for a lock."""
+    """Return the number of sessions of this database that wait for a lock."""
     return one(
         conn,
         "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",

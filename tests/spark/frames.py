@@ -97,7 +97,7 @@ class Pause:
             deadline = time.monotonic() + 240
             while not os.path.exists(os.path.join(directory, "go")):
                 if time.monotonic() > deadline:
-                    raise TimeoutError("a task waited 240 s for the file go: the test must call Pause.go")
+                    raise TimeoutError("the test hasn't called go() within 240 s")
                 time.sleep(0.02)
 
         return event

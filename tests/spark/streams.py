@@ -26,7 +26,7 @@ class Stream:
         (self.files / f"{self.number}.txt").write_text("\n".join(lines) + "\n")
 
     def start(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> Any:
-        """Begin to process the existing files, and return the query."""
+        """Begin to process the files that the stream hasn't processed."""
         from pgcombine.spark import foreach_batch
 
         lines = self.spark.readStream.text(str(self.files))
@@ -39,7 +39,7 @@ class Stream:
         return writer.start()
 
     def run(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> None:
-        """Process the existing files to the end."""
+        """Process the files that the stream hasn't processed."""
         query = self.start(parts, write, **options)
         try:
             query.awaitTermination()

@@ -61,7 +61,7 @@ def test_times_of_long_ago_stay_equal(spark: Any, conn: psycopg.Connection, writ
 def test_zone_of_the_java_machine_changes_nothing(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """In the zone an hour of 2024-03-10 doesn't exist, and old offsets have seconds."""
+    """In Java's zone, New York, an hour of 2024-03-10 doesn't exist, and old offsets have seconds."""
     make_queue(conn, value=["at timestamptz max", "local timestamp max", "far timestamp max"], delete_when=None)
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()

@@ -33,7 +33,10 @@ Recipe = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def recipe(spark: Any, conn: psycopg.Connection, dsn: str) -> Recipe:
-    """Returns a function that runs the first ``pieces`` fences of a section (None: all) and returns their names."""
+    """Returns a function that runs the first ``pieces`` fences of a section (None: all) with given names.
+
+    The function returns the names after the last fence, with their values.
+    """
 
     def recipe(heading: str, pieces: int | None = None, **given: Any) -> dict[str, Any]:
         names = {"spark": spark, "dsn": dsn, "connection": conn, **given}

@@ -40,7 +40,7 @@ CONNECTED = """
 
 
 def once(directory: Path, act: Callable[[], None]) -> Callable[[int, int], None]:
-    """An event that calls ``act`` in the first attempt at part 1."""
+    """Return an event that calls ``act`` once, in the first attempt at part 1."""
     mark = str(directory / "happened")
 
     def event(part: int, attempt: int) -> None:
@@ -140,7 +140,7 @@ def crash(dsn: str) -> None:
 def test_rows_count_once_after_a_server_restart(
     spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str
 ) -> None:
-    """Staged rows survive an orderly restart. A crash empties their table, which is unlogged."""
+    """Staged rows survive a fast stop. A crash or an immediate stop empties their table, which is unlogged."""
     pause = Pause(tmp_path, part=1)
     with own_server(filled(tmp_path / "home")) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:

@@ -60,7 +60,7 @@ def left(nodes: list[str]) -> int:
 
 
 def fail_once(directory: Path) -> Callable[[int, int], None]:
-    """An event that fails in the first attempt at part 1."""
+    """Return an event that fails once, in the first attempt at part 1."""
     mark = str(directory / "happened")
 
     def event(part: int, attempt: int) -> None:
@@ -164,7 +164,7 @@ def test_user_mappings_name_one_role(spark: Any, dsn: str, front: psycopg.Connec
 
 @contextmanager
 def losing_commit_of_n0(front: psycopg.Connection, nodes: list[str], *, hang: bool = False) -> Iterator[Proxy]:
-    """Lose the answer to the first commit that applies loads of n0."""
+    """During the block, lose the answer to the first commit that applies loads of n0."""
     host = one(front, "select host(inet_server_addr())")
     moved = "alter server n0 options (set host '{}', set port '{}')"
     with losing_commit(nodes[0], b"end_load", hang=hang) as proxy:

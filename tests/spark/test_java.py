@@ -1,4 +1,4 @@
-"""The searches for Java and for the JDBC driver, and the wrapper of Java."""
+"""The search for Java takes the first one that works, and its error names the tried places; the JDBC driver."""
 
 from __future__ import annotations
 

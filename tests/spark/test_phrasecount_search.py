@@ -1,4 +1,4 @@
-"""phrasecount's search table follows the values, also after a kill and in another database."""
+"""phrasecount's search table equals the values after a run, also after a kill and in another database."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """All contenders by name, in the order of the table and the plot.
 
-The figures of a table's sums measure the contenders of ``OF_SOURCE`` that have the same names.
+In the figures of a table's sums, the contenders of ``OF_SOURCE`` replace those with the same names.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ the first one. ``.`` is the working tree with its uncommitted changes. How to re
 - **How the log was reclaimed** is reported for each version from the traces in its tables: deleted rows or truncations.
   The queues' owner is an ordinary role, a member of ``pg_read_all_stats``. With ``--deleting`` the owner isn't a
   member, and a session of another role stays open, whose snapshots are hidden from the owner. "Nothing yet" means that
-  the turns were too short.
+  the tables have no such traces.
 
 All versions have the same server, keys, transactions and pgbench. The server that the program starts has
 ``synchronous_commit``, ``fsync`` and ``full_page_writes`` on. Each turn has a new database, and the order of the

@@ -28,7 +28,7 @@ Measure = Callable[[Turn, Lengths, Values], Values]
 
 
 def _figure(name: str, title: str, units: dict[str, str], measure: Measure) -> Figure:
-    """Return a figure with a metric for each of ``units`` (metric → unit). Of each metric less is better."""
+    """Return a figure with a metric for each entry of ``units`` (metric → unit). Less is better."""
     metrics = tuple(Metric(metric, unit, False, compared="of" not in metric) for metric, unit in units.items())
     return Figure(name, title, "", metrics, measure, lambda lengths: lengths.window)
 
@@ -92,7 +92,7 @@ def _share(updates: int) -> Figure:
             done = turn.load(Work(updates), clients=CLIENTS, seconds=lengths.window)
             settle()
         if used.server is None:
-            raise PgCombineError("the server runs elsewhere, its processor time can't be read")
+            raise PgCombineError("the server's processor time can't be read: run this program on the server's machine")
         return 1e6 * used.server / updates / len(done.committed)
 
     def measure(turn: Turn, lengths: Lengths, peaks: Values) -> Values:

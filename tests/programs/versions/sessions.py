@@ -107,7 +107,7 @@ def session_log(turn: Turn) -> dict[str, float]:
     found = {}
     with closing(connect(turn.dsn, name="versions writer")) as writer:
         if writer.info.server_version < 180000:
-            raise PgCombineError("only PostgreSQL 18 and later count a session's write-ahead log")
+            raise PgCombineError("PostgreSQL before 18 doesn't count a session's write-ahead log: use another server")
         for name in ("copy", "insert"):
             before = _own_log(writer)
             for number in range(transactions):

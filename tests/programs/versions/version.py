@@ -77,7 +77,7 @@ def create(connection: Connection, queue: str, buckets: int) -> None:
     }
     (known,) = one(connection, "select proargnames from pg_proc where oid = 'pgcombine.create_queue'::regproc")
     if missing := given.keys() - {*known, "delete_when"}:
-        raise PgCombineError(f"create_queue has no parameter {', '.join(sorted(missing))}")
+        raise PgCombineError(f"this version's create_queue has no parameter {', '.join(sorted(missing))}")
     named = ", ".join(f"{name} => %({name})s" for name in given if name in known)
     connection.execute(f"select pgcombine.create_queue({named})".encode(), given)
 
