@@ -1,4 +1,4 @@
-"""Hinted handoff under random faults and losses of servers.
+"""Hinted handoff under random faults and lost servers: no write counts twice, and acknowledged writes are kept.
 
 ``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (with their files
 in /dev/shm if that has room), and runs at once

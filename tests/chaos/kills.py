@@ -5,11 +5,11 @@ each a process. Again and again the program waits for the next change of a value
 backend or the server with -9, or terminates a backend. At the end workers drain the queue. Then these statements must
 be true:
 
-- the values are the sums over all *committed* updates: each producer also writes a token into
-  another table in the same transaction, so a commit without an answer can be looked up;
+- the values are the sums over all committed updates. Each transaction of a producer also inserts a row into another
+  table, so that a commit without an answer can be looked up;
 - every acknowledged commit is there;
 - each key's changes, appended to a table by an SQL observer, are an unbroken chain from nothing to the value;
-- no worker has ended by itself, except at its start while the server was down.
+- no worker has ended by itself, except for workers that couldn't connect to the server.
 
 The program prints one JSON line. Its status is 1 if one of the statements is false.
 """
@@ -179,7 +179,10 @@ def kill_server(home: Path, env: dict[str, object]) -> int:
 
 
 def kill_backend(dsn: str, chance: random.Random, *, hard: bool) -> int:
-    """End a backend, with ``hard`` by kill -9. Returns 1, or 0 if no backend was ended."""
+    """End a random backend, if there is one. Returns how many were ended.
+
+    With ``hard`` the backend is killed with SIGKILL, after which the server ends all sessions and recovers.
+    """
     with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True, connect_timeout=5) as conn:
         found = conn.execute(
             "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"

@@ -32,14 +32,14 @@ CHECKPOINTER = "select pid from pg_stat_activity where backend_type = 'checkpoin
 
 @pytest.fixture
 def databases() -> Iterator[list[str]]:
-    """The URIs of a front's database and of three nodes, each on a server of its own."""
+    """Yields the URIs of a front's database and of three nodes, each on a server of its own."""
     with ExitStack() as stack:
         servers = [Server(f"own-{number}", stack.enter_context(container(SETTINGS))) for number in range(4)]
         yield [stack.enter_context(server.migrated()) for server in servers]
 
 
 def crash(dsn: str) -> None:
-    """Kill the server's checkpointer with -9. The server then ends its sessions, and recovers."""
+    """Kill the server's checkpointer with SIGKILL. The server then ends all sessions, and recovers."""
     with suppress(psycopg.Error), connected(dsn) as conn:
         conn.execute(f"copy (select 1) to program 'kill -9 {one(conn, CHECKPOINTER)}'".encode())
 

@@ -13,7 +13,7 @@ from support.queues import add, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
 
-# The function raises if the copy differs from the change's old value, which makes the pass fail.
+# The function raises if the copy differs from the change's old value. Then the pass fails.
 COPY = """
 create function public.copy(word text, old bigint, new bigint) returns void language plpgsql as $$
 begin

@@ -39,7 +39,7 @@ def seconds_of(pids: list[int]) -> float:
 
 
 def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> dict[str, float]:
-    """Measure an idle worker for ``seconds``: the percentages of a core that its process and its sessions use."""
+    """Measure an idle worker for ``seconds``. Returns how many percent of a core its process and its sessions use."""
     with start_cli("worker", "--concurrency", loops, "--dsn", dsn) as worker:
         eventually(lambda: conn.execute(LISTENING).fetchone() != (0,), what="the worker listens")
         sessions = [pid for (pid,) in conn.execute(SESSIONS)]

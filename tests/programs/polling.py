@@ -1,11 +1,11 @@
 """Measure the processor time of a session that reads the monitoring views in ``VIEWS`` once a second.
 
-``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and a backlog
-of 10 million updates, spread over a tenth of the queues. It reads the views once a second for 30 seconds: first without
-a worker, then while a worker listens for the other queues. ``--queues``, ``--buckets``, ``--updates`` and ``--seconds``
-change these numbers; ``--each`` measures each view alone, too. The program prints a JSON line for each measurement. It
-has the share of one processor core in percent, measured after the first read, and the processor seconds of the first
-read, which fills caches.
+``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and
+a backlog of 10 million updates, spread over a tenth of the queues. It reads the views once a second for 30 seconds:
+first without a worker, then while an idle worker listens for the other queues. ``--queues``, ``--buckets``,
+``--updates`` and ``--seconds`` change these numbers; ``--each`` measures each view alone, too. The program prints a
+JSON line for each measurement: the processor seconds of the first read, which fills caches, and the share of one
+processor core in percent during the other reads.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ VIEWS = [
 def poll(dsn: str, seconds: int, views: list[str]) -> dict[str, float]:
     """Read the views once a second from a new session, and measure the processor time of the session.
 
-    Returns the share of one core in percent after the first read, and the processor seconds that the session had used
-    by the end of the first read.
+    Returns the seconds that the first read used, and the share of one core in percent during the other reads.
     """
     with psycopg.connect(dsn, autocommit=True) as conn:
         server = psutil.Process(conn.info.backend_pid)

@@ -70,7 +70,7 @@ def updates_of(event: int) -> list[dict[str, Any]]:
 
 
 def order_of(client: int, events: int) -> Order:
-    """Return the events that a client sends, in order. SENT of the clients send each event."""
+    """Return the events that a client sends, in order. ``SENT`` of the clients send each event."""
     mine = [event for event in range(events) if (client - event) % CLIENTS < SENT]
     # The sort key of an event is its number plus a random number below 200, another one for each client. So clients
     # send an event at about the same time, but in different orders.

@@ -1,6 +1,7 @@
-"""``polling`` reads all views but two kinds: those that read each row, and three without figures of this server.
+"""``polling`` reads the monitoring views.
 
-The page on monitoring names the views that read each row.
+Exceptions are views without figures of this server, and the views of which ``monitoring.md`` says that they read each
+row.
 """
 
 from __future__ import annotations

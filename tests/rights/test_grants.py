@@ -485,7 +485,7 @@ def test_right_to_export_excludes_other_exports(queues: psycopg.Connection, gran
 
 
 def test_privileges_granted_manually_have_the_same_effect(queues: psycopg.Connection, login: Login) -> None:
-    """A right is a set of PostgreSQL's privileges, so granting them one by one has the same effect."""
+    """A right is a set of PostgreSQL's privileges, which may also be granted one by one."""
     role = login()
     for (privilege,) in queues.execute("select pgcombine_internal.right_privileges('work', 'wc')").fetchall():
         queues.execute(f"grant {privilege} to {role.info.user}".encode())

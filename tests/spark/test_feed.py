@@ -170,7 +170,7 @@ def test_role_needs_only_the_right_to_read(spark: Any, dsn: str, conn: psycopg.C
         while seen(conn) < 2:  # PySpark before 4.2 ends after one batch
             follower.run()
     require_copy(conn)
-    assert one(conn, "select consumer from pgcombine.feed_consumer") == "me"  # Spark commits a batch with the next one
+    assert one(conn, "select consumer from pgcombine.feed_consumer") == "me"  # the consumer has committed
 
 
 def test_stream_begins_with_the_present_offset(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The search for Java takes the first one that works, and its error names the tried places; the JDBC driver."""
+"""The search for a Java that works, whose error names the tried places, and the search for the JDBC driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of phrasecount that fail, wait for each other, or run as separate processes."""
+"""Runs of phrasecount as programs, beside each other, and after runs that failed or died."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from .frames import JDBC
 pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 PASSWORD = "cOrrect-h0rse"
-# Only the server's account can read the server's key. TCP connections by lines "host" of pg_hba.conf must use TLS.
+# The server's key becomes readable only for the server's account, and connections over TCP must use TLS.
 INSTALL = """
 install -o postgres -m 600 /certificates/server.key "$PGDATA" &&
 install -o postgres /certificates/server.crt "$PGDATA" &&

@@ -76,7 +76,7 @@ class Contender:
         return {str(word): int(n) for word, n in connection.execute(self.totals_query.encode()).fetchall()}
 
     def difference(self, connection: Connection, expected: dict[str, int]) -> str | None:
-        """Return one line about the differences between the totals and the expected ones, or None."""
+        """Return one line about the differences between the totals and the expected ones; None if there are none."""
         return differences(expected, self.totals(connection))
 
     def add(self, connection: Connection, word: str) -> None:
@@ -101,7 +101,7 @@ class Contender:
 
 @contextmanager
 def repeated(dsn: str, statement: str, *, pause: float = 0.0, vacuum: str = "") -> Iterator[Consumer]:
-    """Run a consumer that repeats ``statement``, see :mod:`.consume`."""
+    """Run a consumer that repeats ``statement`` (:mod:`.consume`) during the block."""
     command = [sys.executable, "-m", "tests.programs.peers.consume", dsn, statement]
     command += ["--pause", str(pause), "--vacuum", vacuum]
     with running(dsn, command, "peers consumer", cwd=ROOT) as process:

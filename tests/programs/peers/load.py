@@ -158,7 +158,7 @@ class Ledger:
 
 
 def differences(expected: dict[str, int], found: dict[str, int]) -> str | None:
-    """Return one line about the differences between the totals ``found`` and the expected ones, or None."""
+    """Return one line about the differences between the totals and the expected ones; None if there are none."""
     if found == expected:
         return None
     wrong = sorted(word for word in expected.keys() | found.keys() if expected.get(word) != found.get(word))

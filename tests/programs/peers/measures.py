@@ -13,7 +13,7 @@ from .turn import Turn
 
 CLIENTS = 8
 SNAPSHOT = "snapshot"
-OVERHEAD = 2.0  # the estimated seconds of a turn for copying the database, filling and comparing
+OVERHEAD = 2.0  # about how many seconds a turn takes besides its measured windows
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Figure:
 
 
 def end_to_end(updates: int, *, source: bool = False) -> Figure:
-    """Return the figure for transactions of ``updates`` updates; with ``source``, for rows of a table with sums."""
+    """Return the figure for transactions of ``updates`` updates, or with ``source`` of ``updates`` rows of a table."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:

@@ -2,7 +2,7 @@
 
 The file is ``pgmq-extension/sql/pgmq.sql`` in pgmq's repository. A transaction sends one JSON message with its words
 and their numbers. In one transaction the consumer reads up to 1,000 messages, adds them up, upserts the totals and
-deletes the messages. If the consumer is killed, the messages are visible again at once.
+deletes the messages. If the transaction is rolled back, the messages are visible again at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .manual import Total
 
 
 class Pgmq(Total):
-    """pgmq with one JSON message a transaction. ``file`` is pgmq's SQL file; with None the contender can't run."""
+    """pgmq with one JSON message a transaction. ``file`` is pgmq's SQL file; without it the contender can't run."""
 
     name = "pgmq"
     summary = "a JSON message a transaction; its consumer upserts the sums of 1,000 messages and deletes them"

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def counts(environment: Environment, dsn: str) -> dict[str, Count]:
-    """Return all counts of a version by name. Makes the version's schema in a new database, and drops the database."""
+    """Return the counts of a version by name. Makes the version's schema in a new database, and drops the database."""
     name = f"size_{uuid4().hex[:12]}"
     with closing(connect(dsn)) as connection:
         connection.execute(f"create database {name} template template0 encoding 'UTF8'".encode())

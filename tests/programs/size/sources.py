@@ -72,7 +72,7 @@ class Tree:
 
     @cached_property
     def python(self) -> list[Path]:
-        """All modules of the package except benchmarks."""
+        """The modules of the package without ``bench``."""
         package = self.root / "pgcombine"
         return [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).parts[0] != "bench"]
 

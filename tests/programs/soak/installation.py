@@ -53,7 +53,7 @@ class Daemon:
             self._process.wait()
 
     def stop(self) -> int | None:
-        """Stop the daemon with SIGTERM, or after 60 s with SIGKILL. Returns its status; None if it wasn't started."""
+        """Stop the daemon with SIGTERM, or with SIGKILL after a minute. Returns its status; None without a start."""
         if self._process is None:
             return None
         self._process.terminate()
@@ -64,7 +64,7 @@ class Daemon:
             return -9
 
     def memory(self) -> float | None:
-        """Return the resident memory of the daemon in MB, or None if it isn't running."""
+        """Return the resident memory of the daemon in MB, or None if it doesn't run."""
         if self._process is None or self._process.poll() is not None:
             return None
         with suppress(psutil.Error):
@@ -81,7 +81,7 @@ class Installation:
     page: str  # the URL of the web page about server a
 
     def memory(self) -> dict[str, float]:
-        """Return the MB of memory by name: resident memory of daemons, private memory of all processes of servers."""
+        """Return the memory in MB by name: resident memory of a daemon, private memory of a server's processes."""
         found = {name: daemon.memory() for name, daemon in self.daemons.items()}
         found |= {f"server {name}": _private(server) for name, server in self.servers.items()}
         return {name: megabytes for name, megabytes in found.items() if megabytes is not None}
@@ -158,7 +158,7 @@ def _stop(installation: Installation) -> None:
 
 @contextmanager
 def connected(server: Cluster, over: threading.Event, timeout: float = 120.0) -> Iterator[psycopg.Connection]:
-    """Connect to a server that may be unreachable at first, and yield the connection.
+    """Connect to a server that may be unreachable at first. Yields the connection.
 
     Raises the error of the last attempt if ``timeout`` seconds are over, or if ``over`` is set.
     """

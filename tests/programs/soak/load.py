@@ -29,7 +29,7 @@ _REPLICATED_WORDS, _REPLICATED_GAP = 5, 0.1
 
 
 def words(seed: int) -> list[str]:
-    """Return the words of the transaction with this seed. A negative seed is a probe's, and has one word of its own."""
+    """Return the words of the transaction with this seed. A negative seed is that of a probe, which has one word."""
     if seed < 0:
         return [f"probe{-seed}"]
     chance = random.Random(seed)
@@ -87,7 +87,7 @@ class Load:
                 time.sleep(0.2)
 
     def plain(self) -> Counter[str]:
-        """Return the totals that ``plain`` must have, computed from the committed seeds."""
+        """Return the totals that ``plain`` must have, from the committed seeds."""
         found: Counter[str] = Counter()
         with self.servers["a"].connect() as connection:
             for (seed,) in connection.execute("select seed from public.written"):

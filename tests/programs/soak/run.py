@@ -138,7 +138,7 @@ def printed(report: Mapping[str, Any]) -> str:
 
 
 def _delays(watch: Watch, held: list[float]) -> dict[str, dict[str, float]]:
-    """Return percentiles of delays in seconds: of all, of those while the snapshot was held, and of those before."""
+    """Return percentiles of the delays in seconds: of all, and those while and before a snapshot was held."""
     found = {"all": _percentiles([seconds for _, seconds in watch.fresh])}
     if len(held) == 2:
         found["snapshot held"] = _percentiles([seconds for at, seconds in watch.fresh if held[0] <= at <= held[1]])
@@ -154,7 +154,7 @@ def _percentiles(values: list[float]) -> dict[str, float]:
 
 
 def _growth(watch: Watch) -> dict[str, list[float]]:
-    """Return the MB of memory by name: the medians of the first and of the last third of the samples."""
+    """Return the memory of each process in MB: the medians of the first and of the last third of the samples."""
     names = sorted({name for one in watch.samples for name in one["memory"]})
     third = max(1, len(watch.samples) // 3)
     found = {}
