@@ -7,7 +7,7 @@ must have the schema) and runs at once, each in its own sessions,
   transactions, and updates in arrays; some transactions stay open for seconds;
 - sessions that run passes under read committed and repeatable read: over any bucket, a given bucket, or hash ranges of
   the keys; some roll back;
-- a worker, which is killed with -9 again and again;
+- one worker after another, each of which is killed with SIGKILL after up to three seconds;
 - a session that reclaims segments and trims the journal, and one that changes the number of buckets;
 - readers under repeatable read, which read the current values, the values and the pending updates twice in a snapshot.
   Both reads must be equal, and the values with the pending updates must be the current values.

@@ -400,7 +400,7 @@ def test_function_without_the_guard_is_detected(restricted_operations: Restricte
 
 @pytest.mark.slow
 def test_functions_refuse_calls_in_autovacuum(tmp_path: Path) -> None:
-    """Autovacuum analyzes the hostile role's table in a superuser's session."""
+    """Autovacuum, which runs as a superuser, analyzes the hostile role's table."""
     with (
         embedded(tmp_path / "home", SETTINGS | {"autovacuum_naptime": "1s"}) as dsn,
         psycopg.connect(dsn, autocommit=True) as conn,

@@ -142,7 +142,7 @@ def test_null_topology_is_refused(roles: Roles, named: str | list[str | None] | 
 
 
 def test_view_of_old_tokens_does_not_stop_clean_up(roles: Roles) -> None:
-    """A role without rights can create a view of a partition of old tokens. The clean-up skips that partition."""
+    """A role without rights has a view of a partition of old tokens. The clean-up keeps that partition meanwhile."""
     for days in (20, 21):
         old = uuid.UUID(int=new_token().int - (days * 86_400_000 << 80))
         roles.owner.execute("select pgcombine_internal.handoff_partition(%s)", (old,))
@@ -222,7 +222,7 @@ def test_only_the_owner_names_a_server(roles: Roles) -> None:
 
 
 def test_writes_obey_row_security_and_column_privileges(roles: Roles) -> None:
-    """handoff_accept inserts updates with the rights of the writer."""
+    """``handoff_accept`` inserts updates with the rights of the role that calls it."""
     roles.owner.execute("alter table pgcombine.wc_updates enable row level security")
     roles.owner.execute("create policy mine on pgcombine.wc_updates for insert with check (word like 'my %')")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):

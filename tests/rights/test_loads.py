@@ -244,7 +244,7 @@ def test_runs_can_be_reassigned_to_another_role(conn: psycopg.Connection, login:
 
 
 def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: Login) -> None:
-    """A role may have a limited number of loads. A new load may replace one whose job seems dead."""
+    """A role may have a limited number of loads. At the limit, a new load replaces one whose job isn't alive."""
     make_queue(conn)
     role, other = login(ENQUEUE), login(ENQUEUE)
     conn.execute("update pgcombine.spark_limit set loads = 3")

@@ -1,4 +1,4 @@
-"""Which roles may create phrasecount's schema, use it and change it."""
+"""A role needs a privilege to create phrasecount's schema. phrasecount refuses a schema that belongs to another role."""
 
 from __future__ import annotations
 

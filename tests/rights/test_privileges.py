@@ -1,4 +1,6 @@
-"""The file ``privileges.txt`` lists privileges on the schema's objects, so that a change is visible in a diff.
+"""The file ``privileges.txt`` lists privileges, row security policies and the functions that run with owner's rights.
+
+So a change of these is visible in a diff.
 
 With ``PGCOMBINE_TEST_WRITE_PRIVILEGES=1``, the test writes the file if the server is PostgreSQL 18 or newer.
 """

@@ -81,7 +81,7 @@ def test_owner_may_upgrade_without_the_privilege_to_create_schemas(
 
 @pytest.mark.slow
 def test_blocked_upgrade_names_the_session(dsn: str, conn: psycopg.Connection, login: Login) -> None:
-    """An advisory lock doesn't block an upgrade. An open write does, and the error names its session."""
+    """An advisory lock doesn't block an upgrade. An open write does, and the upgrade's error names the session."""
     make_queue(conn)
     writer = login("insert on pgcombine.wc_updates")
     with_lock_timeout = make_conninfo(dsn, options="-c lock_timeout=700ms")

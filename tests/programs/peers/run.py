@@ -20,7 +20,7 @@ from .turn import Base, database
 
 
 def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
-    """Return why contenders can't run on the server, by name."""
+    """Return for each contender that can't run on the server the reason, by the contender's name."""
     with closing(connect(dsn)) as connection:
         reasons = {contender.name: contender.missing(connection) for contender in contenders}
     return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -53,7 +53,10 @@ class Daemon:
             self._process.wait()
 
     def stop(self) -> int | None:
-        """Stop the daemon with SIGTERM, or with SIGKILL after a minute. Returns its status; None without a start."""
+        """Stop the daemon with SIGTERM, or with SIGKILL after a minute.
+
+        Returns its status, which is -9 after SIGKILL, or None if the daemon was never started.
+        """
         if self._process is None:
             return None
         self._process.terminate()
