@@ -362,7 +362,7 @@ def test_worker_without_temporary_tables_runs_passes(queues: psycopg.Connection,
 
 
 def test_right_to_operate_allows_to_pause_and_to_release(queues: psycopg.Connection, granted: Grant) -> None:
-    """The role may pause and resume its queue and the exports of that queue, and drop or release what is quarantined."""
+    """The role may pause and resume its queue and that queue's exports, and drop or release what is quarantined."""
     operator = granted("operate", "wc")
     for queue in ("wc", "other"):
         add(queues, [("poison", 2**62), ("poison", 2**62)], queue)

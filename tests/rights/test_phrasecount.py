@@ -1,4 +1,4 @@
-"""A role needs a privilege to create phrasecount's schema. phrasecount refuses a schema that belongs to another role."""
+"""A role needs a privilege to create phrasecount's schema. phrasecount refuses the schema of another role."""
 
 from __future__ import annotations
 
