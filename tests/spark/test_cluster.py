@@ -72,7 +72,7 @@ def test_both_attempts_of_a_speculative_task_commit(
 def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
-    """The executor's child processes, which start Python processes, are killed first."""
+    """The processes that start the executor's Python processes are killed first, then the executor."""
     make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]

@@ -1,4 +1,4 @@
-"""Feeds read by ``format("pgcombine")``: frames and streams lack no change, also after kills and restarts."""
+"""Feeds read by ``format("pgcombine")``: frames and streams have the changes, also after kills and restarts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def offset(conn: psycopg.Connection, after: Offset | None = None, most: int | No
 
 
 def expire(conn: psycopg.Connection) -> None:
-    """Make the present changes older by two hours, and let the feed's upkeep remove them."""
+    """Twice, make the feed's changes an hour older, and truncate those that are too old."""
     for _ in range(2):
         conn.execute(
             "update pgcombine.feed set since = since - interval '1 h', "

@@ -32,7 +32,7 @@ _SQL = Path(__file__).with_name("sql") / "chdb.sql"
 
 
 class Store:
-    """The table of totals. Runs of words are taken from ``sample``."""
+    """chDB's table of totals. ``sample`` has the words in order."""
 
     def __init__(self, directory: str, sample: list[str]) -> None:
         self._sample = sample
@@ -51,7 +51,7 @@ class Store:
         first: int,
         begin: int,
     ) -> dict[str, Any]:
-        """Write ``transactions`` transactions for each client, or with None for ``seconds`` seconds."""
+        """Write until ``seconds`` are over, or if ``transactions`` is given, that many transactions of each client."""
         done = [0] * clients
         batch: list[str] = []
         began = time.monotonic()

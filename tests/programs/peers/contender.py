@@ -33,7 +33,7 @@ class Contender:
     unmeasured: frozenset[str] = frozenset()  # metrics that don't apply to this contender
     tables: tuple[str, ...] = ()  # relations to vacuum, whose sizes count, with their partitions
     totals_query: str  # returns rows of word and n: the exact totals, once the contender is settled
-    read_query: str  # returns n of the key %s as a reader finds it
+    read_query: str  # returns n of the key %s; null or no row if the key has no value
 
     def missing(self, connection: Connection) -> str | None:
         """Return why the contender can't run on this server, or None."""
@@ -64,7 +64,7 @@ class Contender:
         yield None
 
     def settled(self, connection: Connection) -> bool:
-        """Whether all committed updates are in the totals and the consumer has nothing left to do."""
+        """Whether the totals have all committed updates and the consumer has nothing left to do."""
         return True
 
     def load(self, load: Load) -> Done:

@@ -45,7 +45,7 @@ class OfSource(Contender):
         self.follow(connection)
 
     def follow(self, connection: Connection) -> None:
-        """Make the tables of the sums, and the triggers or the view that keep them current."""
+        """Make what keeps the sums of ``bench.source``: triggers and tables, a view, or a rollup."""
         raise NotImplementedError
 
     def write(self, source: str) -> str:

@@ -32,7 +32,7 @@ _TIMEOUT = 60.0  # seconds within which a consumer must settle
 
 @dataclass(frozen=True)
 class Base:
-    """The database that each turn copies, and its sample of words.
+    """The database that turns copy, and its sample of words.
 
     ``admin`` is the URI of a role that may make and drop the copies.
     """
@@ -65,7 +65,7 @@ class Used:
     """The resources of a measured window: bytes of write-ahead log, processor seconds, whether a checkpoint came."""
 
     log: float = 0.0
-    server: float | None = 0.0  # None: the server's processes can't be read
+    server: float | None = 0.0  # None: the server's processor time can't be read
     consumer: float = 0.0
     checkpoint: bool = False
 

@@ -1,8 +1,8 @@
 """Measurements during a soak run, each in a separate loop.
 
-``sample`` records memory, table sizes, and figures such as backlogs and lags, about every five seconds. ``poll`` reads
-the monitoring views, and ``browse`` one web page, about every second. ``probe`` measures how long a committed update
-takes to be visible in its value.
+About every five seconds, ``sample`` records memory, table sizes, and figures such as backlogs and lags. About every
+second, ``poll`` reads the views, and ``browse`` requests a web page. ``probe`` measures how long it takes until a
+committed update is visible in its value.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Watch:
         self.polls.append(time.monotonic() - began)
 
     def browse(self, over: threading.Event) -> None:
-        """Request a page each second, in turn: all queues, one queue, exports, servers."""
+        """Request a page each second, the pages of ``PAGES`` in turn."""
         with httpx2.Client(base_url=self.installation.page, trust_env=False, timeout=_TIMEOUT) as reader:
             for path in cycle(PAGES):
                 if over.wait(1.0):
