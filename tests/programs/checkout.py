@@ -43,8 +43,8 @@ class Environment:
 
 
 def names(commits: Sequence[str]) -> list[str]:
-    """Return a name for each commit: the commit itself, with " again" if an earlier one is the same."""
-    return [f"{one} again" * (one in commits[:place]) or one for place, one in enumerate(commits)]
+    """Return a name for each commit: the commit itself, with " again" for each earlier one that is the same."""
+    return [one + " again" * commits[:place].count(one) for place, one in enumerate(commits)]
 
 
 def check_out(commit: str, tree: Path) -> str:

@@ -241,18 +241,10 @@ class World:
             )
             # the worker's upkeep would backfill later, and change the row of the rollup
             one(owner, "select pgcombine_internal.backfill_slice(%s)", f"docs_{queue}")
-            for kind in ("stage", "stage", "values", "stage"):
-                if kind == "values":
-                    continue  # a load of values needs an empty queue
+            for _ in range(3):  # a load of values would need an empty queue
                 loads.append(uuid4())
-                one(
-                    owner,
-                    "select pgcombine_internal.begin_load(%s, %s, %s, %s)",
-                    loads[-1],
-                    queue,
-                    f"{queue} {loads[-1]}",
-                    kind,
-                )
+                begin = "select pgcombine_internal.begin_load(%s, %s, %s, 'stage')"
+                one(owner, begin, loads[-1], queue, f"{queue} {loads[-1]}")
             owner.execute("insert into pgcombine.token (queue, token, updates) values (%s, 'run', 1)", (queue,))
         ages = ("-23 hours", "-2 days", "13 days", "1 year")
         tokens = [new_token(), new_token(), *(self._token_of(age) for age in ages)]

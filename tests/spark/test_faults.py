@@ -133,9 +133,7 @@ def crash(dsn: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
-)
+@pytest.mark.parametrize("how", ["crash", "fast", "immediate"])
 @COPY_FIRST
 def test_rows_count_once_after_a_server_restart(
     spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str
