@@ -112,7 +112,7 @@ def test_ratios_compare_with_the_first_version() -> None:
 
 
 def test_commit_may_be_given_twice() -> None:
-    assert names(["a", ".", "a", "."]) == ["a", ".", "a again", ". again"]
+    assert names(["a", ".", "a", ".", "a"]) == ["a", ".", "a again", ". again", "a again again"]
 
 
 def test_working_tree_is_copied_unchanged(tmp_path: Path) -> None:
