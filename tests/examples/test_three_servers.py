@@ -19,7 +19,7 @@ def test_example_runs() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "acknowledged by a b c",
-        "c is killed",
+        "c is down",
         "a majority is enough: a b",
         "not by all, but not lost: hints for c",
         "c is back",

