@@ -167,7 +167,7 @@ def described(found: Sequence[Contents]) -> str:
 
 
 def confirm(loss: str, *, yes: bool) -> None:
-    """Ask the user, on a terminal, before an action that can't be undone. Elsewhere ``--yes`` is required."""
+    """Unless ``yes``, ask the user before an action that can't be undone. Without a terminal, ``--yes`` is required."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -54,7 +54,7 @@ def compare(coordinator: Connection, name: str, timeout: float = TIMEOUT_SECONDS
     if name not in others:
         raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists the servers)')
     if coordinator_name is None:
-        raise ReplicaError("this server hasn't been named yet: it has taken no replicated writes")
+        raise ReplicaError("this server hasn't been named yet: it has taken no replicated writes to compare")
     peer = open_peer(name, registered(name, others[name]), timeout)
     with closing(peer.connection), peer.connection.within(timeout), translated():
         own, other = differing(coordinator, coordinator_name, peer.connection, name)

@@ -31,7 +31,8 @@ def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
         return tuple(name for name in columns if name in row)
     if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
         raise InvalidUpdateError(
-            f'an update of queue "{queue}" must be a mapping or a sequence of columns, not {row!r}', queue=queue
+            f'an update of queue "{queue}" must be a mapping, or a sequence with a value for each column, not {row!r}',
+            queue=queue,
         )
     if len(row) != len(columns):
         raise InvalidUpdateError(

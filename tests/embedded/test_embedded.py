@@ -269,7 +269,8 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     account, runs = accounts.choose(data, programs.find())
     command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
     command += ["-c", "unix_socket_directories="]
-    # if the server runs as another account, perhaps only its command line shows its data directory
+    # This program may not read the working directory of another account's process, which -D names. Then it finds the
+    # server by its cluster name.
     if account.uid is not None:
         command += ["-c", f"cluster_name={processes.mark(data)}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **account.options(data)) as own:

@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_refuse(queue, token, numbers, payloads, sqlstates, errors)
--- Stores updates that this server refused for their data, although it has their write's token. So the server knows
--- which updates it lacks even if the write's coordinator is lost.
+-- Stores those updates of a write that this server refused for their data. The server has the write's token as if it
+-- had all of the write. So these rows tell which updates it lacks, even if the write's coordinator is lost.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_refused.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; those of

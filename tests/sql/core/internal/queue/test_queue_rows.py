@@ -43,9 +43,9 @@ def test_updates_may_be_mappings_or_sequences(tx: psycopg.Connection) -> None:
     [
         ({"word": "a", "m": 1}, 'queue "wc" has no column "m"; its columns: word, n, c'),
         (("a", 1), r"update \('a', 1\) of queue \"wc\" has 2 columns, not 3: word, n, c"),
-        ("abc", "must be a mapping or a sequence of columns, not 'abc'"),
-        (b"abc", "must be a mapping or a sequence"),
-        (5, "must be a mapping or a sequence of columns, not 5"),
+        ("abc", "must be a mapping, or a sequence with a value for each column, not 'abc'"),
+        (b"abc", "must be a mapping, or a sequence"),
+        (5, "must be a mapping, or a sequence with a value for each column, not 5"),
     ],
 )
 def test_update_that_does_not_fit_is_refused(tx: psycopg.Connection, row: Any, message: str) -> None:
