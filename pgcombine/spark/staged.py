@@ -208,7 +208,7 @@ def _batch(df: DataFrame, queue: str) -> str | None:
         if _FOREACH_PROCESS in os.environ:
             raise ConfigError(
                 "over Spark Connect the query's id isn't known in foreachBatch, and a replayed batch would count "
-                'twice: use writeStream.format("pgcombine"), or give write_jdbc a run_id that no other query has, such '
+                'twice: use writeStream.format("pgcombine"), or give write_jdbc a run_id that no other batch has, such '
                 'as f"{name}:{batch_id}"'
             )
         return None

@@ -459,7 +459,7 @@ def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Cl
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
-        later = uuid.UUID(int=shape ^ 7)  # the last bits of the shape are the generation
+        later = uuid.UUID(int=shape ^ 7)  # generation 7: the shape's last bits are xor the generation, 0 on c
         conn.execute("set role pgcombine_writer")
         with pytest.raises(psycopg.Error, match="was dropped and created again"):
             conn.execute(

@@ -13,7 +13,7 @@ declare
     _numbers integer[];
 begin
     if replicas < cardinality(servers) and not (select s.name from pgcombine.handoff_server s) = any (servers) then
-        raise exception 'the keys of queue "%" are placed on other servers than this one: %',
+        raise exception 'this server holds no keys of queue "%": they are placed on %',
             handoff_local_updates.queue,
             array_to_string(servers, ', ')
             using errcode = 'PC043', hint = 'let all writers name the same servers';

@@ -58,7 +58,7 @@ begin
                     || pgcombine_internal.python_sql(_queue, run_pass.arrived)
                 using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
                     _plan.range_mask, _plan.hash_range;
-            -- runs the pass; the first row has no change
+            -- runs the pass; the first row has only the counts
             fetch _changes into updates, keys, changes, _quarantined, expired;
             if changes > 0 or arrived and keys > 0 then
                 observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
