@@ -97,8 +97,10 @@ def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> Deadli
     try:
         connection = _opened(dsn, name, autocommit)
     except psycopg.OperationalError as error:
-        # With several hosts, the last host's error is reported. Indented lines only ask whether the server runs.
-        lines = [line for line in str(error).strip().splitlines() if not line.startswith("\t")]
+        # With several hosts, the last host's error is reported. Indented lines only ask whether the server runs, and
+        # the message is before its detail and its hint.
+        apart = ("\t", "DETAIL:", "HINT:")
+        lines = [line for line in str(error).strip().splitlines() if not line.startswith(apart)]
         reason = lines[-1] if lines else type(error).__name__
         # After a timeout, a ping would wait just as long, and block all threads of the process.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
