@@ -23,28 +23,30 @@ declare
     _line text;
 begin
     perform pgcombine_internal.require(_hidden is null, 'PC003',
-        format('observer "%s" of queue "%s" can''t be checked: a part of the pass hides %s', observer, queue, _hidden),
-        'rename the relation');
+        format('observer "%s" of queue "%s" can''t be checked: %s has the name of a part of the pass',
+            observer, queue, _hidden), 'rename the table or view');
     select replace(o.statement, '{pgcombine_bucket}', '0') into strict _statement from pgcombine.observer o
         where (o.queue, o.observer) = (check_observer.queue, check_observer.observer);
-    for _line in execute format(
-        E'explain (costs off) with changes as (select %s), arrived as (select %s), '
-            'pgcombine_alone as materialized (\n%s\n) select',
-        concat_ws(', ', pgcombine_internal.column_list(queue, 'key', 'null::{type}{collate} as {name}'),
-            pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {old}'),
-            pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {new}')),
-        pgcombine_internal.column_list(queue, form => 'null::{type}{collate} as {name}'), _statement)
-    loop
-        exit;
-    end loop;
-exception when others then
-    if not installed or sqlstate = 'PC003' or sqlstate = '42P01' and sqlerrm ~ ('\y' || _parts || '\y') then
-        raise exception 'observer "%" of queue "%" doesn''t work: %', observer, queue, sqlerrm
-            using errcode = 'PC003', hint = case when installed
-                then format('select pgcombine.drop_observer(%L, %L) in the former version, and add one that reads '
-                    'changes or arrived alone', queue, observer)
-                else 'give one insert, update, delete or select over changes, which has the key columns, old_… and '
-                    'new_…, or over arrived, which has the key and value columns' end;
-    end if;
+    begin
+        for _line in execute format(
+            E'explain (costs off) with changes as (select %s), arrived as (select %s), '
+                'pgcombine_alone as materialized (\n%s\n) select',
+            concat_ws(', ', pgcombine_internal.column_list(queue, 'key', 'null::{type}{collate} as {name}'),
+                pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {old}'),
+                pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {new}')),
+            pgcombine_internal.column_list(queue, form => 'null::{type}{collate} as {name}'), _statement)
+        loop
+            exit;
+        end loop;
+    exception when others then
+        if not installed or sqlstate = '42P01' and sqlerrm ~ ('\y' || _parts || '\y') then
+            raise exception 'observer "%" of queue "%" doesn''t work: %', observer, queue, sqlerrm
+                using errcode = 'PC003', hint = case when installed
+                    then format('select pgcombine.drop_observer(%L, %L) in the former version, and add one that reads '
+                        'changes or arrived alone', queue, observer)
+                    else 'give one insert, update, delete or select over changes, which has the key columns, old_… '
+                        'and new_…, or over arrived, which has the key and value columns' end;
+        end if;
+    end;
 end
 $$;
