@@ -167,6 +167,13 @@ def test_connect_recognizes_a_server_not_ready_in_any_language(recovering: Recov
     assert not becomes_ready(recovering.dsn, said)
 
 
+def test_refusal_with_a_detail_is_recognized_by_its_message(recovering: Recovering) -> None:
+    """The function hides the server's address, so the server can't be pinged."""
+    with pytest.raises(ServerNotReadyError, match=r"accepting connections \(wait until it is ready\)"):
+        connect(lambda: psycopg.connect(recovering.dsn), timeout=0)
+    recovering.promote()
+
+
 @pytest.mark.slow
 def test_daemon_waits_for_an_unreachable_server_on_request(tmp_path: Path, filled: Filled) -> None:
     server = EmbeddedServer(filled(tmp_path / "home"), settings=SMALL)
