@@ -69,7 +69,7 @@ class History:
     def _turn(self) -> Iterator[None]:
         """Hold the lock. If another thread holds it, wait for a limited time, then raise BusyError.
 
-        If the last poll failed, don't wait: raise its error.
+        After a failed poll, don't wait for the other thread: raise that poll's error.
         """
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):

@@ -256,7 +256,7 @@ def test_many_failing_entries_dont_hold_up_others(conn: psycopg.Connection, dsn:
 
 
 def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """After a worker dies during the search, what it quarantined stays quarantined, and the other entries wait."""
+    """What a worker quarantined before it died stays quarantined, and the next worker searches the other entries."""
     make_queue(conn)
     make_export(conn, buckets=1, batch=10_000)
     add(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
@@ -277,6 +277,10 @@ def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, targ
         ExportWorker(dsn, "search", deliver).drain()
     assert one(conn, "select count(*) from pgcombine.export_quarantine") == 2 * SEARCH_ENTRIES
     assert len(rows(conn, "search_exports")) == SEARCH_ENTRIES
+    seen.clear()
+    ExportWorker(dsn, "search", deliver).drain()
+    assert len(seen) == SEARCH_ENTRIES
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 3 * SEARCH_ENTRIES
 
 
 def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:

@@ -91,7 +91,7 @@ def blocked(conn: psycopg.Connection, session: psycopg.Connection) -> bool:
 
 
 def comes_during_a_pass(conn: psycopg.Connection, dsn: str) -> None:
-    """Updates commit before and after a pass, while the transaction of the pass is open."""
+    """Updates commit before and after a call of ``combine``, while the caller's transaction is open."""
     before = values(conn)
     add(conn, {"a": 1})
     for level in (2, 3):

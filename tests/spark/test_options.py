@@ -27,7 +27,7 @@ COUNTED = {"a": 4, "b": 2}
 
 @pytest.mark.jdbc
 def test_options_by_other_names_are_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    """The options aren't lost: without their run ids the repeated writes would count again."""
+    """Options in other cases or with underscores count: without a run id, a repeated write would count again."""
     from pgcombine.spark import write_jdbc
 
     make_queue(conn)

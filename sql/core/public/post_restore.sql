@@ -52,7 +52,7 @@ begin
     exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;
-    -- the deleted times mean nothing here, so pending updates are dated from now on
+    -- the deleted rows give the times of another server's ids; pending updates count as enqueued now
     insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_current());
 
     for _queue in select q.queue from pgcombine.queue q order by q.queue loop
