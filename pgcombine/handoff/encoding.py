@@ -92,17 +92,13 @@ def array(elements: Iterable[str | None]) -> str:
 def _text(value: Any, queue: str, transformer: Any) -> str:
     if value is None:
         return "NULL"
-    if isinstance(value, str):
-        if "\0" in value:
-            raise InvalidUpdateError(
-                f'an update doesn\'t fit queue "{queue}": {value!r} holds a zero byte', queue=queue
-            )
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
         return _element(value)
     if type(value) is int:
         return str(value)
     try:
         dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)
-    except psycopg.Error as error:  # psycopg has no text form for the value
+    except (psycopg.Error, UnicodeError) as error:  # the value has no text that PostgreSQL can take
         raise InvalidUpdateError(f'an update doesn\'t fit queue "{queue}": {value!r}: {error}', queue=queue) from error
     return "NULL" if dumped is None else _element(bytes(dumped).decode())
 

@@ -66,9 +66,9 @@ def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
 
 
 def test_misfit_is_refused_before_it_is_written(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
-    for rows in ([("fluo",)], [{"wird": "x"}], [("fluo", "x")], [(None, 1)], [("a\0", 1)], [("fluo", {"n": 1})]):
+    for row in (("fluo",), {"wird": "x"}, ("fluo", "x"), (None, 1), ("a\0", 1), ("\ud800", 1), ("fluo", {"n": 1})):
         with pytest.raises(InvalidUpdateError):
-            queue.enqueue(rows)
+            queue.enqueue([row])
     agreed(clusters, {})
 
 

@@ -123,6 +123,8 @@ def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Opened) -> No
             (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
             (("x" * 3000, 1), "at most 2600 bytes"),
             (("fluo", {"n": 1}), "cannot adapt type 'dict'"),
+            (("a\0", 1), "NUL"),
+            (("\ud800", 1), "surrogates not allowed"),
         ]:
             with pytest.raises(InvalidUpdateError, match=message) as caught:
                 WC.enqueue(caller, [bad])
