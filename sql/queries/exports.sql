@@ -1,7 +1,6 @@
 -- The exports, with columns of export_status. Parameter: the name of an export; null: all.
 select export, queue, exporter, target, state, reason, retry_at, pending, lag_seconds, delivered, delivered_at,
-    quarantined,
-       owner, epoch
+       quarantined, owner, epoch
 from pgcombine.export_status
 where export = coalesce(%s, export)
 order by export

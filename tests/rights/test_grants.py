@@ -15,6 +15,7 @@ from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
 from pgcombine.database.sqlfiles import query
+from pgcombine.doctor.examine import examine
 from pgcombine.errors import NotGrantedError
 from pgcombine.queue import status as figures
 from pgcombine.worker import quarantine
@@ -399,6 +400,28 @@ def test_right_to_operate_allows_to_pause_and_to_release(queues: psycopg.Connect
             operator.execute(called(call).encode())
     assert one(queues, "select count(*) from pgcombine.export_quarantine") == 1
     assert one(queues, "select count(*) from pgcombine.other_quarantine") == 2
+
+
+def test_doctor_of_a_monitor_finds_what_the_owners_finds(queues: psycopg.Connection, dsn: str, granted: Grant) -> None:
+    hold(queues, word="held")
+    queues.execute("select pgcombine_internal.fail_pass('other', 0, '22003', 'out of range')")
+    queues.execute("select pgcombine.pause_export('others')")
+    queues.execute("update pgcombine.destination_state set state = 'down', reason = 'refused' where name = 'words'")
+    for number, server in enumerate(("b", "c", "d")):
+        queues.execute("select pgcombine_internal.handoff_register(%s, 'host=h')", (server,))
+        if number:
+            queues.execute(
+                "update pgcombine.handoff_replica set needs_repair = 'it lost commits' where name = %s", (server,)
+            )
+    queues.execute("update pgcombine.destination_state set state = 'down' where name = 'c'")
+
+    def found(role: str) -> set[tuple[str, str, object]]:
+        made = examine(as_role(dsn, role) if role else dsn)
+        return {(one.check, one.subject, one.level) for one in made if one.check not in ("disk", "role", "rights")}
+
+    owners = found("")
+    assert {check for check, subject, _ in owners if subject} >= {"failing", "quarantine", "exports", "servers"}
+    assert found(granted("monitor").info.user) == owners
 
 
 def test_right_to_monitor_shows_only_figures(queues: psycopg.Connection, granted: Grant) -> None:

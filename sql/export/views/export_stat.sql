@@ -5,7 +5,10 @@
 --   export        name of the export
 --   queue         name of the queue
 --   exporter      kind of the exporter: python, postgres, files or webhook
+--   target        where entries go, without a password
 --   state         state of the destination: up, suspect, down or paused
+--   reason        why the last attempt failed, or why it is paused; null if the reader must not see it (see
+--                 may_see_reason)
 --   failures      number of deliveries that have failed in a row
 --   retry_at      when the next attempt is due
 --   pending       about how many entries wait, by the server's statistics, which are some seconds old; 0 is exact
@@ -14,10 +17,14 @@
 --   delivered_at  when entries were last delivered or quarantined
 --   quarantined   number of quarantined entries, which the destination refused
 --   owner         name of the server that delivers it; null if no other server has it
+--   epoch         grows with each change of owner
 create or replace view pgcombine.export_stat with (security_barrier) as
-select e.export, e.queue, e.exporter, d.state, d.failures, d.retry_at, b.entries as pending,
+select e.export, e.queue, e.exporter, e.target, d.state,
+       case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.failures, d.retry_at,
+       b.entries as pending,
        case when d.state = 'paused' then 0 else b.lag_seconds end as lag_seconds, c.delivered, c.delivered_at,
-       (select count(*) from pgcombine.export_quarantine q where q.export = e.export) as quarantined, e.owner
+       (select count(*) from pgcombine.export_quarantine q where q.export = e.export) as quarantined, e.owner,
+       e.epoch
 from pgcombine.export e
 join pgcombine.destination_state d on d.kind = 'export' and d.name = e.export
 cross join lateral pgcombine_internal.export_backlog(e.export, exact => false) b

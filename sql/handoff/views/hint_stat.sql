@@ -5,14 +5,16 @@
 -- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   destination     name of the other server
 --   state           state of the destination: up, suspect, down or paused
+--   reason          why the last attempt failed, or why it is paused
+--   needs_repair    why hints alone can't make the other server complete; null if they can
 --   writes          number of writes that wait here for it; an estimate from 200 on
 --   updates         number of updates in these writes; an estimate from 200 writes on
 --   oldest          when the oldest of these writes was stored; null if none waits
 --   oldest_seconds  age of the oldest; 0 if none waits
 create or replace view pgcombine.hint_stat with (security_barrier) as
-select r.name as destination, d.state, w.writes::bigint as writes,
-    (h.updates * w.writes / greatest(h.writes, 1))::bigint as updates,
-       h.oldest, greatest(0, extract(epoch from clock_timestamp() - h.oldest))::double precision as oldest_seconds
+select r.name as destination, d.state, d.reason, r.needs_repair, w.writes::bigint as writes,
+       (h.updates * w.writes / greatest(h.writes, 1))::bigint as updates, h.oldest,
+       greatest(0, extract(epoch from clock_timestamp() - h.oldest))::double precision as oldest_seconds
 from pgcombine.handoff_replica r
 join pgcombine.destination_state d on d.kind = 'server' and d.name = r.name
 cross join lateral (
