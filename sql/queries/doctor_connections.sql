@@ -1,10 +1,12 @@
 -- Of the connection limits of the server, the database and this role, the one of which the largest share is in use: the
 -- number of connections that count, the limit, and the limit's name. The last column is the number of workers' sessions
--- on the server. A role that doesn't see all sessions may get lower counts.
+-- on the server: to a role that doesn't see other roles' sessions, only those of its own.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (
-    select (select count(*) from pg_stat_activity a where a.backend_type = 'client backend') as used,
+    select (select count(*) from pg_stat_activity a
+            where coalesce(a.backend_type = 'client backend', -- null: PostgreSQL doesn't show it to this role
+                           a.usesysid is not null and a.datid is not null)) as used,
            current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
                - coalesce(current_setting('reserved_connections', true)::integer, 0) as usable,
                    'max_connections' as limited_by

@@ -156,6 +156,9 @@ def test_doctor_checks_settings_of_a_session(conn: psycopg.Connection, dsn: str)
 def test_doctor_checks_connections(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     found(servers.connections, "ok", dsn, "of 197 ")
     role = roles.login().info.user
+    seen = found(servers.connections, "ok", as_role(dsn, role), "of 197 ").value
+    assert isinstance(seen, int)
+    assert seen >= 3  # the role's two sessions and conn
     conn.execute(sql.SQL("alter role {} connection limit 3").format(sql.Identifier(role)))
     roles.login(role=role)
     own = as_role(dsn, role)
