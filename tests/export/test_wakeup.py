@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,8 +27,10 @@ class Receiver:
     def __init__(self) -> None:
         self.down = False
         self.words: list[str] = []
+        self.attempts = 0
 
     def __call__(self, entries: list[Entry]) -> None:
+        self.attempts += 1
         if self.down:
             raise ConnectionRefusedError("down")
         self.words += [entry.key for entry in entries]
@@ -114,3 +117,18 @@ def test_worker_retries_an_unreachable_destination_after_its_back_off(
         receiver.down = False
         eventually(lambda: receiver.words == ["a"])
     assert one(conn, "select state from pgcombine.destination") == "up"
+
+
+def test_change_does_not_end_a_back_off(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    make_queue(conn)
+    make_export(conn)
+    conn.execute(
+        "update pgcombine.destination_state set state = 'down', failures = 9, retry_at = now() + interval '1 hour'"
+    )
+    with running(dsn, receiver):
+        for word in ("a", "b"):
+            change(conn, word)
+            time.sleep(0.2)  # enough for an attempt, if the worker made one
+        assert receiver.attempts == 0
+        conn.execute("select pgcombine.resume_export('search')")
+        eventually(lambda: sorted(receiver.words) == ["a", "b"])
