@@ -1,8 +1,8 @@
 """A program that is a Spark driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
 
 Each line of its input is a call as JSON: ``{"do": "write" | "streams" | "follow", …}`` with the function's arguments.
-A call begins when ``EXECUTORS`` executors run. At its end the program prints ``{"error": null}``, or the text of a
-PgCombineError instead of ``null``.
+A call begins when ``EXECUTORS`` executors run. At the end of a call the program prints ``{"error": null}``, or the
+text of a PgCombineError instead of ``null``.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Follower:
             self.stop(query)
 
     def forget_last_commit(self) -> None:
-        """Delete the record that the last batch is complete, as if the driver had been killed before it was written."""
+        """Delete the record that the last batch is complete, as if the driver had been killed before writing it."""
         numbers = [int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*")]
         for name in [f"{number}" for number in sorted(numbers)[-1:]]:
             (self.checkpoint / "commits" / name).unlink()

@@ -51,6 +51,6 @@ class Stream:
         return sorted(file.name for file in (self.checkpoint / "commits").glob("[0-9]*"))
 
     def forget_commit(self, batch: int) -> None:
-        """Delete Spark's record that the batch is complete, as if the driver had been killed before it was written."""
+        """Delete Spark's record that the batch is complete, as if the driver had been killed before writing it."""
         for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
             file.unlink()

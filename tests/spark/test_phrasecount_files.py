@@ -19,7 +19,7 @@ Values = Callable[[], Counts]
 
 
 @pytest.mark.slow
-def test_strange_files_cost_a_line_each(run: Run, values: Values, tmp_path: Path) -> None:
+def test_strange_files_cost_a_line_for_each_reason(run: Run, values: Values, tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "sub").mkdir(parents=True)
     outside.mkdir()

@@ -88,7 +88,7 @@ def test_counts_follow_new_changed_and_deleted_files(followed: Any, values: Valu
 
 
 @pytest.mark.slow
-def test_only_files_with_new_size_or_time_are_read(
+def test_edit_that_keeps_size_and_modification_time_counts(
     followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 3, seed=3)
@@ -96,7 +96,7 @@ def test_only_files_with_new_size_or_time_are_read(
         os.utime(path, (1, 1))
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
-        # this edit changes neither size nor modification time
+        # this edit changes neither size nor modification time, but the inode's change time
         (path,) = tmp_path.glob("*.txt")
         text = path.read_text()
         path.write_text(text[::-1])

@@ -65,7 +65,7 @@ def test_concurrent_runs_count_right(dsn: str, conn: psycopg.Connection, values:
 def test_end_of_a_run_keeps_rows_of_the_next_run(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The first run's commit releases the lock, so that run must not remove rows that the next run has written."""
+    """The first run's commit releases the lock, so the first run must not remove rows that the next run has written."""
     from pgcombine.phrasecount import state
     from pgcombine.phrasecount.database import connect
 

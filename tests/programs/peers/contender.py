@@ -19,7 +19,7 @@ from .load import Done, Load, differences, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
-# Second variants of a contender, such as a queue with one bucket, are measured for these figures alone.
+# Second variants of a contender, such as a queue with one bucket, are measured only for these figures.
 WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})
 _SQL = Path(__file__).with_name("sql")
 
@@ -31,7 +31,7 @@ class Contender:
     summary: str
     only: frozenset[str] = frozenset()  # the figures of this contender; empty: all
     unmeasured: frozenset[str] = frozenset()  # metrics that don't apply to this contender
-    tables: tuple[str, ...] = ()  # relations to vacuum, whose sizes count, with their partitions
+    tables: tuple[str, ...] = ()  # relations to vacuum; their sizes count, with those of their partitions
     totals_query: str  # returns rows of word and n: the exact totals, once the contender is settled
     read_query: str  # returns n of the key %s; null or no row if the key has no value
 

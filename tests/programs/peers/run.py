@@ -1,7 +1,7 @@
 """The rounds of a run: each contender has one turn in each round, in a rotated order.
 
-The measurement of a failed turn has the error, and the run goes on. :mod:`.snapshot` measures the figure of a held
-snapshot instead.
+The measurement of a failed turn has the error, and the run goes on. Only the figure of a held snapshot has no such
+turns: :mod:`.snapshot` measures it.
 """
 
 from __future__ import annotations

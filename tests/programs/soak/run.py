@@ -138,7 +138,7 @@ def printed(report: Mapping[str, Any]) -> str:
 
 
 def _delays(watch: Watch, held: list[float]) -> dict[str, dict[str, float]]:
-    """Return percentiles of the delays in seconds: of all, and those while and before a snapshot was held."""
+    """Return percentiles in seconds: of all delays, of those while a snapshot was held, and of those before."""
     found = {"all": _percentiles([seconds for _, seconds in watch.fresh])}
     if len(held) == 2:
         found["snapshot held"] = _percentiles([seconds for at, seconds in watch.fresh if held[0] <= at <= held[1]])

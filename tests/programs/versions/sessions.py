@@ -1,4 +1,4 @@
-"""Figures of a single session: a writer's statements, passes, its write-ahead log.
+"""Figures of a single session: a writer's statements, passes, and a writer's write-ahead log.
 
 ``statement``, ``passes`` and ``session_log`` each return the values of a figure.
 """

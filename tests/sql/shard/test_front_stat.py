@@ -59,7 +59,7 @@ def test_role_sees_what_its_user_mapping_may_see(front: psycopg.Connection, node
         front.execute(f"drop role {role}".encode())
 
 
-def test_node_without_a_front_leaves_nothing(front: psycopg.Connection) -> None:
+def test_dropped_front_leaves_nothing(front: psycopg.Connection) -> None:
     front.execute("select pgcombine.drop_front('wc')")
     assert front.execute("select relname from pg_class where relkind = 'f'").fetchall() == []
     assert front.execute(STAT).fetchall() == []

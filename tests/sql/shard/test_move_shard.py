@@ -219,7 +219,7 @@ def test_fence_also_refuses_values(filled: psycopg.Connection, nodes: list[str])
 
 
 def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
-    """The switch waits for a reader's lock until its timeout."""
+    """The switch waits for a reader's lock until ``lock_timeout``."""
     with connected(dsn) as reader, reader.transaction():
         reader.execute("select count(*) from pgcombine.wc_current")
         with pytest.raises(psycopg.errors.LockNotAvailable):

@@ -188,7 +188,7 @@ def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, log
 
 
 def test_enqueue_once_runs_with_the_rights_of_its_caller(conn: psycopg.Connection, login: Login) -> None:
-    """Its caller may be a security definer function, whose own caller needs no right to enqueue."""
+    """The caller may be a security definer function, whose own caller needs no right to enqueue."""
     make_queue(conn)
     owner, caller = login("create on schema public"), login()
     conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (owner.info.user,))
@@ -207,7 +207,7 @@ def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> N
     conn.execute("select pgcombine.drop_queue('wc', force => true)")
     assert tokens(conn) == [("other", "t")]
     make_queue(conn)
-    with psycopg.connect(dsn) as mine:  # this snapshot doesn't see the token
+    with psycopg.connect(dsn) as mine:  # its snapshot won't see the token
         mine.execute("set transaction isolation level repeatable read")
         mine.execute("select 1")
         once(conn, "t")

@@ -222,7 +222,7 @@ def test_condition_may_contain_names_that_need_quotes(conn: psycopg.Connection) 
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
-@pytest.mark.slow  # expire waits for the locked bucket
+@pytest.mark.slow  # expire waits five seconds for the locked bucket
 def test_expire_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
@@ -247,7 +247,7 @@ def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> No
 
 
 def fail_expiry(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
-    """Record a failed pass over expired keys. Then run a pass, which succeeds and removes the record."""
+    """Record a failed pass over expired keys. Then run a pass, which succeeds and moves the record to ``expiry``."""
     conn.execute("select pgcombine_internal.fail_pass('wc', 0, %s, %s)", (sqlstate, error))
     conn.execute("select pgcombine.combine('wc', 0)")
     assert rows(conn, "failure") == []

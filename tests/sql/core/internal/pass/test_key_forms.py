@@ -48,7 +48,7 @@ def prepare(tx: psycopg.Connection, setup: str) -> None:
     try:
         tx.execute(setup.encode() or b"select")
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
-        does_not_apply(f"the server has no {error}")
+        does_not_apply(f"the server can't make the type or collation: {error}")
 
 
 def audit(tx: psycopg.Connection) -> None:

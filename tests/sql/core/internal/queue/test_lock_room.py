@@ -167,7 +167,7 @@ def test_workers_serve_more_tables_than_can_be_locked(
     assert shown.returncode == 0, shown.stderr
     assert {queue["backlog"] for queue in json.loads(shown.stdout)["queues"]} == {0}
     assert one(conn, "select sum(backlog) from pgcombine.status") == 0
-    # Without a bucket, combine must find one without locking all tables.
+    # Called without a bucket, combine must find one without locking all tables.
     add(conn, {"a": 1}, queues[0])
     combine_all(conn, queues[0])
     assert values(conn, queues[0]) == {"a": 2, "b": 1}
