@@ -19,7 +19,7 @@ from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
 STRIDE, APART = 7919, 62_501  # distances in the sample: from transaction to transaction, from client to client
-_NEW = 1_000_000_000  # above all numbers of transactions, so that the new keys of two clients differ
+_NEW = 1_000_000_000  # greater than each transaction's number, so that the new keys of two clients differ
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
 _NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"

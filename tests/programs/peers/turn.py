@@ -32,7 +32,7 @@ _TIMEOUT = 60.0  # seconds within which a consumer must settle
 
 @dataclass(frozen=True)
 class Base:
-    """The database that turns copy, and its sample of words.
+    """The database of which each turn makes a copy, and its sample of words.
 
     ``admin`` is the URI of a role that may make and drop the copies.
     """

@@ -11,7 +11,7 @@ from pgcombine.database.sqlfiles import query
 
 
 def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[object, ...]]:
-    """The pending entries without their sequence, sorted by it."""
+    """The pending entries in the order of their sequence numbers, without these numbers."""
     table = psycopg.sql.Identifier("pgcombine", f"{export}_exports")
     found = conn.execute(psycopg.sql.SQL("select * from {} order by seq").format(table)).fetchall()
     return [row[:-1] for row in found]

@@ -63,7 +63,8 @@ REFUSALS = (
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
 # Further errors that other sessions may cause, for example a deadlock (OperationalError), a MERGE that meets a row
-# which another session moves (InternalError_), or a table below the table of a cursor (InvalidCursorState).
+# which another session moves (InternalError_), or a table that another session puts below the table of a cursor
+# (InvalidCursorState).
 RIVALRY = (psycopg.OperationalError, psycopg.errors.InternalError_, psycopg.errors.InvalidCursorState)
 # the tables below the source, each with the transaction that put it there
 TREE = """

@@ -50,7 +50,7 @@ def end(
 
 
 def left(conn: psycopg.Connection) -> int:
-    """The number of staging tables, and of rows in the tables spark_load and spark_alive."""
+    """The number of staging tables plus the number of rows in the tables spark_load and spark_alive."""
     return one(
         conn,
         r"select (select count(*) from pg_class where relname ~ '^spark_stage_\d+$')"

@@ -156,7 +156,7 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
 
 
 def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
-    """An observer may read a table with the name of a CTE of the pass, but without its prefix ``pgcombine_``."""
+    """An observer may read a table whose name is that of a CTE of the pass without the prefix ``pgcombine_``."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
