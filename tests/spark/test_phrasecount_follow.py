@@ -96,7 +96,7 @@ def test_edit_that_keeps_size_and_modification_time_counts(
         os.utime(path, (1, 1))
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
-        # this edit changes neither size nor modification time, but the inode's change time
+        # this edit changes only the inode's change time, neither size nor modification time
         (path,) = tmp_path.glob("*.txt")
         text = path.read_text()
         path.write_text(text[::-1])
@@ -150,7 +150,7 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
 def test_counts_are_right_after_kills(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The first kill comes when updates are committed, the second when they are values, the third at random."""
+    """The first kill comes when updates are committed, the second when they have become values, the third at random."""
     write_corpus(tmp_path, 10, seed=5)
     run(tmp_path)
     chance = random.Random(6)
