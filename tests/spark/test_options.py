@@ -70,7 +70,7 @@ def test_options_that_contradict_jdbc_are_refused(
 def test_dsn_is_resolved_on_the_driver(
     spark: Any, conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Environment variables count even if the driver's program sets them after its session began. Tasks don't see them."""
+    """Environment variables count even if the program sets them after its session began. Tasks don't see them."""
     from pgcombine.spark import staged
 
     make_queue(conn)
