@@ -1,4 +1,4 @@
-"""Run what uses the log at once, so that many kinds of transactions overlap; then count the updates.
+"""Run at once what uses the log, so that many kinds of transactions overlap; then count the updates.
 
 ``python -m tests.chaos.log --seconds 3600`` starts its own embedded server (or uses the database of ``--dsn``, which
 must have the schema) and runs at once, each in its own sessions,

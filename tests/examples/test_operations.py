@@ -51,7 +51,7 @@ def run(
 
 @pytest.mark.slow
 def test_page_upgrades_and_downgrades_the_schema(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    """Upgrade with the program, downgrade, and upgrade again with psql."""
+    """Upgrade with ``pgcombine``, downgrade, and upgrade again with psql."""
     make_queue(conn)
     add(conn, {"a": 1})
     # the schema has a single revision, so only another digest makes an upgrade necessary

@@ -56,7 +56,7 @@ class Load:
                 self._steps[number] += 1
 
     def go_on(self) -> None:
-        """Return when the reader and each writer have done eleven more steps. The first may have begun earlier."""
+        """Return when reader and writers have done eleven more steps each. The first may have begun before the call."""
         before = Counter(self._steps)
         eventually(lambda: all(self._steps[n] >= before[n] + 11 for n in range(WRITERS + 1)), what=f"{before}")
 

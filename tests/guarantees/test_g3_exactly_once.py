@@ -44,7 +44,7 @@ def session(dsn: str, level: int = 2) -> Iterator[psycopg.Connection]:
 def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
     """A rival's pass commits after a transaction's first snapshot, and before the transaction's own pass.
 
-    The rival's pass inserts, changes or deletes the key, under read committed and under repeatable read.
+    The rival's pass inserts, changes or deletes the key. The transaction is under read committed or repeatable read.
     """
     for level in (2, 3):
         for word in (f"new {level}", "there", "going"):

@@ -90,7 +90,7 @@ def add_elsewhere(dsn: str, updates: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("put", WAYS)
-def test_rolled_back_enqueue_does_not_wake_a_worker(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
+def test_waiting_worker_combines_only_the_commit(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
     """A worker that waits for notifications combines the updates of a commit, but not those of an earlier rollback."""
     make_queue(conn, buckets=2)
     audit(conn)

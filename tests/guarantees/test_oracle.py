@@ -342,6 +342,6 @@ def test_machine_detects_mutants(
         run(dsn, **UNTIL_DETECTED)
 
 
-# Sessions don't meet at the same moments in each run, so an error may not occur again when hypothesis repeats it.
+# Sessions don't meet at the same moments in each run, so an error may not occur again when hypothesis repeats the run.
 DETECTED = (AssertionError, psycopg.Error, Flaky)
 UNTIL_DETECTED: dict[str, Any] = {"timeout": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}

@@ -50,7 +50,7 @@ def loaded(dump: bytes, server: Server, *options: str) -> Iterator[str]:
 
 @contextmanager
 def restored(dsn: str, server: Server) -> Iterator[str]:
-    """Dump ``dsn``, load the dump into a new database, and yield that one's URI."""
+    """Dump ``dsn``, load the dump into a new database, and yield the new database's URI."""
     with loaded(dumped(dsn, server), server) as copy:
         yield copy
 
@@ -571,7 +571,7 @@ def readings(conn: psycopg.Connection) -> dict[str, object]:
 def test_reads_before_post_restore_are_right(
     conn: psycopg.Connection, dsn: str, server: Server, layout: dict[str, int]
 ) -> None:
-    """The keys have other hashes, and so other buckets or hash ranges."""
+    """In the restored database the keys have other hashes, and so other buckets or hash ranges."""
     labels = [f"c{i}" for i in range(60)]
     conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
     make_queue(conn, key=["c public.color"], **layout)
