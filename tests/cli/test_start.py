@@ -1,4 +1,4 @@
-"""How the command line starts and ends: quickly, with its version and help, and by Ctrl-C without a traceback."""
+"""The command line starts quickly, prints its version and help, and ends without a traceback at Ctrl-C."""
 
 from __future__ import annotations
 

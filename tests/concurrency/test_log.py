@@ -40,7 +40,7 @@ def passer(dsn: str, level: psycopg.IsolationLevel) -> psycopg.Connection:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("every", [1, 7, 45])
-def test_passes_combine_rounds_of_any_length(conn: psycopg.Connection, passer: psycopg.Connection, every: int) -> None:
+def test_passes_combine_any_number_of_rounds(conn: psycopg.Connection, passer: psycopg.Connection, every: int) -> None:
     """A pass takes the updates of one transaction id, of a part of a round, or of several rounds."""
     make_log(conn)
     with passer:

@@ -269,7 +269,7 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     account, runs = accounts.choose(data, programs.find())
     command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
     command += ["-c", "unix_socket_directories="]
-    # This program may not read the working directory of another account's process, which -D names. Then it finds the
+    # This program may be denied a look at the working directory (-D) of another account's process. Then it finds the
     # server by its cluster name.
     if account.uid is not None:
         command += ["-c", f"cluster_name={processes.mark(data)}"]

@@ -120,7 +120,7 @@ def test_wait_ignores_snapshots_of_others(wc: psycopg.Connection, dsn: str) -> N
 
 
 def test_wait_is_exact_with_passes_over_hash_ranges(conn: psycopg.Connection, dsn: str) -> None:
-    """wait returns once passes over all hash ranges took the updates from before it. Later ones may be pending."""
+    """wait returns once all updates from before the call are combined, in all hash ranges. Later ones may remain."""
     conn.execute(
         "select pgcombine.create_queue('wc', array['w text'], array['n int sum'], buckets => 1, pass_limit => 10)"
     )

@@ -247,7 +247,7 @@ def test_open_page_shows_a_lost_database(
 def test_keyboard_reaches_every_action(
     busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, impatient: None
 ) -> None:
-    """Keys alone pause the queue and drop all quarantined keys."""
+    """Without a mouse, one can pause the queue and drop all its quarantined keys."""
 
     def go_to(selector: str) -> None:
         for _ in range(60):

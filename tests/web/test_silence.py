@@ -19,7 +19,7 @@ from support.site import read, served
 from pgcombine.doctor import database, examine
 from pgcombine.doctor.findings import Check, Context, Finding, Limits, ok
 
-READERS = 45  # fewer than one client may ask at once
+READERS = 45  # fewer than guard.MOST_OF_CLIENT, so that none is refused
 
 pytestmark = embedded_only
 
