@@ -1,8 +1,8 @@
 """Fixtures: PostgreSQL servers, a fresh database for each test, and an environment without the user's settings.
 
 Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. In the slow tier one
-case of each test also runs on PostgreSQL 15 in a container; of a file in ``ONE_SERVER``, one case of one test. The
-marks ``embedded_only`` and ``with_contrib`` of ``support.servers`` leave a test only one of the two servers.
+case of each test also runs on PostgreSQL 15 in a container, but of each file in ``ONE_SERVER`` only one case of one
+test. The marks ``embedded_only`` and ``with_contrib`` of ``support.servers`` leave a test only one of the two servers.
 ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both servers. ``support/test_servers.py`` checks the settings
 that the given server needs.
 

@@ -93,7 +93,7 @@ def violations(here: str, text: str) -> Iterator[str]:
 
 
 def internals(here: str, text: str) -> Iterator[str]:
-    """Yield what a file of the example application imports from pgcombine that isn't public.
+    """Yield a message for each name that a file of the example application imports, but that isn't public.
 
     The application may import its own modules, the public names of ``pgcombine`` and ``pgcombine.spark``, and the
     exceptions. Its benchmark may also import the tools of ``pgcombine.bench``.

@@ -61,7 +61,7 @@ def test_totals_are_exact_and_no_session_state_is_left(conn: psycopg.Connection,
     def produce(seed: int) -> Counter[str]:
         chance = random.Random(seed)
         own: Counter[str] = Counter()
-        # psycopg prepares repeated statements by default, but CombineQueue doesn't let it prepare its own
+        # By default psycopg prepares repeated statements. CombineQueue prevents that for the statements it runs.
         with psycopg.connect(pooled) as connection:
             for _ in range(60):
                 rows = [(f"w{chance.randrange(40)}", chance.choice((1, 2, -1))) for _ in range(chance.randrange(1, 12))]

@@ -1,7 +1,7 @@
 """A consumer that goes on from its stored offset sees each key's changes once and in order.
 
-Two mutants of the feed lose a change in a fixed interleaving of sessions. One mutant has one sequence for all buckets.
-The other draws a sequence before the bucket is claimed.
+Two mutants of the feed lose a change in a fixed interleaving of sessions. One mutant numbers the changes of all buckets
+together. The other draws a change's sequence before the bucket is claimed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_consumer_sees_each_change_once_and_in_order(fed: psycopg.Connection, ds
 
 
 def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
-    """Make a mutant of the feed, in which the SQL expressions ``bucket`` and ``sequence`` number each change.
+    """Make a mutant of the feed, in which SQL expressions give each change its ``bucket`` and its ``sequence``.
 
     The last sequence of a bucket is the highest one that is visible. Reads don't notice gaps in the sequences.
     """
@@ -114,7 +114,7 @@ def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
 
 
 def global_sequence(conn: psycopg.Connection) -> None:
-    """Make a mutant in which all buckets of the queue share one sequence."""
+    """Make a mutant that numbers the changes of all buckets together."""
     with_sequence(conn, "0", "nextval('drawn')")
 
 
@@ -137,7 +137,7 @@ def two_buckets(conn: psycopg.Connection, dsn: str) -> Consumer:
 
 
 def late_claim(conn: psycopg.Connection, dsn: str) -> Consumer:
-    """A session draws a sequence, but claims a bucket only after the consumer has read another pass over the bucket."""
+    """A session draws a sequence, but claims the bucket only after the consumer has read another pass's changes."""
     consumer = Consumer()
     with psycopg.connect(dsn) as late:
         late.execute("select set_config('feed.drawn', nextval('drawn')::text, true)")

@@ -1,4 +1,4 @@
-"""Models of pgcombine's protocols. The model checker spin must find an error in the broken variants, and no other.
+"""Models of pgcombine's protocols. The model checker spin finds no error in them, but one in each broken variant.
 
 ``log.pml`` models the log, ``adopt.pml`` post_restore in a restored database, and ``handoff.pml`` writes to several
 servers.

@@ -163,7 +163,7 @@ def test_observers_and_combiners_run_with_default_planner_settings(
         """
     )
     make_queue(conn, value=["n bigint public.larger"], delete_when=None, buckets=1)
-    conn.execute("truncate public.seen")  # removes the calls on samples by create_queue
+    conn.execute("truncate public.seen")  # create_queue has called the combiner on samples
     conn.execute("select pgcombine.add_observer('wc', 'look', 'select public.saw(''observer'') from changes')")
     observers = NO_OBSERVERS
     if python:
