@@ -198,7 +198,7 @@ class Chaos:
         self.seconds = seconds
         self._began = time.monotonic()
         self._end = self._began + seconds
-        # a thread holds a server's lock while it disturbs the server, or loses it and repairs the other servers
+        # a server's lock is held while the server is disturbed, or is emptied and the other servers are repaired
         self._busy = {name: threading.Lock() for name in clusters}
         self._calm = threading.Event()  # set while no fault may begin
         self._stop = threading.Event()  # ends the replayers and the combining sessions

@@ -50,7 +50,7 @@ def run(line: str, **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    """Environment variables for compose.yaml: a project and an image of these tests alone, base images, free ports."""
+    """Environment variables for compose.yaml: a project and an image of the tests' own, base images, free ports."""
     name = f"pgcombine-test-{os.getpid()}"
     return {
         "COMPOSE_PROJECT_NAME": name,
@@ -130,7 +130,7 @@ def test_no_secret_has_a_default(name: str) -> None:
 
 
 def test_monitoring_reads_existing_files(tmp_path: Path) -> None:
-    """The files that the profile mounts exist. Prometheus accepts its files. Grafana's settings name the dashboard."""
+    """The files mounted by the profile exist. Prometheus accepts its files. Grafana's settings name the dashboard."""
     without = json.loads(run("docker compose config --format json"))["services"]
     config = json.loads(run("docker compose --profile monitoring config --format json"))
     added = {name: service for name, service in config["services"].items() if name not in without}

@@ -33,7 +33,7 @@ from pgcombine.doctor import server as servers
 from pgcombine.doctor.examine import CHECKS, examine, made
 from pgcombine.doctor.findings import Check, Context, Finding, Level, Limits, name_of, worst
 
-# Findings, as (check, level), that these tests can't provoke. Those of fronts need postgres_fdw: tests/sql/shard.
+# Findings, as (check, level), that these tests can't provoke. tests/sql/shard provokes those of fronts.
 NOT_PROVOKED = {("version", "error"), ("fronts", "warning"), ("fronts", "error")}
 STRICT = Limits(lag=0.2, snapshot=0.05, waiting_bytes=0, retained_bytes=0, load=0)
 provoked: set[tuple[str, str]] = set()

@@ -129,7 +129,7 @@ def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connectio
 
 
 def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str) -> None:
-    """An enqueue takes weak locks on tables, but not on tables of values, and shared advisory locks."""
+    """An enqueue takes weak locks on tables, none on tables of values, and shared advisory locks."""
     make_queue(conn, buckets=2)
     with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1, "b": 1})

@@ -23,7 +23,7 @@ SOURCE = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
 
 
 def test_dashboard_can_be_imported() -> None:
-    """An import asks for the data source DS_PROMETHEUS. A provisioned dashboard takes the variable of that name."""
+    """An import asks for the data source DS_PROMETHEUS. A provisioned dashboard has a variable of that name."""
     assert (DASHBOARD["uid"], DASHBOARD["id"]) == ("pgcombine", None)
     (given,) = DASHBOARD["__inputs"]
     assert (given["name"], given["type"], given["pluginId"]) == ("DS_PROMETHEUS", "datasource", "prometheus")

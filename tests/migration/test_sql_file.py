@@ -64,7 +64,7 @@ def same(first: str, second: str) -> None:
 
 
 def hostile(text: str) -> list[str]:
-    """Options that set a psql variable for each name after a colon in the file, which psql must not insert."""
+    """Options that set a psql variable for each name after a colon in the file. psql must not insert the values."""
     names = set(re.findall(r":['\"{]?\??(\w+)", text))
     assert len(names) > 5
     return [option for name in sorted(names) for option in ("-v", f"{name}=) hostile (")]

@@ -1,4 +1,4 @@
-"""``initialize`` writes values into a queue without updates and changes. If it refuses a row, it writes none."""
+"""``initialize`` writes values into a queue, and makes no updates or changes. If it refuses a row, it writes none."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_minutes_without_passes_are_zero() -> None:
     points = per_second(minutes, "updates", {"updates_per_second_1m": 3.0}, now)
     rates = {round(at - begin.timestamp()): rate for at, rate in points}
     assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 420: 3}, (
-        "the last minute may be incomplete and must be left out"
+        "the last minutes may be incomplete and must be left out"
     )
     later = per_second(minutes, "updates", {"updates_per_second_1m": 0}, now + 120)
     assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-150, 10), (-90, 0), (120, 0)]
