@@ -1,4 +1,4 @@
-"""Combine queues in your Alembic migrations, and filters that keep autogenerate away from pgcombine's tables.
+"""Alembic operations for combine queues, and filters that keep autogenerate away from pgcombine's tables.
 
 Import the module in the migrations' ``env.py``. Then ``op`` has five more operations::
 
@@ -217,7 +217,7 @@ Operation = CreateCombineQueue | CreateTier | CreateRollup | DropCombineQueue
 @Operations.implementation_for(DropCombineQueue)
 @Operations.implementation_for(DropRollup)
 def _run(operations: Operations, operation: Operation) -> None:
-    """Run the statement, or print it offline.
+    """Run the statement; offline, print it.
 
     ``op.execute`` isn't used, since it would take ``:name`` and ``%`` in the statement for parameters.
     """

@@ -70,7 +70,7 @@ def feed(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def _turn(scratch: Scratch, queue: str, used: Path | None) -> tuple[int, float, float, int]:
-    """Run passes over a queue. Returns their number, seconds, the session's processor seconds, and bytes of log."""
+    """Run passes over a queue. Returns their number, seconds, processor seconds of the session, and bytes of WAL."""
     seconds, busy, log = 0.0, 0.0, 0
     for _ in range(_TURN):
         scratch.one(_ENQUEUE, queue, _UPDATES)

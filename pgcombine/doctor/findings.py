@@ -93,7 +93,7 @@ class Context:
     """A database as its checks see it.
 
     ``connection`` is in autocommit. ``dsn`` opens more connections to the database. ``queues`` are the names of the
-    queues to examine (empty: all). ``rights`` are the rights that the role must have. If it is empty, the check
+    queues to examine (empty: all). ``rights`` are the rights that the role must have. If there are none, the check
     ``rights`` examines the rights of which the role has at least a part. ``clock`` returns this machine's time in
     seconds since 1970.
     """

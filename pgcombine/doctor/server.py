@@ -45,8 +45,8 @@ def connections(context: Context) -> Iterator[Finding]:
         yield warning(
             f"{found} ({row['limited_by']})",
             "raise the limit, close idle sessions, or put a pooler before the application; "
-            "a worker takes one connection for each of --concurrency, one for its upkeep, and one more if "
-            "--concurrency is above 1",
+            "a worker takes one connection for each loop (--concurrency), one for maintenance, one more if it has "
+            "several loops, and one more with --metrics-port",
             value=row["used"],
         )
     else:
@@ -157,7 +157,7 @@ def wal(context: Context) -> Iterator[Finding]:
     size = int(context.settings["max_wal_size"])
     if size < 1024:
         yield info(
-            f"max_wal_size is {size} MB: many updates force checkpoints, after which the log gets whole pages",
+            f"max_wal_size is {size} MB: many updates force checkpoints, after which the WAL gets whole pages",
             "set max_wal_size to 1GB or more",
             value=size,
         )
@@ -190,7 +190,8 @@ def clock(context: Context) -> Iterator[Finding]:
         )
     else:
         yield ok(
-            f"the clocks are {abs(apart):.3f} s apart, measured to {(after - before) / 2:.3f} s", value=round(apart, 3)
+            f"the clocks are {abs(apart):.3f} s apart, measured to within {(after - before) / 2:.3f} s",
+            value=round(apart, 3),
         )
 
 
@@ -201,7 +202,7 @@ def disk(context: Context, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
-    # a server that root started with pgcombine.embedded has the data_directory /proc/self/cwd: self is its own process
+    # a server that root started with pgcombine.embedded has the data_directory /proc/self/cwd, as its processes see it
     session = f"/proc/{context.connection.info.backend_pid}/"
     directory = (context.settings.get("data_directory") or "").replace("/proc/self/", session)
     if not directory or not _served_from(Path(directory), context):

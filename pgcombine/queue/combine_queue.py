@@ -39,7 +39,7 @@ _OPTIONS = (
 _OF_SOURCE = {
     "value": "a tier has the value columns of its source",
     "delete_when": "a tier has the delete_when of its source",
-    "max_backlog": "a full tier would let passes over its source fail",
+    "max_backlog": "a full tier would make passes over its source fail",
 }
 
 F = TypeVar("F", bound=Observer)
@@ -210,7 +210,8 @@ class CombineQueue:
         BacklogFullError if too many updates are pending, and QueueNotFoundError.
         """
         if token is not None:
-            # An error in a row must come before the token: the caller's transaction could go on, and commit the token.
+            # An error in a row must be raised before the token is stored. Otherwise the caller's transaction could go
+            # on, and commit the token.
             rows = yield from content.checked(self.name, rows)
         return (yield from content.enqueue(self.name, rows, token))
 
@@ -282,10 +283,11 @@ class CombineQueue:
 
     @_in_transaction(latest=True)
     def rebucket(self, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300) -> Steps[None]:
-        """Change the number of buckets while writers and workers go on. The call's locks last until the commit.
+        """Change the number of buckets while writers and readers go on. No pass runs until the commit.
 
-        The call waits up to ``timeout`` seconds for transactions that use the queue's tables, then raises
-        WaitTimeoutError. Raises InvalidDefinitionError for invalid numbers, and TooManyLocksError.
+        At its end the call locks the queue's tables, until the commit. It waits up to ``timeout`` seconds for
+        transactions that use them, then raises WaitTimeoutError. Raises InvalidDefinitionError for invalid numbers, and
+        TooManyLocksError.
         """
         yield Statement(
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",

@@ -36,7 +36,7 @@ class Destination:
     """A destination, by kind and name. The connection is in autocommit, so each call is a separate transaction.
 
     All methods raise DestinationNotFoundError if the destination isn't registered
-    (``pgcombine_internal.add_destination``). Without the right, all but :meth:`retry_in` raise
+    (``pgcombine_internal.add_destination``). Without the needed right, all but :meth:`retry_in` raise
     NotGrantedError or psycopg's InsufficientPrivilege.
     """
 
@@ -44,7 +44,7 @@ class Destination:
         self.kind = kind
         self.name = name
         self._connection = connection
-        self._state: str | None = None  # the state that this instance reported last
+        self._state: str | None = None  # the state after this instance's last report
 
     def attempt(self, *, probe: float = PROBE_SECONDS) -> int | None:
         """Return a ticket if the destination may be tried now, else None.

@@ -96,8 +96,8 @@ class Listener(ABC):
     def sleep(self, stop: threading.Event, may_work: Callable[[], bool]) -> None:
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        ``may_work`` polls, and returns whether it found work. The listener calls it after it has taken an idle lock,
-        because transactions that committed before that didn't notify, and while writers share an idle lock.
+        ``may_work`` polls, and returns whether it found work. The listener calls it while writers share an idle lock,
+        and after it has taken an idle lock: transactions that committed before that didn't notify.
         """
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)
@@ -254,7 +254,7 @@ class QueueListener(Listener):
         self._heard = self._queues_of(heard or ())
 
     def _unlocked(self) -> set[str]:
-        """Return the queues whose writers may not notify, since this listener doesn't hold the idle lock."""
+        """Return the queues whose writers perhaps don't notify, since this listener doesn't hold the idle lock."""
         return {queue for queue, idle_lock in self._idle_locks.items() if idle_lock not in self._locked}
 
     @staticmethod

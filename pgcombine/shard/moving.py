@@ -51,7 +51,7 @@ def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
     Among others, raises QueueNotFoundError for an unknown front, InvalidDefinitionError for an unknown shard or node,
     QueueNotEmptyError if a move would lose something, such as the shard's observers, QueueExistsError if the node has a
     queue of the shard's name, WaitTimeoutError if another session moves the shard, psycopg's LockNotAvailable if a
-    transaction has used the shard for ten seconds, and ConnectError if a node can't be reached.
+    transaction that has used the shard stays open for ten more seconds, and ConnectError if a node can't be reached.
     """
     with translated(queue=queue), closing(_session(dsn)) as front:
         name, source, target, former = _begin(front, queue, shard, node)
@@ -96,7 +96,7 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
                 front.execute("select pgcombine_internal.switch_shard(%s, %s)", (queue, shard))
             except (PgCombineError, psycopg.Error, KeyboardInterrupt):
                 if _locked(front):  # the writers wait until the rollback, and then meet no fence
-                    with closing(_session(address)) as again:  # the other session may be lost
+                    with closing(_session(address)) as again:  # the session `leaving` may be lost
                         _fence(again, name)
                 raise
     _end(front, queue, shard, name, source, node)
