@@ -180,7 +180,7 @@ def _in_one_transaction(
                         if isinstance(error, DeadlockDetected):
                             raise
                         raise SchemaError(
-                            f"nothing was changed: the change is blocked by {blockers} (let it end, or end it with "
+                            f"nothing was changed: the change is blocked by {blockers} (let them end, or end them with "
                             "pg_terminate_backend or rollback prepared, then run this again; lock_timeout says how "
                             "long to wait)"
                         ) from error
@@ -245,7 +245,7 @@ def _refuse_newer(revision: str, database: str) -> None:
 
 def _refuse_pending(connection: Connection) -> None:
     queues = [queue for (queue,) in connection.execute(sqlfiles.query("queues"))]
-    # After a downgrade there are no functions until the older version has upgraded.
+    # After a downgrade there are no functions until the older version's upgrade has made them.
     if queues and one(connection, "select to_regproc('pgcombine.backlog')") == (None,):
         raise QueueNotEmptyError(
             f'queue "{queues[0]}" may have pending updates, and the schema has no function that counts them: '

@@ -1,8 +1,8 @@
 """The compared transactions, as scripts for pgbench.
 
 Most scripts make ``:k`` updates, one for the key in each of ``:k`` consecutive rows of ``bench.zipf``. Each function
-returns a part of a script. The parameter ``source`` is the end of a select, from the keyword ``from`` on, whose rows
-have the keys in the column ``word``.
+returns a part of a script. The parameter ``source`` is the part of a select from the keyword ``from`` on. The rows of
+the select have the keys in the column ``word``.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def connect(
     function is called for each connection, so it can fetch a fresh password. Prepared statements are off. So PgBouncer
     in transaction mode works, and no generic plan locks all partitions. A server that isn't ready is tried again with
     back-off for ``timeout`` seconds (None: without limit), and then :class:`ServerNotReadyError` is raised. If the
-    server doesn't answer, or refuses, :class:`ConnectError` with the reason is raised, without another try. Each
-    statement waits ``limit`` seconds at most for a silent server
+    server doesn't answer, or refuses for another reason, :class:`ConnectError` with the reason is raised, without
+    another try. Each statement waits ``limit`` seconds at most for a silent server
     (:class:`~pgcombine.database.deadline.DeadlineConnection`).
     """
     dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn

@@ -6,7 +6,7 @@ back with the transaction. ``wait`` needs a connection that is in no transaction
 ``AsyncSession``. On an asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``.
 Errors that pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors
 remain exceptions of the driver. Any method that takes a connection may raise NotGrantedError if the role lacks a right,
-and PostRestorePendingError in a copied database; the methods name their other errors.
+and PostRestorePendingError in a copied database; the methods name further errors.
 """
 
 from __future__ import annotations

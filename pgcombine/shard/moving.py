@@ -84,7 +84,7 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
         else:
             arriving.execute("select pgcombine_internal.require_no_queue(%s)", (name,))
             front.execute("select pgcombine_internal.aim_shard(%s, %s, %s)", (queue, shard, node))
-        with suppress(WaitTimeoutError):  # writers go on, so updates may be pending again
+        with suppress(WaitTimeoutError):  # writers go on, so the drain may not end in time
             drain(address, name, timeout=_FIRST_DRAIN_SECONDS)
         with front.transaction():  # if the commit fails, its outcome is unknown, and the fence stays
             try:
