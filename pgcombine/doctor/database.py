@@ -96,7 +96,7 @@ def rights(context: Context) -> Iterator[Finding]:
         if context.rights and (right not in held or context.queues):
             yield error(f"{who} lacks the right {right}{where}", advice, value=subjects)
         else:
-            yield warning(f"{who} lacks the right {right}, or a part of it{where}", advice, value=subjects)
+            yield warning(f"{who} lacks all or a part of the right {right}{where}", advice, value=subjects)
     for right in context.rights:
         if right not in held and right not in lacking:
             what = "export" if right == "export" else "queue"

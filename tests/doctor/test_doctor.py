@@ -293,7 +293,7 @@ def test_doctor_checks_rights(conn: psycopg.Connection, dsn: str, roles: Roles) 
     conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
     assert {one.level for one in findings(database.rights, own, rights=[right.value for right in Right])} == {Level.ok}
     conn.execute(sql.SQL("revoke delete on pgcombine.wc_values_b0001 from {}").format(sql.Identifier(role)))
-    found(database.rights, "warning", own, "lacks the right work, or a part of it, on wc")
+    found(database.rights, "warning", own, "lacks all or a part of the right work on wc")
     conn.execute(sql.SQL("select pgcombine.revoke_right('work', {}, 'other')").format(sql.Literal(role)))
     found(database.rights, "error", own, "lacks the right work on other", rights=["work"], queues=["other"])
 
