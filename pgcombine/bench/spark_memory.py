@@ -88,7 +88,7 @@ def _main(sink: str, rows: int, keys: int) -> None:
 
     import pyspark
 
-    from pgcombine.database.connect import connect
+    from pgcombine.database.connect import connect, one
     from pgcombine.spark.staged import write_jdbc
     from pgcombine.spark.startup import session
 
@@ -102,9 +102,9 @@ def _main(sink: str, rows: int, keys: int) -> None:
             write_jdbc(frame, "bench", dsn)
         else:
             frame.write.format("pgcombine").options(queue="bench", dsn=dsn).mode("append").save()
-        written = connection.execute("select pgcombine.backlog('bench')").fetchone()
+        (written,) = one(connection, "select pgcombine.backlog('bench')")
     spark.stop()
-    if written != (rows,):
+    if written != rows:
         raise PgCombineError(f"{sink} wrote {written} of {rows} rows")
 
 

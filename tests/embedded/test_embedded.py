@@ -649,7 +649,7 @@ def test_removed_server_is_created_again(tmp_path: Path) -> None:
         run_cli("server", "stop", "--mode", "immediate", env=env)
 
 
-def test_commands_report_errors_in_one_line(tmp_path: Path) -> None:
+def test_start_reports_an_error_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     failed = run_cli("server", "start", env={"PGCOMBINE_HOME": tmp_path / "file"})
     assert failed.returncode == 1

@@ -81,6 +81,9 @@ def test_observer_gets_no_unchanged_key(conn: psycopg.Connection) -> None:
     add(conn, [("a", 1), ("a", -1)])
     combine_all(conn)
     assert one(conn, "select count(*) from public.runs") == 0
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert one(conn, "select count(*) from public.runs") == 1
 
 
 def test_unchanged_values_are_not_written(conn: psycopg.Connection) -> None:

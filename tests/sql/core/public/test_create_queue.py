@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from support.queues import add, combine_all, enqueue, make_queue, one, rows, values, word_in
-from support.servers import Server, names
+from support.servers import names
 from support.sessions import in_background
 
 WRONG = {
@@ -255,17 +255,26 @@ def test_rollback_removes_the_queue(conn: psycopg.Connection) -> None:
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
-def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
-    """PREPARE TRANSACTION fails in a transaction that has run NOTIFY."""
-    make_queue(conn, notify=False, max_backlog=10)
-    conn.execute("listen other")
-    conn.execute("begin")
-    add(conn, {"a": 1})
-    conn.execute("prepare transaction 'kept'")
-    assert combine_all(conn) == []
+def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, dsn: str) -> None:
+    """A transaction that has notified a sleeping worker can't be prepared."""
+
+    def prepare(queue: str) -> None:
+        conn.execute("begin")
+        add(conn, {"a": 1}, queue)
+        conn.execute("prepare transaction 'kept'")
+
+    with psycopg.connect(dsn, autocommit=True) as sleeper:
+        for queue, notify in (("wc", True), ("silent", False)):
+            make_queue(conn, queue, notify=notify, max_backlog=10)
+            taken = "select pgcombine_internal.take_idle_lock(%s::regclass)"
+            assert one(sleeper, taken, f"pgcombine.{queue}_updates") == "taken"
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="NOTIFY"):
+            prepare("wc")
+        prepare("silent")
+    assert combine_all(conn, "silent") == []
     conn.execute("commit prepared 'kept'")
-    combine_all(conn)
-    assert values(conn) == {"a": 1}
+    combine_all(conn, "silent")
+    assert values(conn, "silent") == {"a": 1}
 
 
 @pytest.mark.parametrize("name", ["$function$", "$$", "$body$", "it's \\", '%1$s "x" %I', "-- */", "select\n;"])

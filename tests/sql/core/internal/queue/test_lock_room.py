@@ -18,7 +18,7 @@ from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
 from support.sessions import warnings, workers
 
-from pgcombine.errors import QueueExistsError, QueueNotEmptyError, TooManyLocksError
+from pgcombine.errors import QueueExistsError, QueueNotEmptyError, TooManyLocksError, sqlstate_of
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.passes import open_connection
 
@@ -254,8 +254,9 @@ def test_drop_large_queue_refuses_what_drop_queue_refuses(conn: psycopg.Connecti
         conn.execute(call)
     conn.execute("drop table sold")
     add(conn, {"a": 1})
-    with pytest.raises(QueueNotEmptyError):
-        WC.drop(conn)
+    with pytest.raises(psycopg.Error, match="pending") as refused:
+        conn.execute(call)
+    assert refused.value.sqlstate == sqlstate_of(QueueNotEmptyError)
     combine_all(conn)
     assert values(conn) == {"a": 1}
     conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
