@@ -402,7 +402,7 @@ alter table pgcombine.export enable row level security;
 comment on table pgcombine.export is
     'One row for each export: the queue whose changes it delivers, its exporter, and its target (without a password).';
 comment on column pgcombine.export.owner is
-    'Name of the server that delivers the export, as far as this server knows; null: no other server has the export.';
+    'Name of the server that delivers the export, as far as this server knows; null: this one, as none was chosen.';
 comment on column pgcombine.export.epoch is
     'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
@@ -558,7 +558,7 @@ create index handoff_retained_coordinator on pgcombine.handoff_retained (queue, 
 comment on table pgcombine.handoff_retained is
     'Writes that came from another server. A write stays here until all servers that hold its keys have it.';
 comment on column pgcombine.handoff_retained.placed is
-    'Names of all servers of the queue; as many as the column replicas says hold a key.';
+    'Names of all servers of the queue. The column replicas says how many of them hold a key.';
 comment on column pgcombine.handoff_retained.coordinator is 'Id of the server from whose hint the write came.';
 
 create table pgcombine.handoff_partial (

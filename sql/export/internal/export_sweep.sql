@@ -16,7 +16,7 @@ begin
     end if;
     execute format('select exists (select from pgcombine.%I where seq <= $1)', _export.export || '_exports')
     into _left using _export.sweep;
-    -- the destination has the key of a quarantined entry from an earlier epoch only
+    -- of the key of a quarantined entry, the destination has only a row from an earlier epoch
     return case when not _left and not exists (select from pgcombine.export_quarantine q
         where q.export = _export.export and q.seq <= _export.sweep and q.since > '-infinity') then _export.epoch end;
 end

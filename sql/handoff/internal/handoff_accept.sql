@@ -9,7 +9,7 @@
 --   servers       names of all servers of the queue
 --   replicas      number of servers that hold a key
 --   applied       whether the token was new here
---   digest        of the payload
+--   digest        digest of the payload
 --   hinted        JSON array: the servers for which this server has a hint of the write
 --   replica_sets  JSON: the sets of servers that hold keys of the write. The level of a write (such as quorum) must be
 --                 reached in each of them

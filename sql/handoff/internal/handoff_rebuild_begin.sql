@@ -14,7 +14,7 @@ declare
     _writers text;
 begin
     perform pgcombine_internal.portable_text();
-    -- an older snapshot would miss passes that end now
+    -- a snapshot from before this call would miss passes that have ended since
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'a rebuild needs isolation level read committed'
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
@@ -28,8 +28,9 @@ begin
         raise exception 'another rebuild of this server is in progress'
             using errcode = 'PC046', hint = 'wait until it has ended';
     end;
+    -- transaction_timeout: from PostgreSQL 17 on
     perform set_config(s.name, '0', true) from pg_settings s
-        where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout'); -- from PostgreSQL 17 on
+        where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout');
     begin
         perform set_config('lock_timeout', '1min', true) where _timeout = '0';
         lock table pgcombine.handoff_partial in share mode; -- from now on handoff_check raises PC046

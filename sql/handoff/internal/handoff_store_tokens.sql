@@ -3,9 +3,9 @@
 -- Stores the tokens of writes. The caller's transaction then inserts the updates of the writes with status 'applied'.
 -- The rows come in the order of the given tokens; handoff_apply explains the status.
 --   coordinator   name of the server whose hints these are. If that server is registered here, the function records the
---                 greatest token of the writes whose updates it holds, for readers of the queue (handoff_status) and,
---                 if the caller may replay, for handoff_last. If all writes are to be retained, it records a token at
---                 most about once a second
+--                 greatest token of the writes whose updates that server holds, for readers of the queue
+--                 (handoff_status) and, if the caller may replay, for handoff_last. If all writes are to be retained,
+--                 the function records a token at most about once a second
 --   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes are
 --                 retained with their payloads, so that this server can deliver them if their coordinators are lost. At
 --                 the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained, and

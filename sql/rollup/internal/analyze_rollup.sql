@@ -21,7 +21,7 @@
 -- aggregate from the source for all keys that have updates. In a rollup with such an aggregate, it also computes min
 -- and max for all these keys.
 -- Errors: PC003 no key or value column, an expression that doesn't parse or isn't immutable, an aggregate in a key
--- column or the filter, a value column without an aggregate or over whole rows, or a filter that isn't boolean.
+-- column or the filter, a value column that has no aggregate or aggregates whole rows, or a filter that isn't boolean.
 create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)
 returns jsonb
 language plpgsql

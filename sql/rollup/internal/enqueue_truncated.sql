@@ -16,8 +16,8 @@ declare
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'truncate of %, the source of rollup "%", needs isolation level read committed', relation, queue
-            using errcode = 'PC003', hint = 'at other levels truncate also removes rows that the transaction can''t '
-                'see; or delete the rows instead';
+            using errcode = 'PC003', hint = 'delete the rows, or begin transaction isolation level read committed: at '
+                'other levels truncate also removes rows that the transaction can''t see';
     end if;
     select r.source into _source from pgcombine.rollup r where r.queue = enqueue_truncated.queue;
     for _relation in
@@ -41,7 +41,8 @@ begin
         if row_security_active(case when _from like 'only %' then _relation else _source end) then
             raise exception 'row security hides rows of % from role "%", so rollup "%" can''t take back the rows that '
                 'truncate removes', _relation, current_user, queue
-                using errcode = 'PC003', hint = 'delete the rows, or end the row security of the table''s owner';
+                using errcode = 'PC003', hint = 'delete the rows, or exempt this role from row security; for the '
+                    'table''s owner: alter table … no force row level security';
         end if;
         execute replace(statement, '{pgcombine_relation}', _from);
     end loop;

@@ -18,7 +18,7 @@ begin
         exception
             when invalid_object_definition then
                 raise exception 'the value of % can depend on the session: %', _expression, sqlerrm
-                    using errcode = 'PC003', hint = 'use immutable functions alone, as an index does. For days of a '
+                    using errcode = 'PC003', hint = 'use only immutable functions, as an index does. For days of a '
                         'timestamptz column: date_trunc(''day'', at at time zone ''UTC'') as day';
             when others then
                 raise exception '% can''t be used: %', _expression, sqlerrm

@@ -2,8 +2,8 @@
 -- Raises unless the functions of a value column are immutable, and its aggregates don't depend on the order of rows.
 -- require_immutable can't check this by an index, since an index has no aggregates. So this function looks up the
 -- functions in the parse tree.
--- PostgreSQL's aggregates to JSON aren't immutable, since they print times as the session sets. They are accepted for
--- some types that have the same text in every session.
+-- PostgreSQL's aggregates to JSON aren't immutable, since they print times by the session's settings. They are accepted
+-- for some types that have the same text in every session.
 --   expression, tree  see parsed_expression
 -- Errors: PC003 a function of the column isn't immutable, or its result depends on the order of the rows.
 create or replace function pgcombine_internal.require_immutable_aggregate(expression text, tree text)
@@ -20,7 +20,7 @@ as $$
         select p.proname, p.provolatile, null, true
         from (
             select m.oid[1]::oid from regexp_matches(tree, ':(?:funcid|opfuncid) (\d+)', 'g') m (oid)
-            union all -- the functions of casts by a value's text
+            union all -- a cast by way of text calls the output function of one type and the input function of another
             select t.typoutput from regexp_matches(tree, '\{COERCEVIAIO :arg (?:\{\w+? :arg )*?\{\w+? '
                 '[^{}]*?:(?!refcontainer|refelem)\w*?type (\d+?) ', 'g') m (oid)
             join pg_type t on t.oid = m.oid[1]::oid
@@ -32,7 +32,7 @@ as $$
     select pgcombine_internal.require(not c.session and not c.unordered, 'PC003', case
         when c.session then format('the value of %s can depend on the session', expression)
         else format('the value of %s depends on the order in which PostgreSQL reads the rows', expression) end, case
-        when c.session then 'use immutable functions alone, as an index does'
+        when c.session then 'use only immutable functions, as an index does'
         else 'give the order: array_agg(x order by x)' end)
     from (
         select tree ~ '\{SQLVALUEFUNCTION ' or bool_or(c.volatility <> 'i' and not (c.name ~ '^jsonb?_' and c.types <@

@@ -53,7 +53,8 @@ begin
         (_source.relkind in ('r', 'p') and _source.relpersistence <> 't',
          format('%s can''t be the source of a rollup: it isn''t a table%s', coalesce(source::text, 'null'),
              case when _source.relpersistence = 't' then ' that stays' end),
-         'of a view or a join: make a rollup of one table by the foreign key, and join the others when you read it'),
+         'instead of a view or a join, make a rollup of one table by the foreign key, and join the others when you '
+         'read it'),
         (pg_has_role(_source.relowner, 'usage'),
          format('permission denied: role "%s" lacks the rights of the owner of %s', current_user, source),
          format('grant %I to %I', pg_get_userbyid(_source.relowner), current_user)),
