@@ -30,7 +30,7 @@ begin
     if not pgcombine_internal.stable_hash(handoff_rebuild_queue.queue) then
         execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     end if;
-    -- now the updates that were appended before count as combined
+    -- from here on the updates that were appended so far count as combined
     perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue);
     insert into pgcombine.handoff_queue (queue, generation)
     values (handoff_rebuild_queue.queue,
