@@ -406,7 +406,7 @@ comment on column pgcombine.export.owner is
 comment on column pgcombine.export.epoch is
     'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
-    'Highest sequence of a full state that is being delivered. The exporter then marks all other keys as deleted.';
+    'Highest sequence of a full state that is being delivered. Afterwards the exporter marks all other keys as deleted.';
 comment on column pgcombine.export.format is
     'Format of the bodies that the exporter webhook sends: cloudevents; null: one object with all entries.';
 
@@ -538,7 +538,7 @@ comment on table pgcombine.handoff_hint is
 comment on column pgcombine.handoff_hint.origin is
     'Token of the write whose updates the server refused, if this hint retries them; null: it is no retry.';
 comment on column pgcombine.handoff_hint.number is
-    'Place of the retried update in the write origin. Null: the hint retries no single update.';
+    'Place of the retried update in the write that origin names. Null: the hint retries no single update.';
 
 create table pgcombine.handoff_retained (
     token    uuid primary key,
@@ -809,8 +809,8 @@ begin
         ('{export}', '{target_table}', 'Table at the target, of the exporter postgres.'),
         ('{export}', '{batch}', 'Largest number of entries in a delivery.'),
         ('{export}', '{compact}', 'Whether waiting entries of a key are delivered as one.'),
-        ('{export_bucket}', '{delivered}', 'Number of entries delivered.'),
-        ('{export_bucket}', '{delivered_at}', 'When a delivery last succeeded.'),
+        ('{export_bucket}', '{delivered}', 'Number of entries delivered or quarantined.'),
+        ('{export_bucket}', '{delivered_at}', 'When entries were last delivered or quarantined.'),
         ('{export_quarantine}', '{seq}', 'Number of the entry.'),
         ('{export_quarantine}', '{entry}', 'The entry, as a JSON object.'),
         ('{failure}', '{last}', 'When a pass last failed.'),
@@ -871,7 +871,7 @@ begin
         ('{queue}', '{tablespaces}', 'Tablespaces of the partitions, in turn; null: the default one.'),
         ('{queue}', '{delete_when}', 'Condition over the values under which a key is deleted.'),
         ('{queue}', '{notify}', 'Whether enqueues wake workers by NOTIFY.'),
-        ('{queue}', '{paused}', 'Whether no pass runs over the queue.'),
+        ('{queue}', '{paused}', 'Whether the queue is paused, so that no pass runs over it.'),
         ('{queue}', '{max_backlog}', 'About how many updates may be pending before enqueues fail; null: no limit.'),
         ('{queue}', '{token_retention}', 'How long tokens of enqueue_once are kept.'),
         ('{queue}', '{pass}', 'Parts of the statement of a pass.'),
