@@ -406,7 +406,7 @@ comment on column pgcombine.export.owner is
 comment on column pgcombine.export.epoch is
     'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
-    'Highest sequence of a full state that is being delivered. Afterwards the exporter marks all other keys as deleted.';
+    'Highest sequence of a full state that is being delivered. After it the exporter marks all other keys as deleted.';
 comment on column pgcombine.export.format is
     'Format of the bodies that the exporter webhook sends: cloudevents; null: one object with all entries.';
 
