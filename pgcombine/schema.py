@@ -212,7 +212,7 @@ def _refuse_foreign(connection: Connection) -> None:
         what, owner, role = foreign
         raise SchemaError(
             f'{what} belongs to the role "{owner}", whose code would run as each user of pgcombine (run this as '
-            f'"{owner}" if that role is to own pgcombine; else drop it, or give it to "{role}")'
+            f'"{owner}" if that role is to own pgcombine; else drop the object, or give it to "{role}")'
         )
 
 

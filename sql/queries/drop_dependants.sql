@@ -1,5 +1,5 @@
--- Drops objects of other roles that stopped a revision, with all objects that depend on them, and warns of each that it
--- names. Returns whether it dropped any.
+-- Drops objects of other roles that stopped a revision, and warns of each. Objects that depend on these are dropped
+-- without a warning. Returns whether any were dropped.
 -- The function drops views, rules, policies, triggers, functions and procedures that the error's detail names, unless
 -- the current role or a superuser owns them.
 --   detail  the detail of PostgreSQL's error, a line for each object

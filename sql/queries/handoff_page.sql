@@ -1,8 +1,8 @@
 -- Locks and returns the next hints for a server, in the order of their tokens. Hints that another transaction has
 -- locked are left out. The hints belong to one queue and have one shape.
 --   placed, replicas  the servers that writers name for the queue, and how many of them hold a key
---   coordinator       this server's id if another server has a hint of the same write, too; else null. The receiver
---                     retains the payload of such a write (handoff_store_tokens)
+--   coordinator       this server's id if a hint of the same write waits here for another server, too; else null. The
+--                     receiver retains the payload of such a write (handoff_store_tokens)
 --   details           for a hint that retries a refused update, see handoff_apply; else null
 -- Parameters: the server; the token after which the hints begin; the minimum age in seconds, since writers deliver
 -- younger hints themselves; the maximum numbers of writes and of updates.

@@ -57,8 +57,8 @@ $$;
 
 -- pg_temp.drop_set_aside()
 -- Drops the functions and views that this and earlier upgrades have set aside, except for those on which other objects
--- depend. Warns of each that it keeps, and names the objects that depend on it. A view that it keeps then raises an
--- error when it is read.
+-- depend. Warns of each that stays, and names the objects that depend on it. A view that stays then raises an error
+-- when it is read.
 create or replace function pg_temp.drop_set_aside()
 returns void
 language plpgsql

@@ -11,7 +11,7 @@ begin
         raise exception '% belongs to the role "%", whose code would run as each user of pgcombine', _what, _owner
             using errcode = '42501',
                 hint = format('Apply this file as "%s" if that role is to own pgcombine; else drop '
-                'it, or give it to "%s".', _owner, _role);
+                'the object, or give it to "%s".', _owner, _role);
     end loop;
 end
 $$

@@ -35,7 +35,7 @@ begin
     if pgcombine_internal.own_cluster() then
         return false;
     end if;
-    perform pgcombine_internal.require( -- a restore makes triggers last
+    perform pgcombine_internal.require( -- a restore creates triggers at its end
         exists (select from pg_trigger t where t.tgrelid = to_regclass(n.updates)
             and t.tgname = 'pgcombine_wake'), 'PC012',
         format('the restore of database "%s" isn''t finished: %s has no trigger yet', current_database(), n.updates),

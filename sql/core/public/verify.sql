@@ -1,7 +1,7 @@
 -- pgcombine.verify(queue) → (problem)
 -- Checks a whole queue and returns one row for each problem. The call changes nothing. Passes and enqueues continue
--- meanwhile. Components add problems (see the table hook). If <queue>_updates or <queue>_values is missing or
--- has wrong columns, the call returns only the problems that verify_structure finds.
+-- meanwhile. Components add checks of their own (see the table hook). If <queue>_updates or <queue>_values is missing
+-- or has wrong columns, the call returns only the problems that verify_structure finds.
 -- Errors: PC001 unknown queue; those of components.
 create or replace function pgcombine.verify(queue text)
 returns table (problem text)

@@ -4,7 +4,7 @@
 --   source  the node that has the shard
 --   target  the node of an earlier move that hasn't switched the shard to it; null: there is no such move
 --   former  see front_shard
--- A move to the source cancels such a move.
+-- A move to the source cancels that earlier move.
 -- Errors: PC001 unknown front; PC003 unknown shard or server, or the shard is on its way to another node; PC006 another
 -- session moves the shard; 42501 the caller doesn't own the schema.
 create or replace function pgcombine_internal.begin_move(queue text, shard integer, node text, out name text,

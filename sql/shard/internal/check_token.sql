@@ -12,7 +12,7 @@ begin
                 else format('too long: %s… has %s bytes', left(check_token.token, 60), octet_length(check_token.token))
             end
             using errcode = 'PC004',
-                hint = 'give 1 to 1024 bytes that name the input, such as the id of its event; a longer name''s hash';
+                hint = 'give 1 to 1024 bytes that name the input, such as the id of its event, or a hash of it';
     end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.switch_shard(queue, shard)
--- Makes the node to which a shard is being moved the shard's node, and moves the shard's foreign tables there.
+-- Sets a shard's node to the target of its move, and makes the shard's foreign tables for that node (see place_shard).
 -- Tables written: pgcombine.front_shard.
 create or replace function pgcombine_internal.switch_shard(queue text, shard integer)
 returns void

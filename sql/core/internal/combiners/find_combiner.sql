@@ -6,7 +6,7 @@
 --   written     the name as it is in the definition, quoted or qualified where needed
 --   name, type  those of the column
 -- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.
--- Errors: PC003 no combiner has that name, none takes the type, or its result has another type.
+-- Errors: PC003 no combiner has that name and takes the type, or the combiner's result has another type.
 create or replace function pgcombine_internal.find_combiner(written text, name text, type text)
 returns text
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine_internal.enqueue_elsewhere(queue, token, updates) → bigint
--- Appends updates to what a component has under this name, if there is no such queue (the event enqueue in the table
--- hook). Returns their number.
+-- Called if there is no queue of this name: appends the updates to what a component has under the name, by the queries
+-- for the event enqueue in the table hook. Returns the number of updates.
 --   token  see enqueue_once; null: none
 -- Errors: PC001 no component has the name; 40001 the queue was made meanwhile; those of components.
 create or replace function pgcombine_internal.enqueue_elsewhere(queue text, token text, updates jsonb)

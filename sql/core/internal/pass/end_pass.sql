@@ -6,7 +6,7 @@
 --   queue    the queue's row
 --   expired  number of expired keys that the pass has removed. If this is 10000, the limit of a pass, the next pass
 --            scans the same pages
--- Tables written: pass; <queue>_updates, if keys have no stable hash; failure, if the bucket's last pass failed;
+-- Tables written: pass; <queue>_updates, if keys have no stable hash; failure, if a failure of the bucket is recorded;
 -- expiry, if the pass scanned for expired keys, or by forget_failure.
 -- Errors: 40001 another pass over the bucket has committed since this pass's snapshot; run the pass again.
 create or replace function pgcombine_internal.end_pass(queue pgcombine.queue, plan pgcombine.plan, updates bigint,

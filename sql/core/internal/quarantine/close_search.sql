@@ -30,7 +30,7 @@ begin
     _plan := jsonb_populate_record(null::pgcombine.plan, _state.plan);
     _queue := pgcombine_internal.require_queue(_plan.queue);
     if _queue.pass is distinct from _state.definition then
-        raise serialization_failure using hint = 'run it again', message = format(
+        raise serialization_failure using hint = 'run the search again', message = format(
             'observers or conditions of queue "%s" changed during the search', _plan.queue);
     end if;
     _all := not exists (select from pg_temp.pgcombine_search s where s.pgcombine_key > _state.until);

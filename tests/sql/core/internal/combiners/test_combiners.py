@@ -327,11 +327,14 @@ def test_late_update_restores_a_deleted_key_and_create_queue_warns(tx: psycopg.C
     ("value", "problem"),
     [
         (["v text last"], 'combiner "last" of column "v" takes the column that orders'),
-        (["v text last(at)"], 'last.at. of column "v" needs a value column "at" with combiner max, which isn\'t there'),
+        (
+            ["v text last(at)"],
+            'last.at. of column "v" needs a value column "at" with combiner max, but the column isn\'t there',
+        ),
         (["v text last(word)"], 'needs a value column "word" with combiner max'),
-        (["v text last(at)", "at int min"], "combiner max, which has combiner min"),
-        (["v text first(at)", "at int max"], "combiner min, which has combiner max"),
-        (["v text last(v)"], "combiner max, which has combiner last"),
+        (["v text last(at)", "at int min"], "combiner max, but the column has combiner min"),
+        (["v text first(at)", "at int max"], "combiner min, but the column has combiner max"),
+        (["v text last(v)"], "combiner max, but the column has combiner last"),
         (["v int sum(at)", "at int max"], 'combiner "sum" of column "v" takes no column'),
         (["v text sum"], 'combiner "sum" doesn\'t take type "text".*sum takes: smallint'),
         (["v text bool_or"], 'combiner "bool_or" doesn\'t take type "text"'),
