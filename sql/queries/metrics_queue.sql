@@ -1,4 +1,5 @@
--- The shards of fronts are queues of nodes. A shard that is a queue of this database comes once.
+-- The queues, and the shards of fronts, which are queues of nodes. A shard that is also a queue of this database is
+-- returned only once.
 select queue, pending, lag_seconds, quarantined_keys from pgcombine.queue_stat
 union all
 select pgcombine_internal.shard_name(queue, shard), pending, lag_seconds, quarantined_keys from pgcombine.front_stat

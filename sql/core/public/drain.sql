@@ -94,7 +94,7 @@ begin
     call pgcombine.reclaim(drain.queue);
     if cardinality(_left) > 0 then
         raise exception using errcode = _sqlstate, message = _error,
-            hint = format('pgcombine.quarantine and select * from pgcombine.failure where queue = %L say more',
+            hint = format('the view pgcombine.quarantine and the table pgcombine.failure say more of queue %L',
                 drain.queue);
     end if;
     if exists (select from pgcombine.queue q join pgcombine.bucket b using (queue)

@@ -12,7 +12,7 @@ as $$
 begin
     perform pgcombine_internal.require(not pgcombine_internal.own_cluster(), 'PC012',
         format('the cluster identity of database "%s" doesn''t change', current_database()),
-        'to restore data alone, first truncate pgcombine.cluster_identity');
+        'to restore only data, first truncate pgcombine.cluster_identity');
     return null;
 end
 $$;

@@ -4,7 +4,7 @@
 -- Figures are kept in pgcombine.sample for a hundred times as long as it took to find those of all queues: those of
 -- pending updates for 1 to 10 seconds, sizes for 30 to 300. Figures that show a lag of more than ten seconds aren't
 -- kept once a pass has ended after them. Figures that show pending updates are kept for a minute if no pass has ended
--- since ten seconds before them. If the setting pgcombine.fresh is on, the call finds all figures again.
+-- after them or in the ten seconds before them. If the setting pgcombine.fresh is on, the call finds all figures again.
 -- A transaction that is read-only or keeps one snapshot stores no figures. If the call waits for a lock on a queue's
 -- tables for 0.2 s, it returns the queue's former figures, if there are any.
 --   kind  pending or sizes

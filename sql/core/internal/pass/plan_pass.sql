@@ -17,9 +17,8 @@
 --                  than the limit, unless a 32nd of the backlog is more (see next_hash_range). After cancelled passes
 --                  the limit is lower (see fail_pass)
 --   pending        number of updates that the pass takes; if the caller names a hash range, that of all keys. 5000
---                  stands for any number from 5000 to little more than pass_limit. If the
---                  segments are too small for more than the limit, updates aren't counted: 1000 then means many, null
---                  few
+--                  stands for any number from 5000 to little more than pass_limit. If the segments are too small for
+--                  more than the limit, updates aren't counted: 1000 then means many, null few
 --   more           whether updates of other keys may be pending: always true if the caller names a hash range
 --                  (range_mask above 0)
 --   has_quarantined  whether the queue has quarantined keys, whose updates go into the quarantine

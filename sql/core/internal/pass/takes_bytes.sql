@@ -1,6 +1,6 @@
 -- pgcombine_internal.takes_bytes(queue, bytes, source) → boolean
--- Returns whether the values that a pass collects in memory take more than a number of bytes. A column counts
--- only if its type doesn't bound its size (see unbounded) and its combiner is user-defined, jsonb_merge or array_union:
+-- Returns whether the values that a pass collects in memory take more than a number of bytes. A column counts only
+-- if its type doesn't bound its values (see unbounded) and its combiner is user-defined, jsonb_merge or array_union:
 -- these combiners may collect all of a key's updates. The scan ends at the row that exceeds the number.
 --   queue   the queue's row
 --   source  a from item with the updates and the queue's columns

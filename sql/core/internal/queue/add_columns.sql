@@ -110,8 +110,8 @@ begin
 
     perform pgcombine_internal.require(o.combiner = w.wanted, 'PC003',
         format('%s(%s) of column "%s" needs a value column "%s" with combiner %s, but the column %s',
-            c.combiner,
-            c.ordered_by, c.name, c.ordered_by, w.wanted, coalesce('has combiner ' || o.combiner, 'isn''t there')),
+            c.combiner, c.ordered_by, c.name, c.ordered_by, w.wanted,
+            coalesce('has combiner ' || o.combiner, 'isn''t there')),
         format('for example ''%s timestamptz %s''', c.ordered_by, w.wanted))
     from pgcombine.queue_column c
     cross join lateral (select case c.combiner when 'last' then 'max' else 'min' end) w (wanted)
