@@ -11,7 +11,7 @@
 --   failing_buckets        number of buckets where a pass has failed and none has taken all updates since
 --   quarantined_keys       number of quarantined keys
 --   last_pass_at           when the last pass in the journal that took updates ended; null if there is none
---   problem                why the node tells nothing of the shard; null: it does
+--   problem                why the node tells nothing of the shard; null: the other columns have its figures
 create or replace view pgcombine.front_stat as
 select s.queue, s.shard, s.node::text as node, t.pending, t.lag_seconds, t.updates_per_second_1m, t.failing_buckets,
        t.quarantined_keys, t.last_pass_at,
