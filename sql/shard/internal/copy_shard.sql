@@ -1,6 +1,6 @@
 -- pgcombine_internal.copy_shard(queue) → (source, target)
 -- Returns the statements that copy the queue of a shard to another node, in order. If source is null, target is a
--- statement for that node. Otherwise the rows of COPY source go to COPY target. The other node runs all of these in one
+-- statement for that node. Otherwise the rows of COPY source go to COPY target. The other node runs all targets in one
 -- transaction.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.copy_shard(queue text)
