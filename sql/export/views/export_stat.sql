@@ -17,6 +17,7 @@
 --   delivered_at  when entries were last delivered or quarantined
 --   quarantined   number of quarantined entries, which the destination refused
 --   owner         name of the server that delivers the export; null: this server, as no owner was chosen
+--   epoch         grows with each change of owner
 create or replace view pgcombine.export_stat with (security_barrier) as
 select e.export, e.queue, e.exporter, e.target, d.state,
        case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.failures, d.retry_at,

@@ -43,7 +43,7 @@ begin
             raise exception 'observer "%" of queue "%" doesn''t work: %', observer, queue, sqlerrm
                 using errcode = 'PC003', hint = case when installed
                     then format('select pgcombine.drop_observer(%L, %L) in the former version, and add one that reads '
-                        'only changes and arrived', queue, observer)
+                        'no part but changes and arrived', queue, observer)
                     else 'give one insert, update, delete or select over changes, which has the key columns, old_… '
                         'and new_…, or over arrived, which has the key and value columns' end;
         end if;
