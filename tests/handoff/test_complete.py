@@ -293,8 +293,11 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
         assert reading.lags["b"] == 0 < reading.lags["c"]
 
 
-def test_reading_knows_a_write_whose_coordinator_is_lost(clusters: Clusters, tmp_path: Path) -> None:
-    """The coordinator b lost its records of deliveries. But c noted that a had the writes whose payloads c dropped."""
+def test_reading_knows_writes_whose_coordinator_lost_its_records(clusters: Clusters, tmp_path: Path) -> None:
+    """Server a forgot writes of the coordinator b, which lost its records of deliveries.
+
+    But c noted that a had the writes when c dropped their payloads.
+    """
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)
         with clusters["c"].connect() as conn:
@@ -402,7 +405,7 @@ def hint_at(coordinator: Cluster) -> Hint:
     return Hint(*row)
 
 
-def test_server_unreachable_during_the_drop_gets_the_generation(waiting: Clusters) -> None:
+def test_server_unreachable_during_the_drop_gets_no_writes(waiting: Clusters) -> None:
     """The server still has the old queue. It refuses writes of the new queue, and no reading uses its values."""
     for name in "ab":
         drop(waiting[name])
@@ -459,7 +462,7 @@ def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Cl
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
-        later = uuid.UUID(int=shape ^ 7)  # generation 7: the shape's last bits are xor the generation, 0 on c
+        later = uuid.UUID(int=shape ^ 7)  # generation 7: a shape's last bits are xored with the generation, which is 0 on c
         conn.execute("set role pgcombine_writer")
         with pytest.raises(psycopg.Error, match="was dropped and created again"):
             conn.execute(

@@ -376,7 +376,7 @@ def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
-    """Each key is on three of five servers. Each survivor gets the updates that it lacks from the others."""
+    """Each key is on three of five servers. Each survivor gets from the others the writes that it lacks."""
     rows = [(f"w{number}", 1) for number in range(50)]
     with queue_on(clusters, replicas=3) as queue:
         queue.enqueue(rows, level="ALL")
@@ -505,7 +505,7 @@ def test_level_that_needs_a_lost_server_fails(survivors: Clusters, clusters: Clu
 
 @pytest.mark.slow
 def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A replay from b to c fails. Then the caller delivers the write to c, so b has no record of a delivery to c."""
+    """A replay from b to c fails. Then the caller delivers the write to c, so c stays suspect at b."""
     token = new_token()
     cut_off(clusters["c"])
     with queue_on({name: clusters[name] for name in "bac"}) as other:

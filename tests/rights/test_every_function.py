@@ -306,7 +306,7 @@ def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> 
 
 
 def called_without_refusal(role: psycopg.Connection, called: Mapping[str, str]) -> Iterator[str]:
-    """Yield the functions that didn't refuse their calls since the last check as security-restricted."""
+    """Yield the functions whose calls since the last check weren't refused as security-restricted operations."""
     found = role.execute("delete from hostile.outcome returning statement, sqlstate, message").fetchall()
     assert {text for text, _, _ in found} == set(called), "not all functions were called"
     for text, sqlstate, message in found:

@@ -1,4 +1,4 @@
-"""A role needs the right to work on a queue to remove its expired keys."""
+"""A role that removes a queue's expired keys needs the right ``work`` on that queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short runs of ``fuzz``. In some a function lets the hostile role harm the other queue, and fuzz must detect it."""
+"""Runs of ``fuzz``. In some, a function lets the hostile role harm the other queue, and fuzz must detect the harm."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_invalid_calls_are_refused(queues: psycopg.Connection, call: str, sqlsta
 def test_worker_combines_only_queues_with_the_right(
     queues: psycopg.Connection, granted: Grant, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The worker combines wc and quarantines a failing key of it. One log line names the queue without the right."""
+    """The worker combines wc and quarantines its failing key. One log line names the queue that the worker skips."""
     role = granted("work", "wc").info.user
     add(queues, {"a": 1, "b": 2})
     add(queues, {"c": 3}, "other")

@@ -311,7 +311,7 @@ def test_role_without_rights_is_refused(roles: Roles) -> None:
         "pause_destination('export', 'search')",
     ):
         refused(roles.nobody, called(call))
-    # a role with the privilege to insert, but without the right to handoff, can't create hints
+    # a role with the privilege to insert, but without the right ``handoff``, can't set the topology
     user = psycopg.sql.Identifier(roles.nobody.info.user)
     roles.owner.execute(psycopg.sql.SQL("grant insert on pgcombine.wc_updates to {}").format(user))
     refused(roles.nobody, "select pgcombine_internal.handoff_set_topology('wc', '{a}', 1)")
