@@ -462,7 +462,8 @@ def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Cl
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
-        later = uuid.UUID(int=shape ^ 7)  # generation 7: a shape's last bits are xored with the generation, which is 0 on c
+        # generation 7: a shape's last bits are xored with the generation, which is 0 on c
+        later = uuid.UUID(int=shape ^ 7)
         conn.execute("set role pgcombine_writer")
         with pytest.raises(psycopg.Error, match="was dropped and created again"):
             conn.execute(

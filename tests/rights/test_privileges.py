@@ -1,4 +1,4 @@
-"""The file ``privileges.txt`` lists privileges, row security policies and the functions that run with owner's rights.
+"""The file ``privileges.txt`` lists privileges, row security policies and functions that run with their owner's rights.
 
 So a change of these is visible in a diff.
 
