@@ -79,7 +79,7 @@ def test_values_survive_other_settings(dsn: str, target: str, server: Server) ->
 def test_two_workers_deliver_beside_passes_and_producers(
     conn: psycopg.Connection, dsn: str, target: str, compact: bool
 ) -> None:
-    """Two export loops share a bucket beside four producers and four loops of passes, all over the same eight keys."""
+    """Two export loops share a bucket beside four producers and four loops of passes, all with the same eight keys."""
     make_queue(conn)
     make_export(conn, target, buckets=1, compact=compact, batch=7)
     stop = threading.Event()

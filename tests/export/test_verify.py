@@ -166,7 +166,7 @@ def test_key_that_changes_between_two_reads_is_moving(
 ) -> None:
     """The key changes before each read of the table, and the change is delivered.
 
-    If this ends before the timeout, verify finds no difference. Else verify reports the key as moving.
+    If the changes end before the timeout, verify finds no difference. Else verify reports the key as moving.
     """
     make_queue(conn)
     make_export(conn, target)

@@ -78,7 +78,7 @@ def rows(conn: psycopg.Connection) -> int:
 
 
 def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
-    """Make the worker's role the owner of ``oldest_snapshot_for``. It can't see the snapshots of other roles."""
+    """Make the worker's role, which can't see the snapshots of other roles, the owner of ``oldest_snapshot_for``."""
     (name,) = worker.execute("select current_user").fetchone() or ()
     conn.execute(
         sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
