@@ -38,7 +38,7 @@ def queue_on(clusters: Mapping[str, Cluster], timeout: float = 4.0, **options: o
 
 
 def without(clusters: Clusters, lost: str) -> Clusters:
-    """Remove the lost server's registration at the other servers, and return them."""
+    """Remove the lost server's registration at the other servers, and return these servers."""
     others = {name: cluster for name, cluster in clusters.items() if name != lost}
     for cluster in others.values():
         with cluster.connect() as conn:

@@ -28,7 +28,7 @@ def waiting(conn: psycopg.Connection) -> int:
 def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     conn: psycopg.Connection, dsn: str, login: Login, locked: str
 ) -> None:
-    """An upgrade that an open transaction blocks waits for short times, so that writers and readers can go on."""
+    """An upgrade that an open transaction blocks waits briefly, again and again, so writers and readers can go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait

@@ -42,7 +42,7 @@ State = dict[tuple[str, str], str | None]
 
 
 class Emptied:
-    """A database that can be emptied. ``new`` makes a database and returns its URI. ``dsn`` is the current URI."""
+    """A database that can be emptied. ``new`` makes a database and returns its URI. ``dsn`` is the current database's URI."""
 
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new

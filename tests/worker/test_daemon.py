@@ -64,7 +64,7 @@ def test_poll_finds_updates_without_a_notification(conn: psycopg.Connection, dsn
     make_queue(conn)
     with workers(dsn, "wc", poll=0.3), psycopg.connect(dsn, autocommit=True) as silent:
         eventually(lambda: worker_listens(conn), what="the worker listens")
-        silent.execute("set session_replication_role = replica")  # the log's trigger doesn't fire now
+        silent.execute("set session_replication_role = replica")  # so the log's trigger doesn't fire
         add(silent, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker has polled")
 

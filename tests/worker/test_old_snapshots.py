@@ -88,7 +88,7 @@ def test_maintenance_runs_only_when_it_is_due(
         assert len(caplog.records) == 4
 
 
-def test_status_shows_old_snapshots(conn: psycopg.Connection, dsn: str) -> None:
+def test_status_lists_no_old_snapshot_if_there_is_none(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert shown.returncode == 0, shown.stderr
