@@ -405,7 +405,7 @@ def hint_at(coordinator: Cluster) -> Hint:
     return Hint(*row)
 
 
-def test_server_unreachable_during_the_drop_gets_no_writes(waiting: Clusters) -> None:
+def test_server_unreachable_during_the_drop_refuses_new_writes(waiting: Clusters) -> None:
     """The server still has the old queue. It refuses writes of the new queue, and no reading uses its values."""
     for name in "ab":
         drop(waiting[name])

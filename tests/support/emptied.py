@@ -42,7 +42,10 @@ State = dict[tuple[str, str], str | None]
 
 
 class Emptied:
-    """A database that can be emptied. ``new`` makes a database and returns its URI. ``dsn`` is the current database's URI."""
+    """A database that can be emptied.
+
+    ``new`` makes a database and returns its URI. ``dsn`` is the URI of the current database.
+    """
 
     def __init__(self, new: Callable[[], str]) -> None:
         self._new = new

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 @contextlib.contextmanager
 def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
-    """Run a proxy to the port of ``dsn`` on 127.0.0.1 during the block. Yields the proxy and a URI that leads through it."""
+    """Run a proxy to the port of ``dsn`` on 127.0.0.1 during the block. Yields the proxy and a URI through it."""
     parts = urlsplit(dsn)
     proxy = Proxy(parts.port or 5432)
     try:
