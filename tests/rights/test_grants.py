@@ -106,10 +106,7 @@ def test_right_grants_its_privileges_and_can_be_revoked(queues: psycopg.Connecti
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "other",
-    [*(pytest.param(right, marks=pytest.mark.slow) for right in [*RIGHTS][:-3]), *[*RIGHTS][-3:]],
-)
+@pytest.mark.parametrize("other", RIGHTS)
 def test_revoking_a_right_keeps_another_one(queues: psycopg.Connection, granted: Grant, other: str) -> None:
     """Revoking one of two rights keeps the privileges of the other. Revoking both leaves no privilege."""
     role = granted(other, *RIGHTS[other]).info.user

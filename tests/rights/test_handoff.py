@@ -294,10 +294,12 @@ def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
 def test_role_without_rights_is_refused(roles: Roles) -> None:
     token = accept(roles.owner, roles.id)
     make_export(roles.owner)
+    put = f"handoff_put('wc', '{new_token()}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')"
+    topology = "handoff_set_topology('wc', '{a}', 1)"
     for call in (
         f"handoff_store_tokens('wc', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
-        f"handoff_put('wc', '{new_token()}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
-        "handoff_set_topology('wc', '{a}', 1)",
+        put,
+        topology,
         "handoff_status('wc')",
         f"handoff_known('wc', '{{{token}}}')",
         f"handoff_retained_of('wc', '{{{DIGEST}}}', 1)",
@@ -311,10 +313,11 @@ def test_role_without_rights_is_refused(roles: Roles) -> None:
         "pause_destination('export', 'search')",
     ):
         refused(roles.nobody, called(call))
-    # a role with the privilege to insert, but without the right ``handoff``, can't set the topology
+    # the privilege to insert isn't the right ``handoff``
     user = psycopg.sql.Identifier(roles.nobody.info.user)
     roles.owner.execute(psycopg.sql.SQL("grant insert on pgcombine.wc_updates to {}").format(user))
-    refused(roles.nobody, "select pgcombine_internal.handoff_set_topology('wc', '{a}', 1)")
+    for call in (put, topology):
+        refused(roles.nobody, called(call))
     assert hinted(roles.owner) == {"wc": 2}
 
 

@@ -140,7 +140,7 @@ def test_success_writes_nothing_about_failures(conn: psycopg.Connection, dsn: st
     make_queue(conn)
     add(conn, {f"w{i}": 1 for i in range(50)})
     drain(dsn, "wc")
-    conn.execute("select pg_stat_force_next_flush()") if conn.info.server_version >= 150000 else None
+    conn.execute("select pg_stat_force_next_flush()")
     written = conn.execute(
         "select n_tup_ins + n_tup_upd + n_tup_del from pg_stat_user_tables "
         "where schemaname = 'pgcombine' and relname in ('failure', 'quarantined_key', 'wc_quarantine')"
