@@ -169,6 +169,13 @@ def test_connect_recognizes_a_server_not_ready_in_any_language(recovering: Recov
 
 def test_refusal_with_a_detail_is_recognized_by_its_message(recovering: Recovering) -> None:
     """The function hides the server's address, so the server can't be pinged."""
+
+    def has_a_detail() -> bool:
+        with pytest.raises(psycopg.OperationalError) as refused:
+            psycopg.connect(recovering.dsn)
+        return "DETAIL:" in str(refused.value)
+
+    eventually(has_a_detail, what="the server has finished its start")
     with pytest.raises(ServerNotReadyError, match=r"accepting connections \(wait until it is ready\)"):
         connect(lambda: psycopg.connect(recovering.dsn), timeout=0)
     recovering.promote()
