@@ -81,8 +81,8 @@ def address(dsn: str) -> str:
     """Return the address of a server in the form that other servers register.
 
     The address has the host, port, database and user that ``dsn`` gives, and no password. A ``hostaddr`` without a host
-    becomes the host. Without both, a service stays, so that the other servers refuse the address instead of taking
-    themselves for its host.
+    becomes the host. If ``dsn`` has neither, its service is kept, so that the other servers refuse the address: without
+    a host they would connect to themselves.
     """
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept: dict[str, Any] = {name: parts[name] for name in ("host", "port", "dbname", "user") if name in parts}

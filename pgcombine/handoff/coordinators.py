@@ -75,11 +75,11 @@ class Coordinators:
         self._definition: Definition | None = None
 
     def accept(self, token: UUID, rows: Sequence[Row], deadline: float) -> Accepted:
-        """Return the write as a coordinator has committed it. ``deadline`` is a time of ``time.monotonic``.
+        """Send the write to servers until one has committed it. ``deadline`` is a time of ``time.monotonic``.
 
-        Raises IndeterminateError if a server may have taken the write without an answer. Otherwise raises the error of
-        the write itself or HintsFullError, QueueNotFoundError if each server that was tried lacks the queue, else
-        UnavailableError.
+        If no server acknowledges the write, but one may have taken it, raises IndeterminateError. Otherwise raises the
+        error of the write itself, HintsFullError, QueueNotFoundError if each server that was tried lacks the queue, or
+        else UnavailableError.
         """
         reasons: dict[str, Exception] = {}
         doubtful: list[str] = []

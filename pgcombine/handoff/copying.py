@@ -37,7 +37,7 @@ def snapshot(source: Connection) -> Iterator[Connection]:
         schema.check_connection(source)
         source.execute(
             "select set_config(name, '0', false) from pg_settings "
-            "where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')"  # from PostgreSQL 17 on
+            "where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')"  # the second: from PostgreSQL 17 on
         )
         source.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         source.read_only = True

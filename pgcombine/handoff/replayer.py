@@ -246,7 +246,7 @@ class Replayer(Background):
             destination = Destination(coordinator, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
-                return  # the server may not be tried now
+                return  # the server must not be tried now
             peer = None
             try:
                 peer = open_peer(name, registered(name, others[name]), self.timeout)

@@ -140,7 +140,7 @@ class ReplicatedQueue:
 
         For each key, as many servers as the level says must answer. Raises UnavailableError if fewer answer in
         ``timeout`` seconds, InvalidUpdateError for a key that doesn't fit the key columns, QueueNotFoundError, and
-        WrongServerError.
+        ConfigError for a bad level.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout

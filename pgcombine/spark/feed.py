@@ -88,7 +88,7 @@ class _Changes(RowsReader):
         return upto
 
     def _start(self, otherwise: str) -> Offset:
-        """Return the offset that the option ``startingOffsets`` names, or without the option the argument."""
+        """Return the offset that the option ``startingOffsets`` names, or that ``otherwise`` names if it isn't given."""
         given = self.options.start or otherwise
         present = self._present()  # raises if the role lacks the right
         if given == "latest":
@@ -150,7 +150,7 @@ class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
         while (upto := _limited(self._portion(after), end, after)) != after:
             parts += self._parts(after, upto)
             after = upto
-        return parts or [self._part(after, after)]  # for no part, Spark would pass one that isn't a Partition
+        return parts or [self._part(after, after)]  # given no part, Spark makes one that isn't a Partition
 
 
 class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -231,7 +231,7 @@ def _vector(offset: dict[str, Any]) -> Offset:
 def _limited(upto: Offset, end: Offset, after: Offset) -> Offset:
     """Return ``upto``, but no sequence beyond ``end``.
 
-    A bucket that ``end`` lacks has its sequence in ``after``. If ``after`` lacks the bucket, too, it is left out.
+    A bucket that ``end`` lacks gets at most its sequence in ``after``. If ``after`` lacks it, too, it is left out.
     """
     limited = {bucket: min(last, end.get(bucket, after.get(bucket, -1))) for bucket, last in upto.items()}
     return {bucket: last for bucket, last in limited.items() if last >= 0}

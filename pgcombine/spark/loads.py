@@ -86,7 +86,7 @@ class Load:
             )
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
-        """End the load in the caller's transaction, once, as :meth:`end` does without ``attempts``."""
+        """Do the same as :meth:`end` without ``attempts``, but in the caller's transaction, and don't try again."""
 
         def steps() -> Steps[Outcome]:
             ((updates, applied),) = yield Statement(
@@ -106,7 +106,7 @@ class Load:
         """Move the rows of the successful attempts into the queue, unless the run was applied before.
 
         ``attempts`` are the transaction ids of the attempts, and ``expected`` is the number of their rows. None stands
-        for what :meth:`prepare` stored. Without that, the first attempt at each part counts.
+        for what :meth:`prepare` stored. If it stored nothing, the first attempt at each partition counts.
 
         If the server can't be reached, or the connection is lost, the method tries again for two minutes. Raises
         LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue refuses.
@@ -125,7 +125,7 @@ class Load:
     def end_in(
         self, connection: Connection, attempts: Sequence[str] | None, expected: int | None, *, preaggregate: bool
     ) -> Outcome:
-        """Do the same as :meth:`end`, once, in the transaction of ``connection``."""
+        """Do the same as :meth:`end`, but in the transaction of ``connection``, and don't try again."""
         with translated(queue=self.queue), refused(self.queue):
             row = one(
                 connection,
