@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _on_ctrl_c(handler: Callable[..., Any]) -> None:
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a caller may have had it ignored
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a SIGINT that the caller ignores stays ignored
         signal.signal(signal.SIGINT, handler)
 
 

@@ -49,7 +49,7 @@ SECRETS = "PGCOMBINE_WEBHOOK_SECRETS"
 
 def _mode(value: str) -> str:
     if not re.fullmatch("0?[0-7]{3}", value) or not int(value, 8) & 0o200:
-        raise typer.BadParameter(f"give permissions in octal digits, such as 640, not {value}")
+        raise typer.BadParameter(f"give permissions in octal digits that let the owner write, such as 640, not {value}")
     return value
 
 

@@ -127,7 +127,7 @@ def create_tier(
             "--expire-when", help="Condition on key and value columns; keys for which it is true are removed."
         ),
     ] = None,
-    existing: Annotated[bool, typer.Option(help="Whether the values that the source has now come in, too.")] = True,
+    existing: Annotated[bool, typer.Option(help="Whether the tier gets the source's present values, too.")] = True,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept the same tier of the source if it exists.")
     ] = False,

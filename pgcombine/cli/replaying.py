@@ -143,7 +143,7 @@ def repair(dsn: Dsn = None, as_json: Json = False) -> None:
         token, reason = min(lacking.items())
         problems.append(f"{name} lacks {counted(len(lacking), 'write')}, such as {token}: {reason}")
     if marked := sorted(set(done.marked) - done.lacking.keys() - done.unreached.keys()):
-        problems.append(f"{', '.join(marked)} must be rebuilt (pgcombine replicas ls shows why)")
+        problems.append(f"marked as in need of repair: {', '.join(marked)} (pgcombine replicas ls shows why)")
     if problems:
         fail("; ".join(problems))
 

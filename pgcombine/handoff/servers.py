@@ -2,8 +2,8 @@
 
 A server that failed is avoided for a while. The time doubles with each failure, from a tenth of a second to thirty
 seconds, and is multiplied by a random factor from 0.5 to 1.5. Meanwhile callers try it last as a coordinator, and send
-it writes or ask it for values only if a level needs the server. An answer ends the avoidance for all callers in the process
-that use the same connection string.
+it writes or ask it for values only if a level needs the server. An answer ends the avoidance for all callers in the
+process that use the same connection string.
 """
 
 from __future__ import annotations

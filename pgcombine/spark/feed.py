@@ -88,7 +88,7 @@ class _Changes(RowsReader):
         return upto
 
     def _start(self, otherwise: str) -> Offset:
-        """Return the offset that the option ``startingOffsets`` names, or that ``otherwise`` names if it isn't given."""
+        """Return the offset that the option ``startingOffsets`` names; if it isn't given, the one of ``otherwise``."""
         given = self.options.start or otherwise
         present = self._present()  # raises if the role lacks the right
         if given == "latest":
