@@ -13,7 +13,7 @@ from pgcombine.errors import ConfigError, PassError, pip_install
 from pgcombine.runtime.heartbeat import Heartbeat
 from pgcombine.worker.totals import Pass
 
-if TYPE_CHECKING:  # importing it needs the extra ``metrics``
+if TYPE_CHECKING:  # the import needs the extra ``metrics``
     from pgcombine.metrics.server import ProcessMetrics
 
 LOOPBACK = "127.0.0.1"

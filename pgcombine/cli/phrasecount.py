@@ -82,7 +82,7 @@ def phrasecount(
         typer.Option(
             "--search-dsn",
             metavar="DSN",
-            help="PostgreSQL for the search table from now on. Default: unchanged, at first the database itself.",
+            help="Database of the search table, also in later runs. Default: unchanged; a new table: that of --dsn.",
         ),
     ] = None,
     find: Annotated[

@@ -63,7 +63,7 @@ def status(
                 fail(f'node "{shard["node"]}" tells nothing of a shard of "{shard["front"]}": {shard["problem"]}')
     late = [] if max_lag is None else figures.late(queues_of(found), max_lag)
     if late:
-        others = f", and that of {len(late) - 1} more" if len(late) > 1 else ""
+        others = f"; other late queues: {len(late) - 1}" if len(late) > 1 else ""
         fail(
             f'the lag of queue "{late[0]["queue"]}" is {late[0]["lag_seconds"]:.0f} s, more than {max_lag:g} s{others}'
             + ("" if found["workers"] else " (no worker is connected: pgcombine worker)")

@@ -144,8 +144,8 @@ def _record_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
 def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
     """Return whether the server at ``at`` knows the server ``name`` by this id, or by no id yet.
 
-    If so, the id can't change until the transaction ends. If not, a rebuild has changed the id, and the caller must not
-    record an error of a delivery to the former id.
+    If so, the id can't change until the transaction ends. If not, for example after a rebuild, the caller must not
+    record an error of a delivery to this id.
     """
     known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
     return at.execute(known, (name, id)).fetchone() is not None

@@ -113,7 +113,7 @@ def test_status_warns_of_updates_that_wait_too_long(conn: psycopg.Connection, ds
     code, out, err = run("--max-lag", 0.5)
     assert (code, len(err.splitlines())) == (1, 1)
     named = (
-        r'pgcombine: the lag of queue "(wc|other)" is \d+ s, more than 0.5 s, and that of 1 more \(no worker is conn'
+        r'pgcombine: the lag of queue "(wc|other)" is \d+ s, more than 0.5 s; other late queues: 1 \(no worker is conn'
     )
     assert re.match(named, err), err
     assert "wc" in out
