@@ -8,7 +8,7 @@
   cookie by signing in. A program sends ``Authorization: Bearer …``, and can only read.
 - The number of requests that are answered at the same time is limited. ``/healthz`` is answered beyond the limit.
 
-A request that fails a check gets one sentence. A browser that opens a page without the cookie is sent to the sign-in
+A request that fails a check gets a line of text. A browser that opens a page without the cookie is sent to the sign-in
 page.
 """
 

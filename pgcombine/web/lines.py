@@ -104,8 +104,8 @@ def per_second(
     """Return points (time, rate per second) for ``name``, which is ``updates`` or ``changes``.
 
     ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``.
-    Each of ``minutes`` gives a point. A later minute that is missing had no passes with updates, so its point is 0,
-    unless its sums may not be written yet (LATE). The last point, at ``now``, is the rate in ``row``.
+    Each of ``minutes`` gives a point. A minute that is missing after the first had no passes with updates, so its point
+    is 0, unless its sums may not be written yet (LATE). The last point, at ``now``, is the rate in ``row``.
     """
     points: list[tuple[float, float]] = []
     for minute in minutes:
