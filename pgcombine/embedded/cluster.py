@@ -171,7 +171,7 @@ def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     account, programs = accounts.choose(new.data, programs)
     password = new.directory / "password"
     _private(password, f"{secrets.token_hex(24)}\n")
-    # The account can now enter this directory, so that initdb can read the password beside the data, but not list it.
+    # The account can now enter this directory, but not list it, so that initdb can read the password beside the data.
     new.directory.chmod(0o711)
     account.give(password)
     locale = ["--locale=C"]  # sorts by bytes on every machine, regardless of its C library

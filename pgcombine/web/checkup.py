@@ -49,8 +49,8 @@ class Checkup:
         """Return the last result, or None if there is none yet, and whether the doctor is running.
 
         Starts the doctor if it isn't running and its last run ended more than GOOD_FOR seconds ago. If ``again`` is
-        True, or if ``states`` differs from the last ones, more than YOUNGEST seconds are enough. ``states`` names the
-        alarms and the paused queues that the page shows now, or is None if they aren't known.
+        True, or if ``states`` differs from those of the last run, more than YOUNGEST seconds are enough.
+        ``states`` names the alarms and the paused queues that the page shows now, or is None if they aren't known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()

@@ -77,7 +77,7 @@ def drain(
 
 
 def _reclaim(connection: Connection, queue: str) -> None:
-    """Reclaim the segments of a queue. Try again if large ones are left, since no worker may come later."""
+    """Reclaim the segments of a queue. Try again if large ones are left, since perhaps no worker comes later."""
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
