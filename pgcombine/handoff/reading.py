@@ -46,8 +46,8 @@ class Reading:
     Each value is from a server that holds the key and answered: the one that lags least of those that don't need
     repair, or of all if all need repair.
 
-    ``lags`` says for each server that answered how many of the counted writes it lacks, as a whole or in part; the
-    number may be too high. ``unknown`` are servers of the queue whose hints couldn't be counted: they didn't answer, or
+    ``lags`` says for each server that answered how many of the writes that could be counted it lacks, as a whole
+    or in part; the number may be too high. ``unknown`` are servers of the queue whose hints couldn't be counted: they didn't answer, or
     this caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there is no hint.
     ``complete`` means that the values contain every write that was acknowledged before the call.
     """
@@ -135,7 +135,7 @@ def read(
     # If a server knows another one by a different id, it has delivered to a former server of that name.
     for found in statuses.values():
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
-        if found.known is not None:  # a server that another one doesn't know was removed or is new: it may lack writes
+        if found.known is not None:  # a server unknown to another one was removed there or is new: it may lack writes
             broken |= statuses.keys() - set(found.known)
     generations = Counter(status.generation for status in statuses.values())
     generation = max(generations, key=lambda number: (generations[number], number))

@@ -58,7 +58,7 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return, by coordinator, the reason why the coordinator must mark the copy: a source needs repair.
+        """Return, by coordinator, why it must mark the rebuilt server as in need of repair: a source needs repair.
 
         Without ``force``, raises ReplicaError if a source needs repair.
         """
