@@ -129,7 +129,8 @@ def repair(dsn: Dsn = None, as_json: Json = False) -> None:
 
     Run the command after a server was lost and replicas rm removed it from each of the others. Writers can go on. The
     exit status is also 1 if a server didn't answer, still lacks writes (for example because no server retains their
-    updates), or needs repair for another reason. A server that still lacks writes must be rebuilt from one that has them.
+    updates), or needs repair for another reason. A server that still lacks writes must be rebuilt from one that has
+    them.
 
     Example: pgcombine replicas repair
     """

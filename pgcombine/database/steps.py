@@ -198,7 +198,7 @@ def is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> 
 
 def parts_of(error: BaseException | None) -> tuple[str | None, str, str | None]:
     """Return the SQLSTATE, the message and the hint of a driver's error."""
-    # The parts are in diag for psycopg and psycopg2. For asyncpg they are in the cause of SQLAlchemy's error.
+    # For psycopg and psycopg2 the message and the hint are in diag, for asyncpg in the cause of SQLAlchemy's error.
     parts = getattr(error, "diag", None) or getattr(error, "__cause__", None)
     return (
         getattr(error, "sqlstate", None) or getattr(error, "pgcode", None),

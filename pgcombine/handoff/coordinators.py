@@ -46,9 +46,9 @@ _TRIES = 10
 class Accepted:
     """A write that is committed at its coordinator.
 
-    ``id`` is the coordinator's id, ``shape`` the digest of the queue's definition, and ``digest`` that of the payload. ``hinted`` are the
-    servers for which the coordinator has a hint of the write. ``replica_sets`` are the sets of servers that hold keys
-    of the write.
+    ``id`` is the coordinator's id, ``shape`` the digest of the queue's definition, and ``digest`` that of the payload.
+    ``hinted`` are the servers for which the coordinator has a hint of the write. ``replica_sets`` are the sets of
+    servers that hold keys of the write.
     """
 
     coordinator: str

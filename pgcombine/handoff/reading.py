@@ -47,9 +47,9 @@ class Reading:
     repair, or of all if all need repair.
 
     ``lags`` says for each server that answered how many of the writes that could be counted it lacks, as a whole
-    or in part; the number may be too high. ``unknown`` are servers of the queue whose hints couldn't be counted: they didn't answer, or
-    this caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there is no hint.
-    ``complete`` means that the values contain every write that was acknowledged before the call.
+    or in part; the number may be too high. ``unknown`` are servers of the queue whose hints couldn't be counted: they
+    didn't answer, or this caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there
+    is no hint. ``complete`` means that the values contain every write that was acknowledged before the call.
     """
 
     values: dict[Any, Any]

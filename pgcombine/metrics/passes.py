@@ -13,7 +13,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class PassCounters:
-    """Counts the passes of a worker. Its methods are called from the worker's threads."""
+    """Counts the passes of a process. Its methods are called from the threads of the workers."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(metric: names.Metric) -> Counter:

@@ -66,7 +66,7 @@ def make_environment(directory: Path, wheel: Path | str, *options: str) -> Path:
 
 
 def cli_of(python: Path, elsewhere: Path) -> Cli:
-    """Runs the console script of an environment from another directory."""
+    """Return a function that runs the console script of an environment in the directory ``elsewhere``."""
 
     def cli(*args: object, input: str | None = None, **env: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

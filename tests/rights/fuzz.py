@@ -8,7 +8,8 @@ autocommit and in transactions, some of which stay open for a time. It inserts v
 tables and advisory locks, sends notifications, and puts pgcombine's trigger functions on its own tables. Meanwhile the
 owner writes to ``other``. At the end, the program checks that
 
-- only the updates and passes of ``other`` have changed ``other`` and the catalog;
+- only the updates and passes of ``other`` have changed ``other``;
+- privileges and functions, and other rows that don't belong to ``own`` or the role, are as before;
 - the values of ``other`` are the sums of its updates, and were combined without long waits;
 - the worker still runs, and its log has no traceback;
 - each call returned within its timeout and ``GRACE``, and none broke its connection or the server.

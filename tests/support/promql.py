@@ -13,7 +13,7 @@ from support.needs import require_program
 
 
 def metrics_of(expression: str) -> set[str]:
-    """The names in an expression that begin with ``pgcombine_`` or ``process_``, including suffixes such as ``_bucket``."""
+    """The names that begin with ``pgcombine_`` or ``process_``, including suffixes such as ``_bucket``."""
     return set(re.findall(r"\b(?:pgcombine|process)_\w+", expression))
 
 

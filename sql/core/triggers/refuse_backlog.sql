@@ -26,8 +26,9 @@ begin
     end if;
     _since := pgcombine_internal.counted_since();
     -- The subquery n repeats the function inserted, since the trigger runs for every enqueue and a call takes longer.
-    select case when bool_and(p.began > _since and n.inserted >= p.inserted) -- null: the number is unknown
-                then sum((n.inserted - p.inserted) / (q.buckets / q.partitions)) end into _pending
+    select case when bool_and(p.began > _since and n.inserted >= p.inserted)
+                then sum((n.inserted - p.inserted) / (q.buckets / q.partitions)) end -- null: the number is unknown
+    into _pending
     from pgcombine.queue q
     join pgcombine.bucket b using (queue)
     cross join lateral (
