@@ -201,9 +201,9 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
 def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
     """Make the updates of a quarantined key, or of all quarantined keys, pending again.
 
-    Returns the number of updates. ``key`` is a mapping by column; None: all keys. Raises QueueNotFoundError, NotQuarantinedError,
-    InvalidUpdateError if ``key`` isn't a key of the queue, BacklogFullError, PostRestorePendingError, and
-    NotGrantedError if the role may not operate the queue.
+    Returns the number of updates. ``key`` is a mapping by column; None: all keys. Raises QueueNotFoundError,
+    NotQuarantinedError, InvalidUpdateError if ``key`` isn't a key of the queue, BacklogFullError,
+    PostRestorePendingError, and NotGrantedError if the role may not operate the queue.
     """
     return _release(connection, "select pgcombine.retry_quarantined(%s, %s)", queue, key)
 
