@@ -256,8 +256,10 @@ def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home
         for queue, layout in QUEUES.items():
             make_queue(conn, queue, **layout)
             audit(conn, queue)
-        # Without these settings, the standby could cancel queries that need rows which the primary has removed.
-        patient = {"max_standby_streaming_delay": "-1", "max_standby_archive_delay": "-1"}
+        # Without feedback the primary may truncate a segment that a snapshot of the standby needs. Without the delays
+        # the standby could cancel queries that need rows which the primary has removed.
+        patient = {"hot_standby_feedback": "on", "wal_receiver_status_interval": "1s"}
+        patient |= {"max_standby_streaming_delay": "-1", "max_standby_archive_delay": "-1"}
         with running(tmp_path, urlsplit(dsn).path[1:], **patient) as copy:
             writers = [partial(write, dsn, word) for word in WORDS[:3]]
             with (
@@ -268,7 +270,10 @@ def test_standby_promoted_under_load_is_consistent(primary: Server, primary_home
                 try:
                     passed = "select count(*) > 100 from pgcombine.pass where to_regclass('public.written') is not null"
                     eventually(lambda: one(there, passed), what="the standby follows")
-                    complete(there)
+                    held = "select count(*) from pg_stat_replication where backend_xmin is not null"
+                    eventually(lambda: one(conn, held), what="the standby has sent feedback")
+                    for _ in range(20):
+                        complete(there)
                     assert one(there, "select pg_promote()")
                 finally:
                     stop.set()
