@@ -59,7 +59,7 @@ def source(server: int, database: str, queue: str) -> str:
 
 
 def _members(text: str) -> dict[str, str]:
-    """Return the members of a JSON object, written as PostgreSQL writes jsonb, each value as its JSON text."""
+    """Return the members of ``text``, a JSON object as PostgreSQL writes jsonb. The values stay JSON texts."""
     found = {}
     end = 0
     while text[end] != "}":

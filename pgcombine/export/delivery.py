@@ -9,9 +9,10 @@ Entries that the destination refuses for their data are quarantined in the trans
 search for such entries uses small batches. Each batch is committed, so if the worker is killed, the search goes on from
 the last committed batch.
 
-If several servers have the export, one of them, the owner, delivers. If the destination accepts only deliveries of
-another server, this server records that server as the owner and stops delivering. After a new owner has delivered all
-its values, the exporter marks the keys that the owner lacks as deleted at the destination.
+If several servers have the export, one of them can be made its owner, and then only the owner delivers. If the
+destination accepts only deliveries of another server, this server records that server as the owner and stops
+delivering. After a new owner has delivered all its values, the exporter marks the keys that the owner lacks as deleted
+at the destination.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ class Delivery:
         return len(entries)
 
     def _entries(self, bucket: int) -> list[Entry]:
-        """Delete the entries of a batch, make their commits durable, and return them."""
+        """Delete the entries of a batch, make the commits that wrote them durable, and return the entries."""
         rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
         self._flush()
         return [self._entry(row) for row in rows]

@@ -2,8 +2,9 @@
 
 An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order in which the changes
 commit. Entries are delivered at least once: if a process dies between a delivery and its commit, the same entries are
-delivered again, possibly together with others. ``Exporter.deliver`` gets a key's entries in ascending order. A receiver
-that stores the highest sequence number of each key, and ignores entries up to that number, applies no entry twice.
+delivered again, possibly together with others. A call of ``Exporter.deliver`` gets a key's entries in ascending order.
+A receiver that stores the highest sequence number of each key, and ignores entries up to that number, applies no entry
+twice.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class RawExporter(Exporter, Protocol):
 
 @runtime_checkable
 class OwnedExporter(Exporter, Protocol):
-    """An exporter for an export that several servers have. The destination accepts only deliveries of its latest owner.
+    """An exporter for an export that several servers may have. The destination accepts only deliveries of its latest owner.
 
     If the destination has another owner, ``deliver``, ``load`` and ``sweep`` raise FencedError.
     """

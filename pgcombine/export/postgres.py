@@ -5,8 +5,8 @@ exporter creates the table if it doesn't exist. A batch is one transaction, and 
 only for a higher sequence number. So a batch changes nothing if it is delivered twice, or late by a worker whose claim
 has ended. Rows of deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
 
-The table ``pgcombine_owner`` at the destination has the owner of the table and the owner's epoch. A batch of a former
-owner is refused (FencedError).
+The table ``pgcombine_owner`` at the destination records which server owns the export, and the owner's epoch. A batch of
+a former owner is refused (FencedError).
 
 A table is *ahead* if it has sequence numbers beyond those that this server has drawn: this server was restored from an
 older backup or created again, or another server also delivers to the table. The table ignores new entries of the keys

@@ -20,9 +20,9 @@ Secrets: TypeAlias = str | Callable[[], str]
 
 
 def keys(secrets: Secrets | None) -> list[bytes]:
-    """Return the key of each secret. Raises ConfigError if a secret is malformed, or if none is given.
+    """Return the key of each secret. If ``secrets`` is None, there are no keys, and nothing is signed.
 
-    The error doesn't show the secret. ``None`` means that nothing is signed.
+    Raises ConfigError for a malformed secret, and for a text without a secret. The error doesn't show the secret.
     """
     if secrets is None:
         return []

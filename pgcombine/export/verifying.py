@@ -2,8 +2,9 @@
 
 Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
 seem to differ only because its latest change isn't delivered yet. Such keys are compared again. A key really differs if
-its row was the same in two reads of the table, and no entry of the key waited at a time between the reads. A key for
-which the table is ahead really differs even while an entry waits. Keys for which this can't be decided are *moving*.
+its row was the same in two reads of the table, and at some moment between the reads no entry of the key waited. A key
+for which the table is ahead really differs even while an entry waits. Keys for which this can't be decided are
+*moving*.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
-_PORTION = 1000  # number of keys; the pages of the query that export_verify returns have the same size
+_PORTION = 1000  # number of keys; the pages of the queries that export_verify returns have the same size
 _MOST_MOVING = 50_000  # the largest number of keys that are remembered for another comparison
 
 

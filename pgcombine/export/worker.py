@@ -5,7 +5,7 @@
   worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`).
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.
 * Several workers may run. A worker claims a bucket before it delivers the bucket's entries. A dead worker's claim ends
-  with its connection, and the entries that it hadn't committed are delivered again.
+  with its connection, and the entries whose delivery it hadn't committed wait again.
 * A loop without waiting entries sleeps. A pass with a change wakes the loop (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off. If the export is dropped, the worker ends
   with ExportNotFoundError, and if the schema gets another version, with SchemaError.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_PATH_BYTES = 2600  # a path is a key of an index, whose size is limited
+MAX_PATH_BYTES = 2600  # a path is in an index key, whose size is limited
 
 NOT_A_FILE = "broken link, or a loop of links"
 NAME = "name is not UTF-8"

@@ -105,7 +105,7 @@ class Search:
         return [(phrase, docs, total) for phrase, docs, total in rows]
 
     def _wanted(self, connection: Connection) -> str | None:
-        """Return ``there`` in the form in which exports store a destination, without passwords; None if it is None."""
+        """Return ``there`` in the form in which exports store a destination, without passwords. None stays None."""
         if self.there is None:
             return None
         with closing(connect(self.there)) as other:

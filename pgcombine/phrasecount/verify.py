@@ -1,6 +1,6 @@
 """Recounts a directory from scratch, and finds the phrases whose recount differs from the value.
 
-The recount reads the files again, and forms the phrases in Python (a run does it in Spark's SQL). Spark joins the
+The recount reads the files again, and forms the phrases in Python (a run forms them in Spark's SQL). Spark joins the
 recount with the values. Documents that only other directories have are read from the database. If a document of the
 directory changes meanwhile, the task fails.
 """
