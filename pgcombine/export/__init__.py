@@ -6,8 +6,8 @@ its data is *quarantined*, until an operator retries or drops it. If the export 
 of the key also ends the quarantine. The destination is ``up``, ``suspect``, ``down`` or ``paused``.
 
 *Guarantees.* Each change is written as one entry, in the pass's transaction. The pass draws sequence numbers while it
-holds its bucket of the queue, so a key's numbers grow in the order in which its passes commit. The commit of an entry is on
-disk before the entry is delivered, so that no crash takes back a delivered entry. Delivery is at least once. A
+holds its bucket of the queue, so a key's numbers grow in the order in which its passes commit. The commit of an entry
+is on disk before the entry is delivered, so that no crash takes back a delivered entry. Delivery is at least once. A
 destination that compares sequence numbers ignores what was delivered before.
 
 *Failures.* If a worker dies before its commit, its claim ends with its connection, and its entries wait again. After a

@@ -74,9 +74,10 @@ class RawExporter(Exporter, Protocol):
 
 @runtime_checkable
 class OwnedExporter(Exporter, Protocol):
-    """An exporter for an export that several servers may have. The destination accepts only deliveries of its latest owner.
+    """An exporter for an export that several servers may have.
 
-    If the destination has another owner, ``deliver``, ``load`` and ``sweep`` raise FencedError.
+    The destination accepts only deliveries of its latest owner. If the destination has another owner, ``deliver``,
+    ``load`` and ``sweep`` raise FencedError.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:

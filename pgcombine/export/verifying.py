@@ -144,9 +144,9 @@ def differences(
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
     """Make workers deliver again the keys that differ.
 
-    With ``every``, or for another exporter than ``postgres``, these are the keys that have a value. Each key gets an
-    entry with a new sequence number. The entries are written in several transactions. After an error, call the function
-    again. Returns the number of these keys, and the number of keys that are *moving*. A moving key gets no new entry.
+    With ``every``, or for another exporter than ``postgres``, workers deliver all keys that have a value. Each key gets
+    an entry with a new sequence number. The entries are written in several transactions. After an error, call the
+    function again. Returns the number of new entries, and the number of keys that are *moving*, which get no new entry.
     Raises the errors of :func:`differences`, and ExportError if the destination is ahead of this server or the queue
     was rebucketed meanwhile.
     """

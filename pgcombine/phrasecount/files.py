@@ -14,7 +14,7 @@ from pathlib import Path
 
 MAX_PATH_BYTES = 2600  # a path is in an index key, whose size is limited
 
-NOT_A_FILE = "broken link, or a loop of links"
+NOT_A_FILE = "link that can't be followed"
 NAME = "name is not UTF-8"
 LONG_PATH = f"path is longer than {MAX_PATH_BYTES} bytes"
 DIRECTORY = "unreadable directory"

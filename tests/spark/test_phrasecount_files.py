@@ -63,7 +63,7 @@ def test_strange_files_cost_a_line_for_each_reason(run: Run, values: Values, tmp
     assert sorted(lines) == sorted(
         [
             "not counted: 1 file: name is not UTF-8",
-            "not counted: 2 files: broken link, or a loop of links",
+            "not counted: 2 files: link that can't be followed",
             "not counted: 2 files: no tokens",
             "not counted: 1 file: too large",
             "not counted: 1 file: not UTF-8",
