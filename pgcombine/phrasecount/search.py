@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine import ExportQueue, ExportWorker
-from pgcombine.errors import ConfigError, QueueError, QueueExistsError
+from pgcombine.errors import ConfigError, DestinationDownError, QueueError, QueueExistsError, first_line
 from pgcombine.phrasecount.database import Connection, connect, query
 from pgcombine.phrasecount.report import Report
 from pgcombine.phrasecount.state import QUEUE
@@ -40,7 +40,7 @@ class Search:
         """Create the export if it doesn't exist. If it has another destination than ``there``, create it again.
 
         Raises QueueError if another export has that name, or if the destination has another queue's search table.
-        Raises psycopg.OperationalError if the destination doesn't answer.
+        Raises DestinationDownError if ``there`` doesn't answer.
         """
         with closing(connect(self.dsn)) as connection:
             target = self._wanted(connection)
@@ -50,7 +50,7 @@ class Search:
             here = _here(connection)
             target = target or here
             if target != here:
-                with closing(connect(self.there or target)) as other:
+                with closing(_connected(self.there or target)) as other:
                     _prepare(other)
             if found is not None:
                 ExportQueue(EXPORT).drop(connection, force=True)
@@ -97,7 +97,7 @@ class Search:
             raise ConfigError(f"there is no word in {text!r}: give one to four words")
         with closing(connect(self.dsn)) as connection:
             where = self._place(connection)
-        with closing(connect(where)) as connection:
+        with closing(_connected(where)) as connection:
             try:
                 rows = connection.execute(query("find"), {"words": words, "top": top}).fetchall()
             except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
@@ -108,7 +108,7 @@ class Search:
         """Return ``there`` in the form in which exports store a destination, without passwords. None stays None."""
         if self.there is None:
             return None
-        with closing(connect(self.there)) as other:
+        with closing(_connected(self.there)) as other:
             if _address(other) == _address(connection):
                 return _here(connection)
             given = conninfo_to_dict(self.there) | _address(other)
@@ -139,6 +139,14 @@ class Search:
             return self.there
         target, _ = self._export(connection)
         return self.dsn if target is None or target == _here(connection) else target
+
+
+def _connected(where: str) -> Connection:
+    """Connect to the table's database. Raises DestinationDownError if that database doesn't answer."""
+    try:
+        return connect(where)
+    except psycopg.OperationalError as error:
+        raise DestinationDownError(f"the search table's database can't be reached: {first_line(error)}") from error
 
 
 def _prepare(there: Connection) -> None:

@@ -32,7 +32,7 @@ def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[.
     """Returns a context manager that follows the test's directory, and yields the list of the runs' results."""
 
     @contextmanager
-    def followed(**options: Any) -> Iterator[list[Any]]:
+    def followed(there: str | None = None, **options: Any) -> Iterator[list[Any]]:
         from pgcombine.phrasecount.corpus import Corpus
         from pgcombine.phrasecount.follow import follow
         from pgcombine.phrasecount.report import Report
@@ -48,7 +48,7 @@ def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[.
                     report=Report(),
                     stop=stop,
                     on_run=told.append,
-                    search=Search(dsn),
+                    search=Search(dsn, there),
                     poll=0.05,
                     **options,
                 )
@@ -71,6 +71,17 @@ def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[.
 
 def reaches(values: Values, directory: Path) -> None:
     eventually(lambda: values() == expected(directory), timeout=WAIT, what="the counts are those of the files")
+
+
+def test_stream_goes_on_while_the_other_database_is_down(
+    followed: Any, values: Values, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_corpus(tmp_path, 2, seed=1)
+    with followed(there="host=127.0.0.1 port=1") as told:
+        eventually(lambda: told, timeout=WAIT)
+        (tmp_path / "new.txt").write_text("one two three four")
+        reaches(values, tmp_path)
+    assert "the search table isn't up to date: the search table's database can't be" in capsys.readouterr().err
 
 
 def test_counts_follow_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: Path) -> None:

@@ -51,6 +51,14 @@ def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values,
     assert delivered == [(0, delivered[0][1]), *[(updates, updates) for _, updates in delivered[1:]]]
 
 
+def test_counts_are_right_if_the_other_database_is_down(run: Run, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 2, seed=1)
+    answer = run(tmp_path, "--search-dsn", "host=127.0.0.1 port=1")
+    assert answer.code == 1
+    assert "the search table's database can't be reached: connection failed" in answer.stderr
+    assert values() == expected(tmp_path)
+
+
 @pytest.mark.slow
 def test_next_run_repeats_an_unrecorded_delivery(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
