@@ -206,9 +206,9 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends: once ``wrong`` lists something, or at its time.
+        """Whether the run is to end: ``outcome.wrong`` isn't empty, or the planned end has passed.
 
-        The time is extended by up to MORE_SECONDS while a figure in HAPPEN is still 0.
+        While a figure in HAPPEN is still 0, the run goes on for up to MORE_SECONDS after its planned end.
         """
         late = time.monotonic() - self._end
         return bool(self.outcome.wrong) or late > (0 if all(map(self.outcome.figures.get, HAPPEN)) else MORE_SECONDS)

@@ -33,7 +33,7 @@ def promtool(*arguments: object) -> None:
 
 
 def check_expressions(expressions: Iterable[str], directory: Path) -> None:
-    """Raise AssertionError if Prometheus can't read one of these expressions from a dashboard of Grafana."""
+    """Raise AssertionError if one of these expressions of a Grafana dashboard isn't valid for Prometheus."""
     filled = [
         one.replace("$__rate_interval", "5m").replace("$queue", ".*").replace("$job", ".*") for one in expressions
     ]

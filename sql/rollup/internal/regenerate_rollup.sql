@@ -30,7 +30,7 @@ exception
     when deadlock_detected or lock_not_available then
         raise;
     when others then
-        raise warning 'rollup "%" can''t be made again: %', queue, sqlerrm
+        raise warning 'the view and the triggers of rollup "%" can''t be made again: %', queue, sqlerrm
             using hint = format('pgcombine.verify(%L) names what is wrong. Mend it, and run pgcombine db upgrade; or '
                 'drop the rollup', queue);
 end
