@@ -2,7 +2,7 @@
 
 A failing bucket doesn't block the others. As in a worker, the failure is recorded, and a search for the failing keys
 may follow (:func:`~pgcombine.worker.quarantine.recover`). If no other pass should follow at once, the bucket isn't
-tried again, and its error is raised at the end.
+tried again, and PassError is raised at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
 _RECENT = 0.6  # seconds; ``reclaim`` truncates more after half a second without a pass
-_RECLAIMS = 4  # calls of ``reclaim`` at most; a session that reads a segment may block some of them
+_RECLAIMS = 4  # calls of ``reclaim`` at most; a call leaves a segment that a session reads or writes
 
 
 @operational()
@@ -41,7 +41,8 @@ def drain(
 
     Workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers. ``timeout``
     is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
-    :func:`~pgcombine.worker.passes.open_connection`. ``on_pass`` is called after each pass that took updates.
+    :func:`~pgcombine.worker.passes.open_connection`. ``on_pass`` is called after each pass, or search for
+    failing keys, that took updates.
 
     Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates;
     ServerNotReadyError if the server isn't ready within ``timeout`` seconds, or takes no writes; ConnectError if it

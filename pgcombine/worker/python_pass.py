@@ -167,7 +167,7 @@ def _portions(connection: Connection, count: float = math.inf) -> Iterator[list[
 
 
 def _split(row: tuple[Any, ...], keys: int, values: int) -> tuple[tuple[Any, ...], ...]:
-    """Return the key columns, the old values and the new values, which are the last columns of a row."""
+    """Return the last columns of a row: the key columns, the old values and the new values."""
     columns = row[len(row) - keys - 2 * values :]
     return columns[:keys], columns[keys : keys + values], columns[keys + values :]
 

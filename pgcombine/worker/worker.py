@@ -184,7 +184,7 @@ class Worker(Background):
         return open_connection(self.dsn, name=name, timeout=0, **timeouts)
 
     def _connected(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
-        """Run a loop. After a temporary error, open another connection and run it again. Raises other errors."""
+        """Run a loop. After a temporary error, open another connection and run the loop again. Raises other errors."""
         opened = partial(self._open, f"{NAME} {self.name}")
         pause = _SHORTEST_PAUSE
         with self.heartbeat.loop():
