@@ -29,7 +29,7 @@ from pgcombine.errors import PgCombineError
 
 SAMPLE = 500_000
 QUEUE = "bench"
-_TIMEOUT = 300.0  # seconds for which wait_idle waits
+_TIMEOUT = 300.0  # seconds for which wait_idle waits at most
 
 
 @contextmanager

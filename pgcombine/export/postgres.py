@@ -98,7 +98,7 @@ class PostgresExporter:
             self._apply(connection, put.rowcount)
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
-        """Deliver the rows of a COPY out of the export queue."""
+        """Deliver the rows that a COPY reads from the export's entries."""
         with self._transaction() as connection, connection.cursor() as cursor:
             with cursor.copy(_text(self._statements.copy)) as copy:
                 for chunk in chunks:

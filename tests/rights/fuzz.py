@@ -282,7 +282,7 @@ class World:
             self.written[word] += n
 
     def accept_write(self, queue: str, token: UUID) -> None:
-        """Accept on this server a write of one update, which is meant for all three servers."""
+        """Accept on this server a write of one update for the servers a, b and c."""
         self.owner.execute(
             "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), "
             "%s, '{a,b,c}', 3)",

@@ -35,7 +35,7 @@ begin
         where p like '%(*)' and c.queue = _subject
     ) o (privilege)
     where l."right" = _right
-    union all -- passes insert into the tables of components, and operators put refused rows back
+    union all -- passes insert into the tables of components, and operators put quarantined rows back into them
     select 'insert on ' || format('pgcombine.%I', t.name)
     from pgcombine.component_table t
     where t.queue = _subject and _right in ('work', 'operate');
