@@ -92,7 +92,7 @@ def array(elements: Iterable[str | None]) -> str:
 def _text(value: Any, queue: str, transformer: Any) -> str:
     if value is None:
         return "NULL"
-    if isinstance(value, str) and _PLAIN.fullmatch(value):
+    if isinstance(value, str) and value.isprintable():  # so it has no zero byte, and no part of a surrogate pair
         return _element(value)
     if type(value) is int:
         return str(value)

@@ -37,10 +37,11 @@ class Search:
     there: str | None = None
 
     def keep(self) -> None:
-        """Create the export if it doesn't exist. If it has another destination than ``there``, create it again.
+        """Create the export that fills the search table, :data:`EXPORT`, if it doesn't exist.
 
-        Raises QueueError if another export has that name, or if the destination has another queue's search table.
-        Raises DestinationDownError if ``there`` doesn't answer.
+        If ``there`` is given and the export has another destination, the export is dropped and created again. Raises
+        QueueError if an export with this name isn't phrasecount's, or if the destination is another database that has
+        a search table of its own. Raises DestinationDownError if ``there`` doesn't answer.
         """
         with closing(connect(self.dsn)) as connection:
             target = self._wanted(connection)
@@ -90,7 +91,8 @@ class Search:
     def find(self, text: str, top: int) -> list[tuple[str, int, int]]:
         """Return (phrase, docs, total) of the ``top`` most frequent phrases that contain ``text``'s words in a row.
 
-        Raises ConfigError for a text without words, and if there is no search table.
+        Raises ConfigError for a text without words, and if there is no search table. Raises DestinationDownError if the
+        table's database doesn't answer.
         """
         words = " ".join(Document(text).chunks())
         if not words:
