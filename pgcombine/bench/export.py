@@ -1,6 +1,6 @@
 """The figure of export: the rate at which one worker delivers waiting entries into a table of another database.
 
-A wrong count in the table raises PgCombineError.
+A wrong count or sum in the table raises PgCombineError.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from pgcombine.bench.scratch import Scratch
 from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.errors import PgCombineError
 
-_UPDATES = 100  # updates that a pass takes, each of another key
-_TURN = 20  # passes over a queue before it is the next one's turn
+_UPDATES = 100  # updates that a pass takes, each with a different key
+_TURN = 20  # passes over a queue before the next queue's turn
 _MAKE = {
     "plain": "select",
     "exported": "select pgcombine.create_export('exported', 'exported')",
@@ -30,13 +30,13 @@ _ENQUEUE = """
 def feed(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """Measure the passes of a queue with a feed, and of one with an export: rate, processor time, and write-ahead log.
 
-    The baseline is a queue with neither. A pass takes 100 updates, each of another key. The processor time is left out
-    if the server's processes can't be read.
+    The baseline is a queue with neither. A pass takes 100 updates, each with a different key. The processor time is
+    left out if the server's processes can't be read.
     """
     rates: dict[str, list[float]] = {queue: [] for queue in _MAKE}
     logs: dict[str, list[float]] = {queue: [] for queue in _MAKE}
     times: dict[str, list[float]] = {queue: [] for queue in _MAKE}
-    # in nanoseconds; the ticks of other sources are longer than a pass
+    # The file counts nanoseconds. Other sources count ticks, which are longer than a pass.
     used = Path(f"/proc/{scratch.connection.info.backend_pid}/schedstat")
     readable = ServerTime(scratch.connection).readable and used.exists()
     for queue, make in _MAKE.items():

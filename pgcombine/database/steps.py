@@ -4,10 +4,10 @@ The statements are written once, as a generator of steps. :func:`run` executes e
 generator. The connection is psycopg's (synchronous or asynchronous), or SQLAlchemy's ``Connection``, ``Session``,
 ``AsyncConnection``, ``AsyncSession`` or a scoped session, also over other drivers. ``run`` neither commits nor rolls
 back, with one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction.
-Errors that pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors
-remain exceptions of the driver. A connection of another kind, or in pipeline mode, raises
+Errors that pgcombine's SQL functions raise become exceptions of :mod:`pgcombine.errors`. PostgreSQL's own errors remain
+exceptions of the driver. A connection of another kind, or in pipeline mode, raises
 :class:`~pgcombine.errors.ConfigError`.
-:mod:`pgcombine.database.caller` makes methods and iterators of steps.
+:mod:`pgcombine.database.caller` makes methods and iterators from steps.
 """
 
 from __future__ import annotations

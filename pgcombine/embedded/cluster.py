@@ -131,7 +131,7 @@ class Cluster:
         return total
 
     def clean(self) -> None:
-        """Remove the rests of directories that are left if a program is killed in :meth:`create` or :meth:`remove`."""
+        """Remove what is left of directories after a program was killed in :meth:`create` or :meth:`remove`."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
             # If initdb still writes into the directory, some files remain. The next start removes them.
             shutil.rmtree(left, ignore_errors=True)
@@ -145,7 +145,7 @@ class Cluster:
         self.clean()
 
     def create(self, programs: Programs, *, durable: bool = True) -> None:
-        """Create the directory with a password, and data with an empty database. The caller holds the home's lock.
+        """Create the directory: a password, and data with an empty database. The caller holds the home's lock.
 
         With ``durable=False`` the call doesn't wait until the files are on disk. Raises ConfigError, with PostgreSQL's
         reason if its programs fail, or OSError.
@@ -221,7 +221,7 @@ def environment() -> dict[str, str]:
 
 
 def failure(log: str) -> str | None:
-    """Return the first line of the highest severity in PostgreSQL's log, from the severity on.
+    """Return the first line of the highest severity in PostgreSQL's log, without what precedes the severity.
 
     Returns None if no line has the severity of an error.
     """

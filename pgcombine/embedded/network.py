@@ -60,8 +60,9 @@ def answers(port: int) -> bool:
 def socket_directory(preferred: Path, account: Account) -> Path | None:
     """Return a directory that takes a Unix socket and that only the account may use. Old sockets in it are removed.
 
-    This is ``preferred`` if it takes a socket and the account is this process's own. Otherwise it is a directory for
-    temporary files whose name is made from ``preferred``. Returns None if none of them works.
+    This is ``preferred`` if it takes a socket and the account is this process's own. Otherwise it is a directory in
+    the system's directory for temporary files, or in /tmp. Its name is made from ``preferred``. Returns None if none of
+    these directories works.
     """
     digest = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
     places = [Path(temporary, f"pgcombine-{digest}") for temporary in (tempfile.gettempdir(), "/tmp")]

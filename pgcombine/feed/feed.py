@@ -41,7 +41,7 @@ class Feed:
     """A feed by name: the changes of ``queue``, which are kept for ``retention``.
 
     Only :meth:`create` uses ``queue``, ``retention`` and ``max_bytes``. An offset says how far a consumer has read: it
-    is a dict that has a sequence for each bucket. Connections are as for :class:`~pgcombine.CombineQueue`. On an
+    is a dict with a sequence number for each bucket. Connections are as for :class:`~pgcombine.CombineQueue`. On an
     asynchronous connection :meth:`read` returns an asynchronous iterator, and any other method an awaitable.
 
     Methods raise FeedNotFoundError; OffsetTooOldError if changes after the offset are no longer kept;
@@ -148,7 +148,7 @@ class Feed:
     ) -> Any:
         """Iterate over the changes after an offset, in batches that are made from at most ``most`` changes.
 
-        ``after`` is the offset of the last batch that the consumer has processed. With ``{}`` the iterator begins with
+        ``after`` is the offset of the last batch that the consumer has processed. With ``{}`` the iterator begins at
         the first change that is kept, with None at the present offset. With ``compact`` the changes of a key in a batch
         become one row, with the old values of the first change and the new values of the last one.
 

@@ -93,7 +93,7 @@ class DatabaseFigures(Collector):
             self._close()
 
     def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
-        """Return the result of ``read``, or None if it fails. After a failure, don't call ``read`` for some seconds."""
+        """Return the result of ``read``, or None if it fails. After that, ``read`` isn't called for some seconds."""
         if time.monotonic() < self._rest_until:
             return None
         try:

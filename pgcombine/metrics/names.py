@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a process."""
+    """The definition of a metric."""
 
     name: str
     kind: str

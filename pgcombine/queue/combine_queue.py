@@ -4,8 +4,8 @@ A method that takes a connection, other than ``wait``, runs in the transaction o
 back with the transaction. ``wait`` needs a connection that is in no transaction. A connection is psycopg's
 ``Connection`` or ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or
 ``AsyncSession``. On an asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``.
-Errors that pgcombine's SQL functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors
-remain exceptions of the driver. Any method that takes a connection may raise NotGrantedError if the role lacks a right,
+Errors that pgcombine's SQL functions raise become exceptions of :mod:`pgcombine.errors`. PostgreSQL's own errors remain
+exceptions of the driver. Any method that takes a connection may raise NotGrantedError if the role lacks a right,
 and PostRestorePendingError in a copied database; the methods name further errors.
 """
 

@@ -61,7 +61,7 @@ def pass_sql(connection: Connection, queue: str) -> str:
 def status(connection: Connection, *, exact: bool = False, fresh: bool = False) -> list[dict[str, Any]]:
     """Return a dict for each queue, with the figures of its backlog, its passes, its quarantine and failing buckets.
 
-    Its fields are ``queue``, ``paused``, ``exact``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
+    The dict has ``queue``, ``paused``, ``exact``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
     times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
     ``since`` and ``retry_at`` of each bucket where a pass has failed and none has taken all updates since. ``backlog``

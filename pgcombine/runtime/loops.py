@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 Loop = Callable[[threading.Event], object]
 
-_FIRST = "_pgcombine_first"  # the attribute that marks an error with which run_together has ended its loops
+_FIRST = "_pgcombine_first"  # the attribute that marks an error that made run_together end its loops
 
 
 def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:

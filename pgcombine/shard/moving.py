@@ -2,8 +2,8 @@
 
 A move has these steps. A move that was killed can be run again.
 
-1. The front's catalog gets the target, on which no queue has the shard's name. Passes on the source combine most
-   updates.
+1. The front's catalog records the target, which must have no queue of the shard's name. Passes on the source combine
+   most updates.
 2. Writers of the shard wait at the front, until step 5 ends.
 3. The queue on the source gets a fence: it refuses updates, also after this program has died. Passes combine the rest.
    Then the queue refuses values, too.
@@ -44,9 +44,9 @@ _SETTINGS = {
 def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
     """Move a shard to the foreign server ``node``. Meanwhile writers of this shard wait.
 
-    The same call again ends a move that was killed. A move to the node that has the shard cancels a move that hasn't
-    switched the shard to another node. The caller's user mappings must name roles that own pgcombine's schema on the
-    nodes.
+    The same call again completes a move that was killed. A move to the node that has the shard cancels a move that
+    hasn't switched the shard to another node. The caller's user mappings must name roles that own pgcombine's schema on
+    the nodes.
 
     Among others, raises QueueNotFoundError for an unknown front, InvalidDefinitionError for an unknown shard or node,
     QueueNotEmptyError if a move would lose something, such as the shard's observers, QueueExistsError if the node has a

@@ -78,7 +78,7 @@ class Dispatcher:
         self._deferred: dict[Bucket, float] = {}  # by bucket: the monotonic time before which the bucket isn't tried
         # by queue: the monotonic time before which no pass over the queue is tried
         self._refused: dict[str, float] = {}
-        self._again: set[str] = set()  # queues that passes since the last poll may have left with due buckets
+        self._again: set[str] = set()  # queues in which passes since the last poll may have left due buckets
         self._observed: set[str] = set()  # queues that had observers, or triggers on their values, in some poll
         # whether the last poll found a due queue with a large log; a query for all queues doesn't look for one
         self.large = False
@@ -88,7 +88,7 @@ class Dispatcher:
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
         """Return the due buckets of ``queues`` (None: of all queues), except those in progress, deferred or refused.
 
-        The poll also covers the queues that passes since the last poll may have left with due buckets. It covers all
+        The poll also covers the queues in which passes since the last poll may have left due buckets. It covers all
         queues if observers or triggers of these passes may have enqueued to other queues.
         """
         self._waker.drain()  # this poll sees the updates of earlier wake-ups, so they need no other poll

@@ -89,7 +89,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
     than the connection's lock timeout. None isn't a failure.
 
     ``observers`` are the queue's Python observers. The connection must be idle in autocommit with isolation level
-    repeatable read. After a serialization failure or a deadlock the pass is run again. These are raised:
+    repeatable read. After a serialization failure or a deadlock the pass is run again. The function raises:
 
     - QueueNotFoundError, and InvalidDefinitionError for a bucket that doesn't exist;
     - ObserversMissingError if the queue has Python observers that ``observers`` lacks;

@@ -79,9 +79,9 @@ def roles(connection: Connection, prefix: str) -> list[Role]:
 
 
 def make_roles(connection: Connection, prefix: str) -> list[Role]:
-    """Create and grant the roles of :func:`roles` in one transaction, and return them.
+    """Create the new ones of :func:`roles`, and grant each role its right, in one transaction. Returns the roles.
 
-    Raises psycopg's InsufficientPrivilege if the connection's role may not create or grant them.
+    Raises psycopg's InsufficientPrivilege if the connection's role may not create the roles or grant the rights.
     """
     with connection.transaction():
         made = roles(connection, prefix)

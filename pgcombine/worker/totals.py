@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Pass:
-    """The result of a pass over a bucket: it combined ``updates`` of ``keys`` keys and changed ``changes`` values.
+    """Result of a pass over a bucket: it combined ``updates`` updates of ``keys`` keys, and changed ``changes`` values.
 
     A search for failing keys has such a result, too. ``more`` says whether pending updates were left for another pass.
     ``expired`` is the number of expired keys that the pass removed. ``unfinished`` says whether the next pass goes on
