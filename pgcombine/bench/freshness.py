@@ -1,7 +1,8 @@
 """Figures of freshness: the time from the commit of an update to the commit of its value, as a client measures it.
 
 A probe enqueues one update for a new key in a separate transaction. An observer of the pass sends a notification with
-the key, which the client gets after the pass has committed. Freshness is the time from the probe's commit until then.
+the key, which the client gets after the pass has committed. Freshness is the time from the probe's commit until
+the client gets the notification.
 """
 
 from __future__ import annotations

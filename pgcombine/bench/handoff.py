@@ -2,7 +2,7 @@
 
 Each figure is a ratio of two values from one run:
 
-- the rate of writes at level ONE, and the rate of plain enqueues of the same updates, each in a transaction;
+- the rate of writes at level ONE, and the rate of plain enqueues of the same updates, one transaction an enqueue;
 - for a write of 500 updates, the bytes that a server keeps until all servers have the write, and the bytes of its hint;
 - the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
 - the rate at which hints are replayed, and the rate of one COPY of the same updates;

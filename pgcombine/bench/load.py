@@ -54,7 +54,7 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure one session's passes over many updates, each with a different key: first new keys, then the same again.
+    """Measure one session's passes over many updates with different keys: first new keys, then the same keys again.
 
     The baseline is GROUP BY + MERGE.
     """

@@ -53,8 +53,9 @@ class Measured:
 def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the figures of three programs by name.
 
-    ``first`` is a run that counts all files, ``unchanged`` the next run, and ``batch`` the plain Spark job. Raises
-    PgCombineError if a program fails, if the numbers of phrases differ, or if the next run enqueues updates.
+    ``first`` is a run that counts all files, ``unchanged`` the next run over the same files, and ``batch`` the plain
+    Spark job. Raises PgCombineError if a program fails, if the numbers of phrases differ, or if the next run enqueues
+    updates.
     """
     with throwaway_database(dsn) as database:
         run = [sys.executable, "-P", "-m", "pgcombine.bench.phrasecount", str(corpus.root), sink or ""]

@@ -43,8 +43,8 @@ def repeatables() -> list[tuple[str, str]]:
 def steps() -> Iterator[str]:
     """Yield the statements that apply the repeatable files after the revisions.
 
-    These are the texts of the files, with named queries between and after them. The functions of
-    ``set_aside.sql`` must exist already.
+    These are the texts of the files, with named queries between and after them. The functions of ``set_aside.sql``
+    must exist already.
     """
     functions = False
     for path, text in repeatables():

@@ -154,7 +154,7 @@ def _reachable(account: Account, programs: Programs) -> Programs:
 
 
 def _refusal(account: Account, program: str, data: Path | None = None) -> str | None:
-    """Return why ``account`` can't run ``program``, or can't write to ``data`` if it is given, or None if it can."""
+    """Return why ``account`` can't run ``program`` or write to ``data`` (if given), or None if the account can."""
     command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", program]
     if data:
         command.append(account.directory(data))

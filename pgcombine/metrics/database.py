@@ -93,7 +93,10 @@ class DatabaseFigures(Collector):
             self._close()
 
     def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
-        """Return the result of ``read``, or None if it fails. After that, ``read`` isn't called for some seconds."""
+        """Return the result of ``read``, or None if it fails.
+
+        For some seconds after a failure, the result is None, and ``read`` isn't called.
+        """
         if time.monotonic() < self._rest_until:
             return None
         try:

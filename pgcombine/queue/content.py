@@ -103,7 +103,7 @@ def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
 def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[int]:
     """Append updates, unless the queue has the token. Returns the number of updates.
 
-    If the queue is spread over other databases, they have the tokens. So one call passes the token and all updates.
+    If the queue is spread over other databases, each stores tokens. So one call passes the token and all updates.
     """
     columns = [name for name, *_ in (yield from roles(queue))]
     if token is not None:

@@ -99,9 +99,9 @@ class Rollup:
     def verify(self, *, repair: bool = False) -> Steps[list[str]]:
         """Compare the rollup with its source, and return the problems found, one sentence each.
 
-        With ``repair`` it also enqueues updates that correct the values. Raises InvalidDefinitionError if the queue isn't
-        a rollup or isn't backfilled yet, or the isolation level isn't read committed. Raises QueueNotFoundError if
-        there is no queue of the name.
+        With ``repair`` it also enqueues updates that correct the values. Raises InvalidDefinitionError if the queue
+        isn't a rollup or isn't backfilled yet, or the isolation level isn't read committed. Raises QueueNotFoundError
+        if there is no queue of the name.
         """
         found = yield Statement("select problem from pgcombine.verify_rollup(%s, repair => %s)", (self.name, repair))
         return [str(problem) for (problem,) in found]

@@ -3,7 +3,7 @@
 The state of a *destination* is in the database, so all processes share it: ``up``, ``suspect`` after a failure,
 ``down`` after several in a row, ``paused`` by an operator. Before a delivery, :meth:`Destination.attempt` returns a
 ticket. After the delivery, the caller calls :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the
-ticket. After a failure ``attempt`` returns None for a time that doubles with each failure, up to a limit. Then one
+ticket. After a failure, ``attempt`` returns None for a time that doubles with each failure, up to a limit. Then one
 process gets a ticket, and the others wait for the outcome. A destination must accept the same entries twice: a process
 may die after a delivery, before the delivery is recorded. A delivery that fails raises one of two errors:
 

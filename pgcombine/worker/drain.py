@@ -1,8 +1,8 @@
 """Combine until nothing is pending.
 
 A failing bucket doesn't block the others. As in a worker, the failure is recorded, and a search for the failing keys
-may follow (:func:`~pgcombine.worker.quarantine.recover`). Unless ``recover`` asks for another pass at
-once, the bucket isn't tried again, and PassError is raised at the end.
+may follow (:func:`~pgcombine.worker.quarantine.recover`). Unless ``recover`` asks for another pass at once, the
+bucket isn't tried again, and PassError is raised at the end.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ MAX_DELAY_SECONDS = 0.1
 # gather for the next round. After a smaller round it rests for three times the round's duration, max_delay at most, to
 # leave most of the processor to other processes. After a small round that follows a sleep it doesn't rest.
 _COMPANY = 32
-_SHORTEST_PAUSE = 0.1  # seconds, about, that a loop pauses after trouble; later pauses are longer
+_SHORTEST_PAUSE = 0.1  # about how many seconds a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # after so many seconds without trouble, the next pause is short again
 
