@@ -42,7 +42,7 @@ def home() -> Path:
 def given_dsn(dsn: str | None = None) -> str | None:
     """Return the connection string that the user gave, as the argument or in the environment, or None if there is none.
 
-    An empty string means that libpq uses its ``PG*`` variables. Raises the errors of :func:`libpq_dsn`. Without
+    If an empty string is returned, libpq uses its ``PG*`` variables. Raises the errors of :func:`libpq_dsn`. Without
     ``dsn``, also raises ConfigError if the name of one of pgcombine's variables is misspelt.
     """
     if not dsn:

@@ -104,7 +104,7 @@ class BacklogFullError(OperationalError):
 
 
 class PostRestorePendingError(OperationalError):
-    """The database was restored from a dump, and ``post_restore`` hasn't run yet. A worker calls it when it starts."""
+    """The database was restored from a dump, and ``post_restore`` hasn't run yet. A starting worker calls it."""
 
 
 class QueueError(PgCombineError):

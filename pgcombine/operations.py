@@ -84,7 +84,7 @@ class CreateCombineQueue(MigrateOperation):
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
     def reverse(self) -> DropCombineQueue:
-        """Return the operation that drops the queue, also with pending updates."""
+        """Return the operation that drops the queue, even if updates are pending."""
         return DropCombineQueue(self.queue, force=True)
 
     function = "pgcombine.create_queue"
@@ -117,7 +117,7 @@ class CreateTier(MigrateOperation):
         operations.invoke(cls(queue, source, key, options))
 
     def reverse(self) -> DropCombineQueue:
-        """Return the operation that drops the queue, also with pending updates."""
+        """Return the operation that drops the queue, even if updates are pending."""
         return DropCombineQueue(self.queue, force=True)
 
     function = "pgcombine.create_tier"

@@ -1,9 +1,9 @@
 """The life of the database schema: upgrade, check, downgrade.
 
 An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
-and makes each queue's generated objects again. An upgrade or a downgrade is one transaction under a lock. It tries to
-get its locks for the session's ``lock_timeout``, or for a minute if there is none. Between two tries it holds no locks,
-so that writers go on.
+and recreates each queue's generated objects. Each upgrade or downgrade runs in one transaction. If a lock isn't free,
+the transaction is tried again until the session's ``lock_timeout`` has passed (a minute if there is none). Between two
+tries it holds no locks, so that writers can go on.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     """Take the schema back to ``revision``. ``base`` removes the whole schema, with queues and values.
 
     ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissingError if there is no
-    schema, SchemaMismatchError if the schema is newer than this program, and SchemaError for an unknown revision, for a
-    schema or an object of another role that isn't a superuser, or if a needed lock isn't free in time. Without
-    ``force``, raises QueueNotEmptyError if updates are pending or can't be counted, or if keys are quarantined.
+    schema, and SchemaMismatchError if the schema is newer than this program. Raises SchemaError if the revision is
+    unknown, if the schema, or an object in it, belongs to another role that isn't a superuser, or if a needed lock
+    isn't free in time. Without ``force``, raises QueueNotEmptyError if updates are pending or can't be counted, or if
+    keys are quarantined.
     """
     if not revision or ":" in revision:
         raise SchemaError(f"there is no revision '{revision}' to go back to")
@@ -204,8 +205,8 @@ def _lock(connection: Connection, create: bool) -> None:
 def _refuse_foreign(connection: Connection) -> None:
     """Raise SchemaError if the schema, or an object in it, isn't owned by the current role or a superuser.
 
-    The owner of an object can replace it by code that users of pgcombine then run. The error is also raised if the
-    current role is a member of the owning role, since it would have to trust all other members.
+    The owner of an object can put code into it that users of pgcombine then run. The error is also raised if the
+    current role is a member of the owning role, since the current role would have to trust all other members.
     """
     foreign = connection.execute(sqlfiles.query("foreign_objects").encode()).fetchone()
     if foreign is not None:

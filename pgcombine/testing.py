@@ -15,8 +15,8 @@ there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue
 
 The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. The DSN's role must be allowed to create databases.
 Without a DSN, an embedded server runs for the test session. It needs the extra ``embedded``; without it the fixtures
-raise :class:`~pgcombine.errors.ConfigError`. At the end of its test a database is dropped, and sessions that are still
-connected to it are ended.
+raise :class:`~pgcombine.errors.ConfigError`. When a test ends, its database is dropped, even if sessions are still
+connected to it.
 """
 
 from __future__ import annotations

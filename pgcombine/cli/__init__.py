@@ -5,7 +5,7 @@ The exit status of a command is
 - 0 if it succeeded, or if SIGTERM or Ctrl-C ended a command that runs until it is stopped, such as ``worker``,
 - 1 if it failed; stderr says why,
 - 2 for wrong usage,
-- 3 if a command that runs until it is stopped found a schema of another version,
+- 3 if ``worker``, ``web``, ``export run`` or ``replicas run`` found no schema of this program's version,
 - 130 if Ctrl-C interrupted another command.
 
 With ``--json`` a command prints only JSON to stdout.

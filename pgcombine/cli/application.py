@@ -42,7 +42,10 @@ def attribute(name: str) -> Any:
 
 
 def queues(app: Any, name: str = "app") -> list[CombineQueue]:
-    """Return the queues of an application. Raises ConfigError for no queue, another object, or equal names."""
+    """Return the queues of an application.
+
+    Raises ConfigError if there is no queue, if an object isn't a queue, or if two queues have the same name.
+    """
     app = getattr(app, "queues", app)
     found = [app] if isinstance(app, CombineQueue) else list(app) if isinstance(app, Iterable) else []
     if not found or not all(isinstance(queue, CombineQueue) for queue in found):

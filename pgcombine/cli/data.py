@@ -43,7 +43,7 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header 
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
-COUNTED = 10_000  # if at most about so many updates are pending, they are counted exactly
+COUNTED = 10_000  # a backlog whose estimate is at most this number is counted exactly
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 
@@ -113,7 +113,7 @@ def get(
             for key, value in found.items()
         ]
         _print([column.name for column in columns], rows, as_json)
-        with suppress(psycopg.errors.InsufficientPrivilege):  # a role with only the right to read values
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may only read values
             note_quarantined(name, *run(connection, content.quarantined(name, wanted)))
 
 
@@ -213,7 +213,7 @@ def _called(file: str) -> str:
 
 def _note_what_lacks(connection: Connection, name: str) -> None:
     """Print on stderr how many updates the combined values lack: pending and quarantined ones."""
-    with suppress(psycopg.errors.InsufficientPrivilege):  # a role with only the right to read values
+    with suppress(psycopg.errors.InsufficientPrivilege):  # the role may only read values
         for stat in dicts(connection, query("queue_stat"), (name,)):
             count = stat["pending"]
             if count <= COUNTED:

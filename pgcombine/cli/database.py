@@ -65,7 +65,7 @@ def upgrade(
         state = "current"
     except SchemaError:
         state = "upgraded"
-    # an upgrade of a current schema makes each queue's functions and views again
+    # an upgrade of a current schema recreates each queue's functions and views
     revision = schema.upgrade(database, warn=print_warning)
     if state == "current" and not as_json:
         typer.echo(f"already at revision {revision}")

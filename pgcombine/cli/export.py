@@ -174,7 +174,7 @@ def run(
 
 @export.command("ls")
 def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the exports, each with its pending entries, and the state of its destination with the reason.
+    """List the exports, each with its pending entries, the state of its destination, and the reason for that state.
 
     Example: pgcombine export ls --json
     """
@@ -219,7 +219,7 @@ def verify(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Compare the table of an export to postgres with the queue's values; exit status 1 if keys differ.
+    """Compare the target table of a postgres export with the queue's values; exit status 1 if keys differ.
 
     Workers can combine and deliver meanwhile. A change that still waits to be delivered isn't a difference.
 

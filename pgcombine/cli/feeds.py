@@ -125,8 +125,8 @@ def tail(
 ) -> None:
     """Print changes: all that are kept, or those after an offset.
 
-    With an offset file each change is printed at least once, even if the command is killed: the offset is stored once
-    its batch is printed.
+    With an offset file each change is printed at least once, even if the command is killed: the offset is stored
+    after its batch is printed.
 
     Example: pgcombine feed tail wc_feed --follow --json --offset-file wc.offset
     """
@@ -187,7 +187,7 @@ def _start(file: Path | None, after: str | None) -> dict[str, int]:
 
 
 def _store(file: Path, offset: dict[str, int]) -> None:
-    """Replace the file by a rename, so that after a crash it has the former offset or this one."""
+    """Replace the file by a rename, so that after a crash it has the former offset or the new one."""
     new = file.with_name(f".{file.name}.new")
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)

@@ -28,7 +28,7 @@ from pgcombine.queue.rows import columns_of
 from pgcombine.runtime.printable import to_json
 
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_PORTION = 1000  # rows
+_PORTION = 1000  # rows that are fetched at a time
 
 Row = dict[str, Any]
 
@@ -54,7 +54,7 @@ class Lines:
     """Finds the line of a file on which a row begins.
 
     Most rows begin on the line after the line of the previous row. The object stores the line of the first row, and
-    of each row that begins on another line.
+    the lines of the rows for which this isn't so.
     """
 
     def __init__(self) -> None:

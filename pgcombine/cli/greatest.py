@@ -51,7 +51,11 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
 
 
 class Watched:
-    """The polls of ``top --watch``. A poll also shows by how much numbers changed per second since the poll before."""
+    """The polls of ``top --watch``.
+
+    For each key, a poll also shows by how much the column that orders the keys changed per second since the previous
+    poll.
+    """
 
     def __init__(self, name: str, by: str | None, limit: int) -> None:
         self._name, self._by, self._limit = name, by, limit

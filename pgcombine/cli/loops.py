@@ -58,7 +58,7 @@ def stopped_by_signal() -> threading.Event:
 
 @contextmanager
 def supervised(*heartbeats: Heartbeat) -> Iterator[None]:
-    """Report the daemons that run in the block to systemd: when they are ready, and that they make progress.
+    """Tell systemd when the daemons in the block are ready, and that they make progress.
 
     On a SchemaError from the block the command prints the message and exits with the status OTHER_SCHEMA.
     """

@@ -29,7 +29,7 @@ Found = dict[str, Any]
 def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
     """Return the figures of queues, rollups, fronts, exports, feeds, workers and old snapshots.
 
-    ``log`` says how workers of this role reclaim the log.
+    The entry ``log`` says how workers of this role reclaim the log of updates: by truncating or by deleting.
     """
     return {
         "queues": figures.status(connection, exact=exact, fresh=fresh),
@@ -44,7 +44,7 @@ def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
 
 
 def queues_of(found: Found) -> list[dict[str, Any]]:
-    """Return the queues, and each shard whose node has answered, as a queue that isn't paused."""
+    """Return the queues and the shards whose nodes have answered. A shard has the form of a queue that isn't paused."""
     shards = (
         {"queue": f"{s['front']}, shard {s['shard']}", "paused": False, "lag_seconds": s["lag_seconds"]}
         for s in found["fronts"]

@@ -255,7 +255,8 @@ def move_shard(
 ) -> None:
     """Move a shard of a front to another node; writers of the shard wait.
 
-    The same command again ends a move that was killed. A move to the node that has the shard cancels it.
+    Run the same command again to complete a move that was killed. To cancel such a move, move the shard to the node
+    that still has it.
 
     Example: pgcombine queue move-shard wc 3 n2
     """

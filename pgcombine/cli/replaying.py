@@ -176,7 +176,7 @@ def rebuild(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Replace the contents of a server by those of other servers, while writers go on.
+    """Replace the contents of a server with those of other servers, while writers go on.
 
     Use the command for a server that is empty, was away for too long, lost commits, or needs repair for another reason.
     The server's observers aren't called. Exports that the server owns deliver every value again. If the command is

@@ -26,7 +26,7 @@ def status(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show the figures of queues, shards, exports and feeds, problems of rollups, workers, and old snapshots.
+    """Show workers, old snapshots, problems of rollups, and the figures of queues, shards, exports and feeds.
 
     Example: pgcombine status --watch 5
     """

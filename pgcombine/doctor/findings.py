@@ -93,9 +93,9 @@ class Context:
     """A database as its checks see it.
 
     ``connection`` is in autocommit. ``dsn`` opens more connections to the database. ``queues`` are the names of the
-    queues to examine (empty: all). ``rights`` are the rights that the role must have. If there are none, the check
-    ``rights`` examines the rights of which the role has at least a part. ``clock`` returns this machine's time in
-    seconds since 1970.
+    queues to examine (empty: all). ``rights`` are the rights that the role must have. If none is named, the
+    check ``rights`` examines the rights that the role has, completely or in part. ``clock`` returns this machine's time
+    in seconds since 1970.
     """
 
     connection: Connection
@@ -107,7 +107,11 @@ class Context:
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the connection's role: ``role`` (its name), ``superuser``, ``sees``, ``temporary``."""
+        """The attributes of the connection's role.
+
+        ``role`` is its name. The others say whether it is a ``superuser``, ``sees`` the sessions of all roles, and may
+        create ``temporary`` tables.
+        """
         (found,) = self.rows("doctor_role")
         return found
 
