@@ -48,8 +48,8 @@ def queue(
     keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = 300_000,
     skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of the keys' frequencies.")] = 1.2,
     clients: Annotated[int, typer.Option("--clients", min=1, help="Number of concurrent clients.")] = 8,
-    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = 5.0,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Seconds that a measurement takes.")] = 5.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Number of rounds; medians are shown.")] = 3,
     buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = 4,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Updates for the figures copy and keys.")] = 1_000_000,
     hold: Annotated[float, typer.Option("--hold", min=5, help="Seconds to hold a snapshot in figure snapshot.")] = 60.0,
@@ -163,7 +163,7 @@ def phrasecount(
 
 @bench.command()
 def handoff(
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Length of a measurement.")] = 4.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Seconds that a measurement takes.")] = 4.0,
     updates: Annotated[int, typer.Option("--updates", min=1, help="Updates of a write.")] = 10,
     replayed: Annotated[int, typer.Option("--replayed", min=500, help="Updates that are replayed.")] = 500_000,
     as_json: Json = False,
@@ -191,7 +191,7 @@ def handoff(
 def spark(
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows in each write.")] = 1_000_000,
     keys: Annotated[int, typer.Option("--keys", min=1, help="Distinct keys.")] = 100_000,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Number of rounds; medians are shown.")] = 3,
     memory: Annotated[bool, typer.Option("--memory", help="Measure only the driver's memory.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,

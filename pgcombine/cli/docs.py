@@ -15,7 +15,9 @@ PAGES = Path(pgcombine.__file__).parent / "docs"
 
 
 def docs(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A page of the list.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Name of a page. Default: the pages are listed.")
+    ] = None,
 ) -> None:
     """List the pages of the documentation, or print one of them.
 

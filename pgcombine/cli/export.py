@@ -74,7 +74,7 @@ def create(
         int, typer.Option("--buckets", min=1, callback=whole(32), help="Number of workers that can deliver at once.")
     ] = 4,
     body: Annotated[
-        str | None, typer.Option("--format", help="cloudevents: the exporter webhook sends CloudEvents.")
+        str | None, typer.Option("--format", help="Format of the exporter webhook: cloudevents sends CloudEvents.")
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -102,12 +102,14 @@ def create(
 @export.command()
 def run(
     name: Name,
-    drain: Annotated[bool, typer.Option("--drain", help="End when no entry waits.")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="Deliver the waiting entries, then end.")] = False,
     timeout: Annotated[
         float | None,
         typer.Option("--timeout", callback=seconds, help="With --drain: seconds until the command fails."),
     ] = None,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Buckets at once.")] = 1,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, help="How many buckets are delivered at once.")
+    ] = 1,
     poll: Annotated[
         float,
         typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes."),

@@ -51,7 +51,7 @@ def create(
         typer.Option(
             "--max-bytes",
             callback=whole(64),
-            help="Size up to which older changes wait for registered consumers. Default: they don't wait.",
+            help="Size up to which older changes are kept for registered consumers. Default: none are kept.",
         ),
     ] = None,
     if_not_exists: Annotated[

@@ -162,7 +162,7 @@ def described(found: Sequence[Contents]) -> str:
     if keys := total("quarantined_keys"):
         parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('quarantined_updates'), 'update')}")
     if waiting := total("waiting"):
-        parts.append(f"{counted(waiting, 'change')} to be exported")
+        parts.append(f"{counted(waiting, 'change')} in exports and feeds")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

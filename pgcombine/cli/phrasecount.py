@@ -82,7 +82,7 @@ def phrasecount(
         typer.Option(
             "--search-dsn",
             metavar="DSN",
-            help="Database of the search table, also in later runs. Default: unchanged; a new table: that of --dsn.",
+            help="Database of the search table, also in later runs. Default: the last run's, or else that of --dsn.",
         ),
     ] = None,
     find: Annotated[

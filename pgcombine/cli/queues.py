@@ -31,7 +31,7 @@ from pgcombine.cli.options import (
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 
-queue = group("Make, show and drop queues.")
+queue = group("Make, show, pause, rebucket and drop queues.")
 
 
 @queue.command()
@@ -42,7 +42,10 @@ def create(
         list[str], typer.Option("--value", help="Value column such as 'n bigint sum'; repeat for several.")
     ],
     delete_when: Annotated[
-        str | None, typer.Option("--delete-when", help="Delete a key if this is true for its new values: 'n = 0'.")
+        str | None,
+        typer.Option(
+            "--delete-when", help="Delete a key if this condition is true for its new values, such as 'n = 0'."
+        ),
     ] = None,
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
@@ -118,7 +121,8 @@ def create_tier(
     name: QueueName,
     source: Annotated[str, typer.Option("--source", help="Queue that feeds the tier.")],
     key: Annotated[
-        list[str], typer.Option("--key", help="Expression over key columns of the source, with a name; repeat.")
+        list[str],
+        typer.Option("--key", help="Expression over key columns of the source, with a name; repeat for several."),
     ],
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
     expire_when: Annotated[
@@ -129,7 +133,7 @@ def create_tier(
     ] = None,
     existing: Annotated[bool, typer.Option(help="Whether the tier gets the source's present values, too.")] = True,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Accept the same tier of the source if it exists.")
+        bool, typer.Option("--if-not-exists", help="Accept a tier that exists with the same source and definition.")
     ] = False,
     dsn: Dsn = None,
     as_json: Json = False,

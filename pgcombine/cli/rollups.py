@@ -33,10 +33,14 @@ Name = Annotated[str, typer.Argument(metavar="ROLLUP", help="Name of the rollup.
 @rollup.command()
 def create(
     name: Name,
-    source: Annotated[str, typer.Option("--source", help="The table, 'public.requests'.")],
-    key: Annotated[list[str], typer.Option("--key", help="Key expression, 'customer'; repeat for several.")],
-    value: Annotated[list[str], typer.Option("--value", help="Aggregate, 'sum(tokens) as tokens'; repeat.")],
-    filter: Annotated[str | None, typer.Option("--filter", help="Condition on the rows that count.")] = None,
+    source: Annotated[str, typer.Option("--source", help="The table, such as 'public.requests'.")],
+    key: Annotated[list[str], typer.Option("--key", help="Key expression such as 'customer'; repeat for several.")],
+    value: Annotated[
+        list[str], typer.Option("--value", help="Aggregate such as 'sum(tokens) as tokens'; repeat for several.")
+    ],
+    filter: Annotated[
+        str | None, typer.Option("--filter", help="Condition; rows for which it isn't true are left out.")
+    ] = None,
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
     slice_by: Annotated[
         str | None, typer.Option("--slice-by", help="Indexed column: its greatest values are backfilled first.")
@@ -111,7 +115,7 @@ def backfill(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 @rollup.command()
 def verify(
     name: Name,
-    repair: Annotated[bool, typer.Option("--repair", help="Also enqueue what the keys of the rollup lack.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Also enqueue updates that correct the values.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:

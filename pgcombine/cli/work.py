@@ -45,14 +45,14 @@ Timeout = Annotated[float | None, typer.Option("--timeout", callback=seconds, he
 def worker(
     names: Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="Queues; all if none is named.")] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="One bucket at a time; end when no updates are pending.")
+        bool, typer.Option("--drain", help="Combine one bucket at a time; end when no updates are pending.")
     ] = False,
     concurrency: Annotated[
         int,
         typer.Option(
             "--concurrency",
             min=1,
-            help="Buckets at once. N buckets need N + 2 connections; one bucket needs two.",
+            help="How many buckets are combined at once. N buckets need N + 2 connections; one bucket needs two.",
         ),
     ] = 1,
     poll: Annotated[

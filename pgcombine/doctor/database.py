@@ -179,7 +179,9 @@ def snapshots(context: Context) -> Iterator[Finding]:
         yield warning(
             f"old rows are held{age} by {one_of['holder']} {one_of['name']}{f' (pid {pid})' if pid else ''}, "
             f"{one_of['detail']}: combined updates stay, and passes become slower",
-            f"end that transaction: select pg_terminate_backend({pid})" if pid else "end it as the finding says",
+            f"end that transaction: select pg_terminate_backend({pid})"
+            if pid
+            else "end what holds the rows; the finding names it",
             value=one_of["age_seconds"],
         )
     if not found:

@@ -57,7 +57,7 @@ FIGURES_READ = Metric(
     "pgcombine_figures_read",
     "gauge",
     ("query",),
-    "1: the database has answered this query. 0: its figures are missing, since the server refused or cancelled it.",
+    "1: the database has answered this query. 0: the server refused or cancelled the query; its figures are missing.",
 )
 OF_THE_DATABASE = (
     _gauge("queue_pending_updates", ("queue",), "queue", "pending", "About how many updates no pass has combined yet."),

@@ -52,7 +52,7 @@ def _mapped(queue: str, error: Exception, before: int, read: int) -> InvalidUpda
     row, where = place(error, f"{queue}_values", read)
     which = "" if row is None else f"row {before + row}: "
     if isinstance(error, pg.UniqueViolation):
-        reason = f"a key is given twice or has a value: {error.diag.message_detail}"
+        reason = f"a key is given twice, or has a value already: {error.diag.message_detail}"
     elif isinstance(error, (pg.IntegrityError, pg.ProgramLimitExceeded, psycopg.DataError)):
         reason = f"{error.diag.message_primary or error}{f' ({where})' if where else ''}"
     elif isinstance(error, UnicodeError):

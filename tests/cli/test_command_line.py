@@ -593,7 +593,7 @@ def test_drop_names_everything_that_is_lost(cli: Cli, conn: psycopg.Connection) 
     quarantined(conn, {"bad": 1})
     assert cli("queue", "drop", "wc").err == (
         'pgcombine: queue "wc" will be lost with 1 value, 0 pending updates, 1 quarantined key with 1 update and '
-        "1 change to be exported; there is no terminal to ask on: pass --yes to do it\n"
+        "1 change in exports and feeds; there is no terminal to ask on: pass --yes to do it\n"
     )
 
 

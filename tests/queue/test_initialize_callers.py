@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "twice": (
         lambda: [("a", 1), ("b", 1), ("a", 2)],
         InvalidUpdateError,
-        r"a key is given twice or has a value: .*\(word\)=\(a\)",
+        r"a key is given twice, or has a value already: .*\(word\)=\(a\)",
     ),
     "null": (lambda: [("a", 1), (None, 1)], InvalidUpdateError, "null value"),
     "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdateError, "can't be initialized"),

@@ -23,7 +23,7 @@ begin
 exception
     when unique_violation then
         get stacked diagnostics _detail = pg_exception_detail;
-        raise exception 'queue "%" can''t be initialized: a key is given twice or has a value: %',
+        raise exception 'queue "%" can''t be initialized: a key is given twice, or has a value already: %',
             load_values.queue, _detail
             using errcode = 'PC004', hint = 'nothing was loaded; give each key once, and none that has a value';
     when integrity_constraint_violation or program_limit_exceeded or data_exception then
