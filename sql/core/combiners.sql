@@ -48,8 +48,8 @@
 -- Templates, which expand fills in:
 --   fold     aggregate over the pending updates of a key: {value} is the column
 --   merge    combines the old value {old} with the folded updates {new}; either may be null
---            Both may have {type}, the type; {collated_type}, the type with its collation; {schema}, the type's schema;
---            {least} and {greatest}, the aggregates of {value}; {position}, the position of the column that orders
+--            Fold and merge may also contain {type}, the type; {collated_type}, the type with its collation; {schema},
+--            the type's schema; {least} and {greatest}, the aggregates of {value}; {position}, the position of "at"
 --   initial  default of the column in <queue>_updates
 --   types    base types that the combiner accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
@@ -108,6 +108,6 @@ from builtin b
 on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
 
--- An upgrade makes the generated aggregates of user-defined combiners again.
+-- An upgrade recreates the generated aggregates of user-defined combiners.
 select pgcombine_internal.register_combiner(to_regprocedure(c.function), c.type::regtype)
 from pgcombine.combiner c where to_regprocedure(c.function) is not null;

@@ -13,7 +13,7 @@ begin
         select t.oid
         from pg_type t left join pg_class c on c.oid = t.typrelid
         where t.typnamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
-          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: searches for failing keys make such columns
+          and t.typtype in ('c', 'e') and t.typacl is null -- not domains: searches for failing keys use them
     loop
         execute format('revoke usage on type %s from public', _type);
     end loop;

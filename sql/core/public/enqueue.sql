@@ -2,7 +2,7 @@
 -- Appends updates in the caller's transaction, as an insert into <queue>_updates does. Returns their number.
 --   updates  a JSON array of objects, or one object: keys and values by column name. A value column that is missing
 --            takes its default
--- If there is no queue of this name, the updates go to what a component has under it (see enqueue_elsewhere).
+-- If no queue has this name, the updates go to a component's object of this name (see enqueue_elsewhere).
 -- Tables written: <queue>_updates, or those of a component.
 -- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key, or a key that is null;
 -- PC010 the queue is full (see refuse_backlog); PC012 the database is a copy in which post_restore has not run yet;

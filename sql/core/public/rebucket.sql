@@ -1,8 +1,8 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
 -- Changes the number of a queue's buckets while writers and readers continue. The call claims all buckets, so no pass
 -- runs until the caller's transaction ends. <queue>_updates and <queue>_values keep their grants, views and triggers.
--- At the end the call locks both until the transaction ends. Meanwhile it copies the latest updates, and PostgreSQL
--- scans the new values once to check them.
+-- At the end the call locks these two tables until the transaction ends. Meanwhile it copies the latest updates, and
+-- PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
 --   timeout  how long after its beginning the call gives up locking the tables. The time includes copying the values
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older than the call, and which hasn't read the

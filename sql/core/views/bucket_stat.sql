@@ -9,7 +9,7 @@
 --   last_pass_at       when the last pass ended
 --   last_pass_seconds  how long the last pass took
 --   last_pass_updates  number of updates that the last pass took
---   failures           number of passes that have failed since one last took all updates
+--   failures           number of passes that have failed since the last pass that took all updates
 --   failing_since      when the first of these passes failed
 --   retry_at           when workers try again
 --   sqlstate           SQLSTATE of the last error

@@ -1,7 +1,7 @@
 -- pgcombine_internal.expand(template, value, new, type [, order_position, collation]) → text
 -- Fills in the template of a combiner (see combiners.sql).
 --   value, new      operands: fold aggregates value; merge combines value (the old value) with new
---   order_position  the position of the column that orders, for last and first
+--   order_position  the position of the column "at", for last(at) and first(at)
 -- {least} and {greatest} are the aggregates that PostgreSQL or an extension has for the type (min, max), found by their
 -- sort operator. For types without such aggregates the values are sorted.
 create or replace function pgcombine_internal.expand(template text, value text, new text, type text,

@@ -4,9 +4,9 @@
 -- the type of the column or of their arguments.
 -- The name of a function or an aggregate is looked up on the caller's search path. The result has the qualified name.
 --   written     the name as it is in the definition, quoted or qualified where needed
---   name, type  those of the column
+--   name, type  the column's name and type
 -- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.
--- Errors: PC003 no combiner has that name and takes the type, or the combiner's result has another type.
+-- Errors: PC003 no combiner has the written name and takes the type, or the combiner's result has another type.
 create or replace function pgcombine_internal.find_combiner(written text, name text, type text)
 returns text
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine_internal.register_combiner(function, type) → text
--- Makes a combiner of a function of two arguments or an aggregate, for one type, or brings an existing combiner up to
--- date. Returns the combiner's name: the qualified function with the type, such as myschema.my_fn(bigint, bigint).
+-- Registers an aggregate, or a function of two arguments, as a combiner for one type, or updates the existing combiner.
+-- Returns the combiner's name: the qualified function with the type, such as myschema.my_fn(bigint, bigint).
 -- The combiner of a function folds with an aggregate that is made for the function. A function that isn't strict is
 -- called through a strict one, so nulls are ignored. The function must not return null for two values.
 -- Tables written: pgcombine.combiner.

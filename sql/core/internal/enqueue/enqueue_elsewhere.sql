@@ -1,8 +1,8 @@
 -- pgcombine_internal.enqueue_elsewhere(queue, token, updates) → bigint
--- Called if there is no queue of this name: appends the updates to what a component has under the name, by the queries
--- for the event enqueue in the table hook. Returns the number of updates.
+-- Called if no queue has this name. Runs the components' queries for the event enqueue (see the table hook) until one
+-- finds an object of its component with this name and appends the updates to it. Returns the number of updates.
 --   token  see enqueue_once; null: none
--- Errors: PC001 no component has the name; 40001 the queue was made meanwhile; those of components.
+-- Errors: PC001 no component has an object of this name; 40001 the queue was made meanwhile; those of components.
 create or replace function pgcombine_internal.enqueue_elsewhere(queue text, token text, updates jsonb)
 returns bigint
 language plpgsql

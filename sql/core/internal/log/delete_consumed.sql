@@ -18,8 +18,8 @@ declare
     _last tid;
     _deleted bigint := 0;
 begin
-    -- If the statistics count only dead rows, the call returns at once. Otherwise each call would read all of them
-    -- until they are vacuumed.
+    -- If the statistics count only dead rows, the call returns at once. Without this check, each call would read all
+    -- dead rows until they are vacuumed.
     if _known and pg_stat_get_live_tuples(_segment) = 0 and pg_stat_get_dead_tuples(_segment) > 0 then
         return 0;
     end if;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.refuse_id() → boolean
--- Raises an error: an update must bear the id of its own transaction. Without this function the message would only name
+-- Raises an error: an update must have the id of its own transaction. Without this function the message would only name
 -- the constraint of the domain own_tx.
 -- Errors: 23514.
 create or replace function pgcombine_internal.refuse_id()

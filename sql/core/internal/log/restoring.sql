@@ -1,5 +1,5 @@
 -- pgcombine_internal.restoring() → boolean
--- Returns true if an update may bear an id other than its transaction's, and raises otherwise. Other ids are allowed in
+-- Returns true if an update may have an id other than its transaction's, and raises otherwise. Other ids are allowed in
 -- a copied database until post_restore has run, and in a transaction that is listed in the table pgcombine.restoring.
 -- The domain own_tx calls this function.
 -- Errors: those of refuse_id.

@@ -2,8 +2,9 @@
 -- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues over which the caller
 -- may run passes; returns their number. claim_bucket explains the hour. The function first sums up the passes of each
 -- minute that has ended, for the view minute_stat. It deletes these sums after a day.
--- The rows of the last such pass over all keys of a bucket, and of the passes since, stay: they have the bucket's
--- state. A call deletes at most ten thousand rows of a bucket; workers call it repeatedly.
+-- The function keeps a bucket's state: the row of the last pass over all keys among the passes that ended more than an
+-- hour ago, and the rows of all later passes. A call deletes at most ten thousand rows of a bucket; workers call it
+-- repeatedly.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.pass, pass_minute.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.

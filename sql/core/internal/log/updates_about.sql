@@ -1,6 +1,6 @@
 -- pgcombine_internal.updates_about(queue, tables) → bigint
 -- Estimates the number of updates in some segments, including combined ones. The function counts the updates on up to
--- four pages of each segment, and takes every page of the segment for as full as the fullest of these.
+-- four pages of each segment, and assumes that every page of the segment is as full as the fullest of these.
 create or replace function pgcombine_internal.updates_about(queue text, tables text[])
 returns bigint
 language plpgsql stable

@@ -1,16 +1,17 @@
 -- pgcombine_internal.sample(kind) → (queue, at, figures)
 -- Returns figures of the queues on which the caller has any right: pending updates (see pending_about) or sizes (see
 -- sizes).
--- Figures are kept in pgcombine.sample for a hundred times as long as it took to find those of all queues: those of
--- pending updates for 1 to 10 seconds, sizes for 30 to 300. Figures that show a lag of more than ten seconds aren't
--- kept once a pass has ended after them. Figures that show pending updates are kept for a minute if no pass has ended
--- after them or in the ten seconds before them. If the setting pgcombine.fresh is on, the call finds all figures again.
+-- The function stores figures in pgcombine.sample. It returns stored figures for a hundred times as long as it took to
+-- find those of all queues: pending updates for 1 to 10 seconds, sizes for 30 to 300. Stored figures with a lag of more
+-- than ten seconds aren't returned once a pass has ended after they were found. Stored figures with pending updates are
+-- returned for a minute if no pass has ended since ten seconds before they were found. If the setting pgcombine.fresh
+-- is on, the call finds all figures anew.
 -- A transaction that is read-only or keeps one snapshot stores no figures. If the call waits for a lock on a queue's
 -- tables for 0.2 s, it returns the queue's former figures, if there are any.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
 -- Runs with its owner's rights. Every role may call it.
--- Tables written: pgcombine.sample; those of tick, so that what is pending later can be dated.
+-- Tables written: pgcombine.sample; those of tick, so that later calls can date pending updates.
 create or replace function pgcombine_internal.sample(kind text, out queue text, out at timestamptz, out figures jsonb)
 returns setof record
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Makes the statements of a queue's passes again (see pass_template and pass_parts). The function locks no table of the
+-- Regenerates the statements of a queue's passes (see pass_template and pass_parts). The function locks no table of the
 -- queue, so updates can be enqueued meanwhile. It locks the queue's row in a separate statement. Under read committed
 -- the next statement then sees what another session has changed.
 -- Tables written: pgcombine.queue.

@@ -45,7 +45,7 @@ begin
     _plan := pgcombine_internal.plan_pass(_queue, run_pass.bucket, run_pass.observers, run_pass.from_page,
         run_pass.range_mask, run_pass.hash_range);
     select 0, 0, 0, 0, 0, _plan.more, '{}' into updates, keys, changes, expired, _quarantined, more, observe;
-    -- without updates and pages to scan the statement would change nothing
+    -- if there are neither updates nor pages to scan, the statement would change nothing
     if _plan.pending > 0 or _plan.pending is null or _plan.first_page is not null then
         if _plan.range_mask >= 4095 then
             perform pgcombine_internal.refuse_bytes(_queue, _plan);

@@ -2,7 +2,7 @@
 -- Gives <queue>_updates and <queue>_values other partitions, for rebucket. The function copies values and pending
 -- updates to new tables, locks the queue's tables, copies the newer updates, and exchanges the partitions. Updates keep
 -- their ids. The new partitions have the owner and the privileges of the old ones. The view <queue>_pending then lists
--- all updates, until rebucket makes the view again.
+-- all updates, until rebucket recreates the view.
 --   until  when to stop trying to lock the tables
 -- Tables written: <queue>_updates, <queue>_values, restoring.
 -- Errors: PC001 unknown queue; PC006 the lock wasn't granted in time.

@@ -1,5 +1,5 @@
 -- pgcombine_internal.refresh_types(queue) → boolean
--- Stores the names of the types of a queue's columns again, and returns whether one was renamed.
+-- Updates the stored type names of a queue's columns, and returns whether a type was renamed.
 -- Tables written: pgcombine.queue_column.
 create or replace function pgcombine_internal.refresh_types(queue text)
 returns boolean

@@ -1,7 +1,7 @@
 -- pgcombine_internal.regenerate(queue)
--- Makes a queue's generated objects again: the tables of its quarantine and the bounds of its values if they are
+-- Recreates a queue's generated objects: the tables of its quarantine and the bounds of its values if they are
 -- missing, the statements of its passes, its views, the comments on tables and views, its function <queue>_enqueue, its
--- triggers, and what components generate (see the table hook). It also stores the names of the columns' types again,
+-- triggers, and what components generate (see the table hook). It also updates the stored type names of the columns,
 -- and checks the observers in SQL. An upgrade calls the function for each queue, so that existing queues get the new
 -- definitions.
 -- Tables written: pgcombine.queue, queue_column; those of components.

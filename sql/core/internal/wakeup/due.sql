@@ -1,9 +1,9 @@
 -- pgcombine_internal.due([queue]) → (queue, bucket)
 -- Lists the buckets over which a worker should run a pass now: those of busy, those with a recorded failure (see
 -- fail_pass), uncounted ones (see uncounted), and those that are due for a scan for expired keys. The function leaves
--- out paused queues, queues over which the caller may not run passes, and buckets with a failure whose retry_at isn't
--- over. A bucket with a failure may have no pending updates, for example if another pass took all of them before the
--- failure was recorded. Then a pass that takes no updates deletes the record (see end_pass).
+-- out paused queues, queues over which the caller may not run passes, and buckets with a failure whose retry_at is in
+-- the future. A bucket with a failure may have no pending updates, for example if another pass took all of them before
+-- the failure was recorded. Then a pass that takes no updates deletes the record (see end_pass).
 create or replace function pgcombine_internal.due(inout queue text default null, out bucket integer)
 returns setof record
 language sql stable
