@@ -67,7 +67,7 @@ def test_only_recent_tokens_create_partitions(tx: psycopg.Connection) -> None:
 
 
 def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> None:
-    """A clock that was ahead leaves such partitions. Partitions with tokens stay, to detect duplicate writes."""
+    """A clock that was ahead leaves these empty partitions. Partitions with tokens stay, to detect duplicate writes."""
     make_queue(tx)
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     tx.execute("select pgcombine_internal.handoff_clean_up()")

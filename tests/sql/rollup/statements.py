@@ -449,7 +449,7 @@ class Table:
         return f"merge into {self.only()}{name} d using {source} {' '.join(kept)}"
 
     def with_parts(self) -> str:
-        """A statement with a part in WITH that changes rows."""
+        """A statement whose WITH clause changes rows."""
         chance = self.chance
         kinds = [self.insert, self.update, self.delete]
         if self.conn.info.server_version >= 170000:
@@ -679,7 +679,7 @@ def run(table: Table, statements: int, snapshot: psycopg.Connection) -> Counter[
 class Crowd:
     """Sessions at work on a table.
 
-    ``done`` has the counts of each session. ``over`` is set when a session has ended or the block has ended.
+    ``done`` has the counts of each session. ``over`` is set when a session or the block of ``crowd`` has ended.
     """
 
     done: list[Counter[str]]

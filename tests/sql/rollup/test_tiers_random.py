@@ -17,7 +17,7 @@ from support.sessions import in_background
 
 from pgcombine.worker.drain import drain
 
-MINUTES, HOURS = "90 minutes", "2 days"  # the age at which a key of the queue minute or hour expires
+MINUTES, HOURS = "90 minutes", "2 days"  # the ages at which keys of the queues minute and hour expire
 TIERS = {
     "minute": f"at < timezone('UTC', now()) - interval '{MINUTES}'",
     "hour": f"at < timezone('UTC', now()) - interval '{HOURS}'",
@@ -129,7 +129,7 @@ def test_tiers_equal_a_recount(conn: psycopg.Connection) -> None:
     make_tiers(conn)
     run(conn, random.Random(seed))
     assert differences(conn) == {}, seed
-    # No key of the last tier expires, so it has each row of the input.
+    # No key of the last tier expires, so the tier counts each row of the input.
     assert one(conn, "select sum(n) from pgcombine.day_values") == one(conn, "select sum(n) from public.input")
     assert one(conn, "select count(*) from pgcombine.minute_values") < one(conn, "select count(*) from public.input")
 

@@ -1,7 +1,7 @@
 -- pgcombine_internal.bound_values(queue)
 -- Adds check constraints that bound the values of a queue, since a pass has values in memory. A value in an update has
--- at most a megabyte before compression, a combined value at most 16. A document of jsonb_merge has at most 64 levels,
--- too.
+-- at most a megabyte before compression, a combined value at most 16. A document of jsonb_merge also has at most 64
+-- levels.
 -- A column whose type bounds its size gets no constraint. Existing constraints stay. Existing rows aren't checked.
 create or replace function pgcombine_internal.bound_values(queue text)
 returns void

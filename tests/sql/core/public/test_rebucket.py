@@ -305,7 +305,7 @@ def test_concurrent_rebuckets_run_one_after_the_other(wc: psycopg.Connection, ds
 
 @pytest.mark.parametrize("claim", ["begin_initialize('wc', true)", "claim_buckets('wc')"])
 def test_no_pass_runs_beside_a_lock_that_waited(wc: psycopg.Connection, dsn: str, claim: str) -> None:
-    """A function that waited for a rebucket in order to lock all buckets must lock the new buckets."""
+    """A function that locks all buckets, and has to wait for a rebucket, must also lock the new buckets."""
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         first.execute("select pgcombine.rebucket('wc', 16)")

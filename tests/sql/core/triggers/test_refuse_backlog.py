@@ -60,7 +60,7 @@ def test_reset_of_statistics_keeps_the_limit(conn: psycopg.Connection, dsn: str,
 
 
 def test_statistics_that_begin_at_zero_keep_the_limit(conn: psycopg.Connection) -> None:
-    """The statistics of a promoted standby or of a copy can have fewer rows than the last pass recorded."""
+    """The statistics of a promoted standby or of a copy can count fewer rows than the last pass recorded."""
     make_queue(conn, max_backlog=1000)
     combine_all(conn)
     conn.execute("update pgcombine.pass set inserted = 1000000")

@@ -1,4 +1,4 @@
-"""The lag is the age of the oldest pending update. It follows from times that ``tick`` records, not from enqueues."""
+"""The lag is the age of the oldest pending update. ``tick`` records the times for it. Enqueues record none."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_the_catalog_is_readable_by_everybody_and_the_data_are_not(tx: psycopg.C
 
 
 MOST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
-OVERFLOWS = [  # a type, and a value of it that exceeds the type if it is added to itself
+OVERFLOWS = [  # a type, and a value whose double exceeds the type's range
     *(pytest.param(kind, str(most), id=kind) for kind, most in MOST.items()),
     *(pytest.param(kind, str(-most), id=f"-{kind}") for kind, most in MOST.items()),
     ("numeric(5,2)", "999.99"),
