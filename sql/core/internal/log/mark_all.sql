@@ -1,5 +1,5 @@
 -- pgcombine_internal.mark_all(queue [, mark])
--- Writes a journal row without updates for each bucket, so that only updates which the mark doesn't see are pending. The
+-- Writes a journal row without updates for each bucket, so that updates which the mark sees are no longer pending. The
 -- caller makes sure that no pass runs meanwhile.
 --   mark  null: the current mark (see current_mark)
 -- Tables written: pgcombine.pass.
