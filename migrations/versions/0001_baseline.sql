@@ -780,7 +780,7 @@ comment on column pgcombine.front_shard.target is 'The node to which the shard i
 comment on column pgcombine.front_shard.former is
     'The node from which the shard was moved, while that still has the queue; null: no node.';
 
--- comments on all other columns; rows without tables are for columns of several tables --------------------------------
+-- comments on all other columns; a row whose tables are null is for every table with the column -----------------------
 
 do $$
 declare
