@@ -505,7 +505,7 @@ def test_level_that_needs_a_lost_server_fails(survivors: Clusters, clusters: Clu
 
 @pytest.mark.slow
 def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A replay from b to c fails. Then the caller delivers the write: no replay succeeds, and c stays suspect at b."""
+    """A replay from b to c fails. Then the caller itself delivers the write, so c stays suspect at b."""
     token = new_token()
     cut_off(clusters["c"])
     with queue_on({name: clusters[name] for name in "bac"}) as other:

@@ -137,7 +137,7 @@ def test_empty_server_replaces_a_lost_one(queue: ReplicatedQueue, clusters: Clus
 
 
 def test_server_from_an_older_backup_is_rebuilt(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """The server forgot writes, so it is paused. After the rebuild, a hint whose write was copied counts only once."""
+    """The server forgot writes, so it is paused. A write that the rebuild copies and that has a hint counts once."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     queue.enqueue([("fluo", 10)], level="ALL")
@@ -162,7 +162,7 @@ def test_server_from_an_older_backup_is_rebuilt(queue: ReplicatedQueue, clusters
 
 
 def test_rebuild_first_delivers_hints_to_the_source(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """A write has a hint for the source but none for the rebuilt server; the copy still has the write."""
+    """A write has a hint for the source but none for the rebuilt server. The rebuilt server gets the write, too."""
     queue.enqueue([("fluo", 1)], level="ALL")
     for name in "bc":
         cut_off(clusters[name])
@@ -489,7 +489,7 @@ def test_refused_updates_are_dropped_for_a_reason(refused: Clusters) -> None:
 
 
 def test_rebuild_copies_refused_updates(refused: Clusters) -> None:
-    """The source has the updates that c refused. After the rebuild, neither quarantine nor a retry adds them again."""
+    """The source has both updates that c refused. After the rebuild, none is quarantined or delivered for c."""
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
         operations.retry_quarantined(coordinator, "c", token, 1)
@@ -501,7 +501,7 @@ def test_rebuild_copies_refused_updates(refused: Clusters) -> None:
 
 
 def test_copy_inherits_refused_updates(refused: Clusters) -> None:
-    """A copy of c lacks the updates that c refused, so they are quarantined for the copy, too."""
+    """Server b, rebuilt from c, lacks the updates that c refused, so they are quarantined for b, too."""
     rebuild(refused, "b", "c")
     with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
         assert [row["number"] for row in operations.quarantined(coordinator, "b", 10)] == [1, 3]

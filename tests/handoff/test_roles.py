@@ -1,4 +1,4 @@
-"""Writers and replayers that own nothing work with granted rights; a missing right is named in the error."""
+"""Granted rights suffice for writers and replayers that own nothing. An error names a missing right."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_role(dsn: str) -> str:
 
 @pytest.fixture
 def roles(clusters: Clusters) -> Iterator[Clusters]:
-    """Make a role without rights on each server, with a password that libpq finds in the password file."""
+    """On each server, make a role without rights, whose password libpq finds in the password file."""
     file = Path(os.environ["PGPASSFILE"])
     before = file.read_text(encoding="utf-8")
     lines = [f"127.0.0.1:{cluster.proxy.port}:*:{ROLE}:{PASSWORD}\n" for cluster in clusters.values()]

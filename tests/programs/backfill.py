@@ -1,4 +1,4 @@
-"""``python -m tests.programs.backfill --rows 10000000``: backfill a rollup of a full table under writers and kills.
+"""``python -m tests.programs.backfill --rows 10000000``: backfill a rollup of a filled table under writers and kills.
 
 Eight client processes insert, update and delete rows of the table. Meanwhile the program creates a rollup of the table,
 and starts ``pgcombine rollup backfill`` several times, each time with a time limit after which it kills the process.

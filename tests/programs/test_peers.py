@@ -1,6 +1,6 @@
 """The comparison with peers: exact totals, rules of a fair set-up, ratios, table, plot.
 
-``test_peers_outside`` tests the totals of the contenders from outside.
+``test_peers_outside`` tests the totals of PgQ, pgmq, pg_ivm and chDB.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contenders from outside (PgQ, pgmq, pg_ivm, chDB), with which ``peers`` compares pgcombine, have exact totals.
 
-Tests of contenders that aren't installed are skipped. The server is PostgreSQL 15 if that is installed, since PgQ is a
-package for that version, or else PostgreSQL 18. ``PGCOMBINE_TEST_PGMQ`` is the path of pgmq's SQL file.
+Tests of contenders that aren't installed are skipped. The server is PostgreSQL 15 if that is installed, since PgQ's
+package is for that version, or else PostgreSQL 18. ``PGCOMBINE_TEST_PGMQ`` is the path of pgmq's SQL file.
 """
 
 from __future__ import annotations

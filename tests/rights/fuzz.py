@@ -9,7 +9,7 @@ tables and advisory locks, sends notifications, and puts pgcombine's trigger fun
 owner writes to ``other``. At the end, the program checks that
 
 - only the updates and passes of ``other`` have changed ``other``;
-- privileges and functions, and other rows that don't belong to ``own`` or the role, are as before;
+- privileges, functions and rows are as before, except rows of ``own`` and of the role, and rows that workers write;
 - the values of ``other`` are the sums of its updates, and were combined without long waits;
 - the worker still runs, and its log has no traceback;
 - each call returned within its timeout and ``GRACE``, and none broke its connection or the server.

@@ -25,7 +25,7 @@ COLUMNS = """
       and a.attnum > 0 and not a.attisdropped and has_column_privilege(c.oid, a.attnum, 'select')
     group by c.oid
 """
-READABLE = {"read", "work", "operate"}  # with one of these rights, too, a role that may monitor sees texts of errors
+READABLE = {"read", "work", "operate"}  # a role that has one of these rights, too, sees the texts of errors
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def waiting(conn: psycopg.Connection) -> int:
 def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     conn: psycopg.Connection, dsn: str, login: Login, locked: str
 ) -> None:
-    """An upgrade that an open transaction blocks waits briefly, again and again, so writers and readers can go on."""
+    """While an open transaction blocks it, an upgrade waits briefly, again and again, so writers and readers can go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait
@@ -69,7 +69,7 @@ def test_error_names_a_prepared_transaction(conn: psycopg.Connection, dsn: str, 
 
 @pytest.fixture
 def owner(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
-    """A role that owns attacker.t and attacker.u, the sources of the rollups t and u. Both lack a trigger."""
+    """A role that owns attacker.t and attacker.u, the sources of the rollups t and u. Each source lacks a trigger."""
     role = login()
     conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
     for table in "tu":

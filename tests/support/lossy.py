@@ -45,7 +45,7 @@ class Proxy:
 
     @property
     def owner(self) -> int:
-        """The process id of the client that lost an answer last."""
+        """The process id of the client whose answer was lost last."""
         import psutil
 
         return next(

@@ -4,10 +4,10 @@
 comparison fair:
 
 - **Same data.** Transaction j of client c writes the same keys for each contender. In most figures these keys are
-  a run of a fixed Zipf sample, and the run's place follows from j and c.
+  consecutive words of a fixed Zipf sample, from a place that follows from j and c.
 - **Exact totals.** pgbench's log lists the committed transactions. The program computes the total of each key from the
-  log, and compares the contender's totals with it at the end of a turn. It compares sums of a table with the table. The
-  printed table and the plot mark contenders with wrong totals.
+  log, and compares the contender's totals with it at the end of a turn. If a contender keeps the sums of a table, the
+  program computes the totals from that table. The report and the plot mark contenders with wrong totals.
 - **Same server, same durability.** All turns run on one server, with ``synchronous_commit``, ``fsync`` and
   ``full_page_writes`` on. No contender has an unlogged table or a special session setting, except that pg_ivm's
   sessions load its library, as its manual requires. chDB doesn't run on the server; it writes its batches with fsync.
@@ -23,7 +23,7 @@ comparison fair:
 - **Separate processor times.** Processor times are measured for all processes of the server together, for the
   consumer, and for pgbench.
 - **Interleaved.** In a round each contender has its turn, and the order is rotated from round to round. A ratio
-  compares with sorted upserts in the same round.
+  compares a contender with sorted upserts in the same round.
 - **At random times.** Probes of freshness come at random times, not in step with a consumer's period.
 - **At its best.** The consumers of PgQ and of the sequence window pause for 50 ms after each batch, so that a batch has
   many updates. The other consumers work without a pause while there is work.

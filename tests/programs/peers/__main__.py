@@ -2,7 +2,7 @@
 
 ``--quick`` takes about ten minutes, a whole run about an hour. ``--server 18`` (the default) and ``--server 15`` start
 a server in a temporary directory, and ``--dsn`` measures on another, idle server as its superuser. ``--figure`` and
-``--contender`` choose figures and contenders; sorted upserts are measured, too. ``--show FILE`` shows a stored run
+``--contender`` choose figures and contenders; sorted upserts are always measured. ``--show FILE`` shows a stored run
 instead of a new one, and ``--compare FILE`` lists differences from a stored run. Ctrl-C during the turns ends the run
 early, and the results so far are shown and stored. The status is 1 if a contender's totals were wrong.
 """

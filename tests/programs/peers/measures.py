@@ -77,7 +77,7 @@ class Figure:
 
 
 def end_to_end(updates: int, *, source: bool = False) -> Figure:
-    """Return the figure for transactions of ``updates`` updates, or with ``source`` of ``updates`` rows of a table."""
+    """Return the figure for transactions of ``updates`` updates. With ``source`` they are rows of a table instead."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:

@@ -1,10 +1,10 @@
 """The plot: a panel for each shown metric, with the ratio of each contender to sorted upserts.
 
 Better is to the right: more a second, or fewer bytes, microseconds and milliseconds. The axes are logarithmic. A line
-in a bar goes from the least to the greatest ratio of a round. A contender has the same colour in all panels. The bars
-of a contender with wrong totals are hatched and marked. A contender without values of a metric has no bar in its panel.
-The text below the plot names the contenders that couldn't run, those too slow for a visible bar, and those with wrong
-totals.
+in a bar goes from the least to the greatest of the rounds' ratios. A contender has the same colour in all panels. The
+bars of a contender with wrong totals are hatched and marked. A contender without values of a metric has no bar in its
+panel. The text below the plot names the contenders that couldn't run, those too slow for a visible bar, and those with
+wrong totals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rounds of a run: each contender has one turn in each round, in a rotated order.
 
-The measurement of a failed turn has the error, and the run goes on. Only the figure of a held snapshot has no such
-turns: :mod:`.snapshot` measures it.
+The measurement of a failed turn has the error, and the run goes on. The figure of a held snapshot has no such rounds:
+:mod:`.snapshot` measures it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .turn import Base, database
 
 
 def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
-    """Return for each contender that can't run on the server the reason, by the contender's name."""
+    """Return the names of the contenders that can't run on the server, each with the reason."""
     with closing(connect(dsn)) as connection:
         reasons = {contender.name: contender.missing(connection) for contender in contenders}
     return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -66,7 +66,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
         os.chmod(home, 0o711)  # the server may run as another account, which must enter the directory
         cluster = Cluster(Path(home, "postgres"))
         cluster.create(chosen)
-        # a server of version 15 enters the directory of its data by the whole path
+        # PostgreSQL 15 opens its data directory by the absolute path, so its account must be able to enter the parent
         os.chmod(cluster.directory, 0o711)
         postmaster = Postmaster(cluster)
         postmaster.start(chosen, {**OWN, **settings})

@@ -29,7 +29,7 @@ _UPSERT_END = "order by word on conflict (word) do update set n = t.n + excluded
 
 
 class OfSource(Contender):
-    """Keeps the sums of ``bench.source``. ``other`` is a contender that counts words; its consumer runs."""
+    """Keeps the sums of ``bench.source``. ``other`` is a contender that counts words, and lends its consumer."""
 
     def __init__(self, other: Contender) -> None:
         self.other = other
@@ -115,7 +115,7 @@ class View(OfSource):
 
 
 class Rollup(OfSource):
-    """Keeps the sums by a rollup, with ``greatest`` also the maximum. Readers read the rollup's view."""
+    """Keeps the sums by a rollup, which with ``greatest`` has the maxima, too. Readers read the rollup's view."""
 
     def __init__(self, name: str, summary: str, *, greatest: bool = False) -> None:
         super().__init__(Queue(4))

@@ -1,7 +1,7 @@
 """Two servers, their queues, and the daemons that an operator runs, each as a process.
 
 Server ``a`` has the queue ``plain``, whose changes are exported to a table on server ``b``. The queue ``wc`` is on both
-servers. A daemon that ends is started again about a second later at most.
+servers. A daemon that ends is started again within about a second.
 """
 
 from __future__ import annotations
