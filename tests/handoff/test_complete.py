@@ -189,7 +189,7 @@ BROKEN = {
     ],
 )
 def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
-    """The server gets its other hints, also that of another queue, and isn't paused.
+    """The server gets the other hints, even one of another queue, and isn't paused.
 
     Readings count the broken hint in the server's lag, unless the hint names a queue that doesn't exist.
     """
@@ -429,7 +429,7 @@ def test_server_unreachable_during_the_drop_refuses_new_writes(waiting: Clusters
 
 
 def test_queue_recreated_on_one_server_needs_a_rebuild(waiting: Clusters) -> None:
-    """The new queue on c gets no hints of the dropped queue. It lacks the writes of a and b until a rebuild."""
+    """The new queue on c gets no hints of the dropped queue. Until a rebuild it lacks the writes that a and b have."""
     drop(waiting["c"])
     create(waiting["c"])
     waiting["c"].proxy.heal()

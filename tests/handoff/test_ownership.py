@@ -131,7 +131,7 @@ def test_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, targe
 def test_owner_without_values_empties_the_destination(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     combined(clusters["a"])
     deliver(clusters["a"], target)
-    with clusters["b"].connect() as conn:  # b has no values any more, as if its updates combined to none
+    with clusters["b"].connect() as conn:  # b has no values any more, as if updates had deleted all keys
         combine_all(conn)
         write_values(conn, "delete from pgcombine.wc_values")
     owned(clusters["b"])

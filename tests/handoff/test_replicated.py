@@ -280,7 +280,7 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
     """A caller tries the servers as coordinators in the order in which it names them.
 
-    Another order doesn't change the row of the queue that each server stores.
+    Another order doesn't change the row that each server stores for the queue.
     """
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc") as queue, ReplicatedQueue(dict(reversed(servers.items())), "wc") as other:

@@ -61,7 +61,7 @@ def test_view_of_a_stage_does_not_stop_clean_up(queues: psycopg.Connection, logi
         add(queues, {"a": 1}, "other")
         queues.execute("call pgcombine.wait('other', '1 min')")
         assert worker.is_alive()
-    # to drop the staging table, the clean-up needs a lock on the view, and the role holds such a lock
+    # to drop the staging table, the clean-up needs a lock on the view, which the role's transaction has locked
     role.execute("begin")
     role.execute("comment on view attacker.v is 'locked'")
     assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 0

@@ -28,7 +28,7 @@ def waiting(conn: psycopg.Connection) -> int:
 def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     conn: psycopg.Connection, dsn: str, login: Login, locked: str
 ) -> None:
-    """While an open transaction blocks it, an upgrade waits briefly, again and again, so writers and readers can go on."""
+    """While an open transaction blocks it, an upgrade waits briefly, again and again. So writers and readers go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait

@@ -84,7 +84,7 @@ def docker_answers() -> bool:
 
 @cache
 def images() -> dict[str, str]:
-    """The container images by the environment variables that name them. Empty if there are none and none can be made."""
+    """The container images by environment variable, such as ``PGCOMBINE_TEST_IMAGE``. Empty if none can be had."""
     names = ("PGCOMBINE_TEST_IMAGE", "PGCOMBINE_TEST_PYTHON_IMAGE")
     if all(name in os.environ for name in names):
         return {name: os.environ[name] for name in names}

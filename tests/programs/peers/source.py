@@ -29,7 +29,7 @@ _UPSERT_END = "order by word on conflict (word) do update set n = t.n + excluded
 
 
 class OfSource(Contender):
-    """Keeps the sums of ``bench.source``. ``other`` is a contender that counts words, and lends its consumer."""
+    """Keeps the sums of ``bench.source``. ``other`` is a contender that counts words; its consumer is used here."""
 
     def __init__(self, other: Contender) -> None:
         self.other = other
