@@ -46,7 +46,8 @@ $$"""  # noqa: S608
 def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
     """Measure the time of a writer's statement minus that of the same insert into a bare table, in µs.
 
-    ``processor`` is the same difference of processor times."""
+    ``processor`` is the same difference of processor times.
+    """
     found: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
     done = dict.fromkeys(found, 0)
     with closing(connect(turn.dsn, name="versions writer")) as writer:
