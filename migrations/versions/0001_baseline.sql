@@ -346,9 +346,9 @@ create table pgcombine.hook (
 comment on table pgcombine.hook is
     'Queries that components run at events of a queue, $1. close, closed: see close_queue. rebucket: runs when the '
     'queue has got other buckets, while all are claimed. post_restore: post_restore runs it. verify: verify returns '
-    'their rows. regenerate: makes generated objects again. generated: returns names of functions that no file makes, '
-    'which an upgrade keeps. clean_up: workers run it at times, and log its rows: kind and number of removed objects. '
-    'upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true. '
+    'their rows. regenerate: recreates generated objects. generated: returns names of functions that no file makes, '
+    'which an upgrade keeps. clean_up: workers run it every ten minutes, and log its rows: kind and number of removed '
+    'objects. upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true. '
     'enqueue: enqueue runs it if there is no queue $1, with the token $2 and the updates $3. It returns the number of '
     'appended updates, or null if the component has nothing of this name.';
 
@@ -817,7 +817,8 @@ begin
         ('{granted_right}', '{right}', 'Name of the right.'),
         ('{granted_right}', '{subject}', 'The queue, or what else the right is about; empty: nothing.'),
         ('{feed}', '{retention}', 'How long changes are kept at least.'),
-        ('{feed}', '{max_bytes}', 'Size of the feed up to which older changes wait for consumers; null: none wait.'),
+        ('{feed}', '{max_bytes}', 'Size up to which changes older than the retention stay for registered consumers; '
+            'null: none stay.'),
         ('{feed_bucket}', '{last}', 'Sequence of the last change.'),
         ('{feed_consumer}', '{consumer}', 'Name of the consumer.'),
         ('{feed_consumer}', '{after}', 'The offset up to which it has read.'),

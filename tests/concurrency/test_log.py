@@ -181,7 +181,7 @@ def test_updates_with_the_ids_of_other_transactions_are_refused(passer: psycopg.
             "insert into pgcombine.wc_updates (word, n, pgcombine_tx) select 'a', 1, txid_current() + 1",
             "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 3)",
         ):
-            with pytest.raises(psycopg.errors.CheckViolation, match="must bear the id of its own transaction"):
+            with pytest.raises(psycopg.errors.CheckViolation, match="must have the id of its own transaction"):
                 passer.execute(wrong)
         with (
             pytest.raises(psycopg.errors.CheckViolation),

@@ -285,7 +285,7 @@ def test_template_copy_needs_no_post_restore(conn: psycopg.Connection, dsn: str,
 
 def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None:
     make_queue(conn)
-    with pytest.raises(psycopg.errors.CheckViolation, match="must bear the id of its own transaction"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="must have the id of its own transaction"):
         conn.execute("insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 4711)")
 
 
@@ -379,7 +379,7 @@ def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, se
         assert WC.verify(there) == []
         drain(copy, "wc", timeout=60)
         assert {word: n for word, n in values(there).items() if word != "mine"} == {"a": 1, "b": 1}
-        with pytest.raises(psycopg.errors.CheckViolation, match="must bear the id of its own transaction"):
+        with pytest.raises(psycopg.errors.CheckViolation, match="must have the id of its own transaction"):
             there.execute(foreign)
 
 

@@ -274,9 +274,9 @@ def test_runs_are_compared_by_their_spreads() -> None:
             + [Measurement("hot-8", "steady", 2, {"rate": 9.0}), Measurement("hot-8", BASELINE, 2, {"rate": 4.0})],
         )
 
-    assert report.apart(run(3), run(3)) == ["2 ratios compared, the spreads of 0 don't meet"]
+    assert report.apart(run(3), run(3)) == ["2 ratios compared, the spreads of 0 don't overlap"]
     first, *those = report.apart(run(3), run(2))
-    assert first == "2 ratios compared, the spreads of 1 don't meet"
+    assert first == "2 ratios compared, the spreads of 1 don't overlap"
     assert [text.split(": ")[1] for text in those] == ["other"]
 
 

@@ -659,7 +659,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=120, help="the run ends after this time at the latest")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--only", default="", metavar="REGEX", help="functions whose names match")
+    parser.add_argument("--only", default="", metavar="REGEX", help="call only the functions whose names match")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", file=sys.stderr)
     with (

@@ -22,8 +22,8 @@
 --   retention      how long a change is kept at least, from the beginning of its pass on. Workers remove older changes
 --                  in portions. If changes after a consumer's offset were removed, the consumer must read everything
 --                  again (PC051)
---   max_bytes      size of the feed up to which older changes wait for registered consumers (see commit_feed). Null:
---                  they don't wait
+--   max_bytes      size of the feed up to which changes older than the retention stay for registered consumers (see
+--                  commit_feed). Null: they don't stay
 --   if_not_exists  whether a feed with the same definition may exist already
 -- The call waits for running passes. Later passes that change values set synchronous_commit to on, if it is off or
 -- local.

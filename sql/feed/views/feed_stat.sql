@@ -5,7 +5,7 @@
 --   feed       name of the feed
 --   queue      name of the queue
 --   retention  how long changes are kept at least (see create_feed)
---   max_bytes  up to which size of the feed changes wait for registered consumers; null: they don't wait
+--   max_bytes  size of the feed up to which older changes stay for registered consumers; null: they don't stay
 --   kept       number of changes that are kept
 --   bytes      size of the feed's tables
 --   consumers  number of registered consumers

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
     parser.add_argument("--show", type=Path, metavar="FILE")
     parser.add_argument(
-        "--compare", type=Path, metavar="FILE", help="a stored run; lists the ratios whose spreads don't meet"
+        "--compare", type=Path, metavar="FILE", help="a stored run; lists the ratios whose spreads don't overlap"
     )
     options = parser.parse_args(arguments)
     PGMQ.file = options.pgmq

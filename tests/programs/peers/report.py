@@ -153,7 +153,7 @@ def apart(run: Stored, other: Stored) -> list[str]:
                 if max(one.least or 0, two.least or 0) > min(one.greatest or 0, two.greatest or 0):
                     spreads = " and ".join(_cell(line, True) for line in (one, two))
                     found.append(f"{figure.title}, {metric.unit}: {one.contender}: {spreads}")
-    return [f"{compared} ratios compared, the spreads of {len(found)} don't meet", *found]
+    return [f"{compared} ratios compared, the spreads of {len(found)} don't overlap", *found]
 
 
 def number(value: float) -> str:

@@ -7,7 +7,7 @@ returns boolean
 language plpgsql
 as $$
 begin
-    raise check_violation using message = 'an update must bear the id of its own transaction in pgcombine_tx',
+    raise check_violation using message = 'an update must have the id of its own transaction in pgcombine_tx',
         hint = 'leave the column pgcombine_tx out: insert into the key and value columns by name';
 end
 $$;

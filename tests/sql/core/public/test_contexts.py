@@ -58,7 +58,7 @@ TEXT, SUM = "'{word text}'", "'{n bigint sum}'"
         ("select pgcombine.enqueue('wc', '{\"wrod\": \"a\"}')", 'no column "wrod"'),
         ("insert into pgcombine.wc_updates values (repeat('x', 3000), 1)", "a key has at most 2600 bytes: shorten it"),
         ("insert into pgcombine.two_updates values (repeat('x', 3000), 1)", "a key has at most 2600 bytes: shorten it"),
-        ("insert into pgcombine.wc_updates values ('a', 1, 7)", "must bear the id of its own transaction"),
+        ("insert into pgcombine.wc_updates values ('a', 1, 7)", "must have the id of its own transaction"),
         ("insert into pgcombine.wc_values values ('a', 1)", "written by passes alone"),
     ],
 )
