@@ -36,7 +36,7 @@ from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.export")
 
-SEARCH_ENTRIES = 256  # the largest number of entries among which failing ones are searched for
+SEARCH_ENTRIES = 256  # the largest batch in a search for entries that the destination refuses
 _GROWTH = 4  # the factor by which a batch may grow after each delivered batch
 _ROWS = 1000  # number of rows that are passed to the exporter at a time
 
@@ -207,5 +207,5 @@ def _value(columns: list[object]) -> object:
 
 
 def lost(error: psycopg.Error, *connections: Connection) -> bool:
-    """Whether the error is an operational one, or one of the connections is closed."""
+    """Whether the error is psycopg's OperationalError, or one of the connections is closed."""
     return isinstance(error, psycopg.OperationalError) or any(connection.closed for connection in connections)

@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 class Interrupted(Exception):
-    """A delivery was given up because the worker is to end. The destination has not failed."""
+    """A delivery was given up because the worker must stop. The destination has not failed."""
 
 
 class Entry(NamedTuple):
@@ -47,7 +47,10 @@ class Exporter(Protocol):
     """
 
     def __init__(self, target: str | None, export: str) -> None:
-        """Prepare to deliver entries of ``export``. ``target`` is the worker's target, else the export's, or None."""
+        """Prepare to deliver entries of ``export``.
+
+        ``target`` is the worker's target, or the export's if the worker has none. It is None if neither has one.
+        """
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver the entries, which are ordered by key and sequence number."""

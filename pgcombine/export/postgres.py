@@ -38,7 +38,7 @@ from pgcombine.runtime.wakeup import pooled
 EPOCH_BITS = 40  # the number of low bits of a sequence number; the higher bits are the epoch (own_export)
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
-_LOOK_SECONDS = 60.0  # seconds after a check that found nothing, in which there is no other check
+_LOOK_SECONDS = 60.0  # the shortest time between a check that found nothing and the next check
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # the settings that pgcombine_internal.portable_text makes in the queue's database, for the other database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
@@ -107,7 +107,7 @@ class PostgresExporter:
             self._apply(connection, cursor.rowcount)
 
     def fetch(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement."""
+        """Run a statement in the other database, and return its rows."""
         with self._transaction() as connection:
             return connection.execute(_text(statement), parameters).fetchall()
 

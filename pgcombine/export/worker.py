@@ -122,13 +122,12 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set; without it, until :meth:`stop`. Returns the number of entries delivered or
-        quarantined.
+        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called.
 
-        When ``stop`` is set, the worker finishes the batch in progress. But an HTTP request in progress is cancelled,
-        and its entries are sent again later. At the start, the worker waits for a server that isn't ready yet. Raises
-        ExportNotFoundError, ConfigError if the exporter can't be made, SchemaError, and ConnectError if the server
-        can't be connected to at the start.
+        Returns the number of entries delivered or quarantined. When ``stop`` is set, the worker finishes the batch in
+        progress. But an HTTP request in progress is cancelled, and its entries are sent again later. At the start, the
+        worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter can't be
+        made, SchemaError, and ConnectError if the server can't be connected to at the start.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():

@@ -52,8 +52,8 @@ older backup, or if a lagging standby takes its place. A delivery by a replayer 
 coordinator has lost commits (:func:`pgcombine.handoff.delivery.verify_identity`), and so does a reader
 (:mod:`pgcombine.handoff.reading`).
 
-**Generations.** A queue may be dropped and created again. Each server counts the replicated queues of a name that it
-has dropped. This *generation* is part of the queue's shape, which writes carry. So the new queue refuses a write of the
+**Generations.** A queue may be dropped and created again. For each name, a server counts the replicated queues that it
+has dropped. This *generation* is part of the queue's shape, which writes carry. So the new queue refuses a write to the
 dropped queue.
 
 **Failures.** If a coordinator dies before its deliveries, its replayer delivers when the coordinator is back. A caller

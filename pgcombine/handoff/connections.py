@@ -94,7 +94,7 @@ def address(dsn: str) -> str:
 
 
 def identity(connection: psycopg.Connection[Any]) -> UUID:
-    """Return the id of the server at this connection, which must have one."""
+    """Return the id of the server at this connection. The server must have an id."""
     (id,) = one(connection, "select id from pgcombine.handoff_server")
     assert isinstance(id, UUID)
     return id

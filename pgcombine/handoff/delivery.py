@@ -154,9 +154,10 @@ def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
 def apply(peer: Peer, hints: Sequence[Hint], coordinator: str | None = None) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction. Returns the status of each token (see ``handoff_apply``).
 
-    ``coordinator`` is the name of the server that has the hints. ``COPY_UPDATES`` updates or more are sent by COPY
-    after the tokens, if the peer stores all of them, retains no payload, and no value is in quotes. Errors that
-    pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. Other errors are psycopg's.
+    ``coordinator`` is the name of the server that has the hints. The updates are sent by COPY after the tokens
+    if there are at least ``COPY_UPDATES``, the peer stores all of them and retains no payload, no hint has ``details``,
+    and no value is in quotes. Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`.
+    Other errors are psycopg's.
     """
     # If a caller retries a write while its first delivery waits, ``hints`` has the token twice.
     hints = list({hint.token: hint for hint in hints}.values())

@@ -1,10 +1,10 @@
 """Exports that several servers have: an operator chooses the server that delivers.
 
 Each server combines its own copy of a queue, and so has its own changes. The export's *owner* delivers its changes. A
-server that knows another owner writes no entries. A new owner begins a new *epoch*, with an entry for every key
-(``pgcombine_internal.own_export``). The exporter ``postgres`` stores owner and epoch at the destination, which then
-refuses batches of an earlier epoch. With the other exporters, a receiver can do the same: the epoch is in the high bits
-of the sequence numbers.
+server that knows that another server is the owner writes no entries. A new owner begins a new *epoch*, with an entry
+for every key that has a value (``pgcombine_internal.own_export``). The exporter ``postgres`` stores owner and epoch at
+the destination, which then refuses batches of an earlier epoch. With the other exporters, a receiver can do the same:
+the epoch is in the high bits of the sequence numbers.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ class Pages:
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # The next page has about PAGE_UPDATES updates, judging by this page, and PAGE_WRITES hints at most.
+            # The next page gets PAGE_WRITES hints at most, and about PAGE_UPDATES updates if its hints are as large as
+            # those of this page.
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token

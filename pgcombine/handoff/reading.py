@@ -1,14 +1,14 @@
 """Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
-The hints at the servers are counted before values are read. So a write that is delivered in between isn't overlooked,
-but counts as lacking.
+The hints at the servers are counted before values are read. So a write that is delivered in between isn't overlooked:
+it counts as a write that the server lacks.
 
 If a coordinator doesn't answer, ``Reading.unknown`` names it. The writes of this coordinator that other servers retain
 are counted instead of its hints.
 
 If a server lacks a write that another server knows it had, the server has lost commits, for example by a restore from
 an older backup. Such a server counts as in need of repair. So does a server with another generation of the queue than
-most servers have; if two generations are on equally many servers, the later one counts.
+most servers have. If two generations are on equally many servers, the servers with the earlier one need repair.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Reading:
     Each value is from a server that holds the key and answered: the one that lags least of those that don't need
     repair, or of all if all need repair.
 
-    ``lags`` says for each server that answered how many of the writes that could be counted it lacks, as a whole
-    or in part; the number may be too high. ``unknown`` are servers of the queue whose hints couldn't be counted: they
-    didn't answer, or this caller doesn't name them. ``needs_repair`` are servers that may lack writes for which there
-    is no hint. ``complete`` means that the values contain every write that was acknowledged before the call.
+    ``lags`` has, for each server that answered, the number of writes that it lacks, as a whole or in part. Only writes
+    that could be counted are included, and the number may be too high. ``unknown`` are servers of the queue whose hints
+    couldn't be counted: they didn't answer, or this caller doesn't name them. ``needs_repair`` are servers that may
+    lack writes for which there is no hint. ``complete`` means that the values contain every write that was acknowledged
+    before the call.
     """
 
     values: dict[Any, Any]
@@ -161,7 +162,7 @@ def _lags(
     failures: dict[str, str],
     forgetful: Collection[str] = (),
 ) -> tuple[dict[str, int], bool]:
-    """Return how many writes each server lacks, at most, and whether all writes could be counted.
+    """Return the largest number of writes that each server may lack, and whether all writes could be counted.
 
     The hints of a coordinator that answered are counted. A coordinator in ``forgetful`` may have lost hints, and is
     treated as one that didn't answer. Other servers may retain writes of such a coordinator. They are asked for the

@@ -58,9 +58,9 @@ class Plan:
         )
 
     def refuse_incomplete(self) -> dict[str, str]:
-        """Return, by coordinator, why it must mark the rebuilt server as in need of repair: a source needs repair.
+        """Return the coordinators that must mark the rebuilt server as in need of repair, with the reasons.
 
-        Without ``force``, raises ReplicaError if a source needs repair.
+        The reason is that a source needs repair. Without ``force``, raises ReplicaError if a source needs repair.
         """
         marks: dict[str, str] = {}
         for coordinator, peer in self.coordinators.items():

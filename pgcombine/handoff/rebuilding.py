@@ -9,9 +9,9 @@ writes. Writers go on. The steps are:
    the id from the mark, so that step 5 leaves the mark.
 3. The hints that wait now for the sources are delivered. So the sources have the writes that began before step 2.
 4. The sources are read, each in one snapshot, and the server's queues are replaced in one transaction. A write that
-   began after step 2 is in the copy, or in a hint for the server, or in both; then its token keeps it from counting
-   twice. If one source has a write that another lacks, the server records that it has only a part of the write
-   (``handoff_partial``).
+   began after step 2 is in the copy, or in a hint for the server, or in both. If it is in both, its token keeps it
+   from counting twice. If one source has a write that another lacks, the server records that it has only a part of
+   the write (``handoff_partial``).
 5. The server gets a new id. The coordinators store this id, remove the marks with this rebuild's id, and adapt their
    quarantines (``handoff_repair_end``).
 
@@ -84,7 +84,7 @@ def rebuild(
     coordinators and for the hints that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, ReplicationError when the time is up,
-    other subclasses of it, SchemaError, and psycopg's errors.
+    other subclasses of ReplicationError, SchemaError, and psycopg's errors.
     """
     own, dsns = known_servers(coordinator, coordinator_dsn)
     if name not in dsns or name == own:
@@ -128,7 +128,7 @@ class _Rebuild:
         return done
 
     def _announce(self) -> None:
-        """Mark the server at the coordinators as in need of repair, with the id of this rebuild.
+        """Let each coordinator mark the server as in need of repair, with the id of this rebuild.
 
         Then wait until the writes in progress at each coordinator have ended.
         """

@@ -52,7 +52,8 @@ _RETAINED = "/retained"
 class Replayed:
     """The counts of a replayer.
 
-    ``delivered`` counts new writes, ``deduplicated`` writes that the servers had already, and ``quarantined`` updates.
+    ``delivered`` counts writes that were new to the servers, and ``deduplicated`` counts writes that the servers had
+    already. ``quarantined`` counts updates.
     """
 
     delivered: int = 0

@@ -138,7 +138,7 @@ class ReplicatedQueue:
     def get(self, keys: Iterable[Any], *, level: Level | None = None) -> Reading:
         """Return the current values of the keys that have one, and how far each server lags.
 
-        For each key, as many servers as the level says must answer. Raises UnavailableError if fewer answer in
+        The level says how many of the servers that hold a key must answer. Raises UnavailableError if fewer answer in
         ``timeout`` seconds, InvalidUpdateError for a key that doesn't fit the key columns, QueueNotFoundError, and
         ConfigError for a bad level.
         """

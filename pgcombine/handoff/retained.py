@@ -109,7 +109,7 @@ class _Others:
         return {token for (token,) in rows}
 
     def forward(self, name: str, queue: str, tokens: Collection[UUID]) -> None:
-        """Deliver writes to the server ``name``. Their payloads are at this server."""
+        """Deliver the writes with these tokens to the server ``name``. The coordinator has their payloads."""
         for hint in payloads(self._coordinator, queue, sorted(tokens)) if tokens and name in self._peers else ():
             peer = self._peers[name]
             try:

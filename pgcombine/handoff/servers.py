@@ -1,4 +1,4 @@
-"""The servers of a caller: pools of connections whose identity is known, and which servers to avoid.
+"""The servers that a caller names: for each a pool of connections, the server's identity, and its recent failures.
 
 A server that failed is avoided for a while. The time doubles with each failure, from a tenth of a second to thirty
 seconds, and is multiplied by a random factor from 0.5 to 1.5. Meanwhile callers try it last as a coordinator, and send
@@ -88,7 +88,7 @@ class Server:
 
     @contextmanager
     def peer(self, seconds: float) -> Iterator[Peer]:
-        """Yield a connection of known identity. ``seconds`` is for opening the connection and using it in the block.
+        """Yield a connection and the server's identity. ``seconds`` is for opening the connection and for the block.
 
         Raises NotConnected if no connection could be opened or the server doesn't answer, and WrongServerError if
         another server answers or the server can't take writes. Errors of the block are raised unchanged.

@@ -1,4 +1,4 @@
-"""A plain Spark batch job that makes the same counts as phrasecount, from scratch, into Parquet files.
+"""A plain Spark batch job that counts the same as phrasecount, from scratch, and writes the counts into Parquet files.
 
 ``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` runs the job, and prints its durations and the number
 of phrases as JSON. The benchmark compares phrasecount with this job.

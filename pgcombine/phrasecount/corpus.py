@@ -20,9 +20,10 @@ _SETTLED_NS = 2_000_000_000
 
 @dataclass(frozen=True)
 class Corpus:
-    """The files to count: those below ``root``, the first ``limit`` by path, of at most ``max_bytes`` each.
+    """The files below ``root`` to count: the first ``limit`` by path (None: all).
 
-    ``root`` comes from :func:`real_directory`. Directories named in ``exclude`` aren't entered.
+    A file larger than ``max_bytes`` isn't counted. ``root`` comes from :func:`real_directory`. Directories named in
+    ``exclude`` aren't entered.
     """
 
     root: Path

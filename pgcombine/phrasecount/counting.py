@@ -23,13 +23,16 @@ def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
 
 
 def ranges(spark: SparkSession, last: int) -> list[tuple[int, int]]:
-    """Split the numbers 1 to ``last`` into as many ranges as :func:`slices` makes of ``last`` items: (first, last)."""
+    """Split the numbers from 1 to ``last`` into ranges: (first number, last number).
+
+    There are as many ranges as :func:`slices` makes slices of ``last`` items.
+    """
     count = _slices(spark, last)
     return [(last * part // count + 1, last * (part + 1) // count) for part in range(count)]
 
 
 def frame_of(spark: SparkSession, work: Sequence[T], read: Callable[[T], Iterable[object]], schema: str) -> DataFrame:
-    """Return a frame with the rows that ``read`` yields for each element of ``work``. An element makes a partition."""
+    """Return a frame with the rows that ``read`` yields for each element of ``work``. Each element gets a partition."""
     rows = spark.sparkContext.parallelize(work, max(1, len(work))).flatMap(read)
     return spark.createDataFrame(rows, schema, verifySchema=False)
 

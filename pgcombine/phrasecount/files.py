@@ -1,7 +1,7 @@
 """Lists and reads the files of a directory.
 
-Regular files count, also hidden ones, and links to regular files. Hidden directories, such as ``.git``, and linked
-directories aren't entered. A file that can't be counted has a :class:`Problem`, and is treated as absent.
+Regular files are counted, even hidden ones, and so are links to regular files. Hidden directories, such as ``.git``,
+and linked directories aren't entered. A file that can't be counted has a :class:`Problem`, and is treated as absent.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ _LOOPS = 4  # the largest number of threads that combine
 class Figures:
     """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
 
-    ``delivered`` is the number of entries delivered to the search table. None means that the run didn't
-    deliver. ``sink`` is the sink that the caller chose or the run used, or empty if there was no choice and no update.
+    ``delivered`` is the number of entries delivered to the search table. None means that the run didn't deliver.
+    ``sink`` is the sink that the caller chose or the run used. It is empty if the caller chose none and the run had no
+    updates.
     """
 
     directory: str

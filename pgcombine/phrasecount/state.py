@@ -132,7 +132,7 @@ def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: i
 
 
 def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
-    """Return the numbers of the files to count that have a stored document."""
+    """Return the numbers (``listed.n``) of those files to count that have a stored document."""
     return {n for (n,) in connection.execute(query("stored"), {"load": load, "directory": directory})}
 
 

@@ -1,9 +1,9 @@
 """The check of a frame's columns against a queue's columns, and the Spark types for reading a queue's columns.
 
 Columns match by their exact names. A frame needs the key columns. A value column that it lacks takes its default. The
-sizes of numbers aren't compared: the write of a value that is too large fails. A decimal type with more digits after
-the point than the column doesn't fit, since PostgreSQL would round its values silently. A column whose type has no
-counterpart in Spark (uuid, jsonb, enums, …) takes text. An array column takes an array or text.
+sizes of numbers aren't compared: the write of a value that is too large fails. A decimal type doesn't fit if
+it has more digits after the point than the column has, since PostgreSQL would round its values silently. A column whose
+type has no counterpart in Spark (uuid, jsonb, enums, …) takes text. An array column takes an array or text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reading of a feed's changes by ``format("pgcombine")``, as a frame or as a stream.
 
 An offset has a sequence for each bucket, as in SQL (``pgcombine.feed_offset``). A task reads the changes of one bucket
-between two offsets. If they are no longer kept, :class:`OffsetTooOldError` is raised.
+between two offsets. If these changes are no longer kept, :class:`OffsetTooOldError` is raised.
 
 A batch of a stream ends where a rebucket gave keys other buckets. So a key's changes before the rebucket come in an
 earlier batch than those after it. With the trigger ``availableNow``, PySpark before 4.2 ends after one batch.
@@ -88,7 +88,7 @@ class _Changes(RowsReader):
         return upto
 
     def _start(self, otherwise: str) -> Offset:
-        """Return the offset that the option ``startingOffsets`` names; if it isn't given, the one of ``otherwise``."""
+        """Return the offset that the option ``startingOffsets`` names, else the one that ``otherwise`` names."""
         given = self.options.start or otherwise
         present = self._present()  # raises if the role lacks the right
         if given == "latest":
