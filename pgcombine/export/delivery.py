@@ -2,8 +2,8 @@
 
 The transaction is on the ``claims`` connection. It claims the bucket, deletes the entries, delivers them, and commits.
 After a failure before the commit, the entries are still there. Before they are delivered, the query ``flush_commits``
-makes the commits that wrote them durable. This query runs on the ``control`` connection, which is in autocommit and
-also reports the destination's state.
+makes the commits that wrote them durable. This query runs on the ``control`` connection, which is in autocommit. The
+destination's state is also reported on that connection.
 
 Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. The
 search for such entries uses small batches. Each batch is committed, so if the worker is killed, the search goes on from

@@ -2,8 +2,9 @@
 
 The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. The
 exporter creates the table if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes
-only for a higher sequence number. So a batch changes nothing if it is delivered twice, or late by a worker whose claim
-has ended. Rows of deleted keys stay and are marked as deleted, so late entries of these keys change nothing either.
+only for a higher sequence number. So a batch that was delivered before changes nothing, even if a worker whose claim
+has ended delivers it late. Rows of deleted keys stay and are marked as deleted, so late entries of these keys change
+nothing either.
 
 The table ``pgcombine_owner`` at the destination records which server owns the export, and the owner's epoch. A batch of
 a former owner is refused (FencedError).

@@ -72,5 +72,5 @@ key's hash (``handoff_hash``). Rendezvous hashing chooses the servers that hold 
 (:mod:`pgcombine.handoff.ownership`).
 
 Hinted handoff isn't consensus. A server's values are the combined updates that have reached it. Passes on different
-servers combine different updates at a time, so observers on these servers see different changes.
+servers combine the updates in different portions, so observers on these servers see different changes.
 """

@@ -29,8 +29,8 @@ SEARCHING = "keeping the search table"  # the name of the step in a run
 class Search:
     """The search table of the queue in database ``dsn``.
 
-    ``there`` is the database for the table. None means the table's present database; a new table is then made in the
-    queue's database.
+    ``there`` is the database for the table. None means the database that has the table now, or the queue's database if
+    there is no table yet.
     """
 
     dsn: str
