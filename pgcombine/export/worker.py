@@ -122,12 +122,13 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called.
+        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the number of entries
+        delivered or quarantined.
 
-        Returns the number of entries delivered or quarantined. When ``stop`` is set, the worker finishes the batch in
-        progress. But an HTTP request in progress is cancelled, and its entries are sent again later. At the start, the
-        worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter can't be
-        made, SchemaError, and ConnectError if the server can't be connected to at the start.
+        When ``stop`` is set, the worker finishes the batch in progress. But an HTTP request in progress is cancelled,
+        and its entries are sent again later. At the start, the worker waits for a server that isn't ready yet. Raises
+        ExportNotFoundError, ConfigError if the exporter can't be made, SchemaError, and ConnectError if the server
+        can't be connected to at the start.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
