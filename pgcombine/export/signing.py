@@ -40,7 +40,7 @@ def _key(secret: str, number: int) -> bytes:
         key = b""
     if not secret.startswith(PREFIX) or not 24 <= len(key) <= 64:
         raise ConfigError(
-            f"webhook secret {number} isn't {PREFIX} and then 24 to 64 bytes in base64 "
+            f"webhook secret {number} must be {PREFIX} followed by 24 to 64 bytes in base64 "
             f'(echo "{PREFIX}$(openssl rand -base64 32)" makes one)'
         )
     return key

@@ -69,7 +69,7 @@ def copy_queue(
             raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}": name another source', queue=queue)
         if number and shape != first:
             raise ReplicaError(
-                f'queue "{queue}" is another one on server "{copy.source}" than on server "{copies[0][0].source}": '
+                f'queue "{queue}" on server "{copy.source}" isn\'t the same as on server "{copies[0][0].source}": '
                 "its definition differs, or it was dropped and created again",
                 queue=queue,
             )

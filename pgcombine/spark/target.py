@@ -78,7 +78,7 @@ def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
         return "the server was reached through a Unix socket, which JDBC can't use: give a host name"
     if not has_driver(spark):
         return (
-            "no PostgreSQL JDBC driver was found or could be resolved: set PGCOMBINE_JDBC_JAR, "
+            "no PostgreSQL JDBC driver was found, and none could be downloaded: set PGCOMBINE_JDBC_JAR, "
             "install Debian's libpostgresql-jdbc-java, or start Spark with "
             f"spark.jars.packages=org.postgresql:postgresql:{JDBC_DRIVER}"
         )

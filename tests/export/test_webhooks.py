@@ -119,7 +119,7 @@ def test_name_adds_no_header(receiver: Receiver, name: str) -> None:
     [
         ("t0psecret", "secret 1 isn't whsec_"),
         (FIRST.removeprefix("whsec_"), "secret 1 isn't whsec_"),
-        (f"{FIRST} whsec_t0psecret", "secret 2 isn't whsec_ and then 24 to 64 bytes"),
+        (f"{FIRST} whsec_t0psecret", "secret 2 must be whsec_ followed by 24 to 64 bytes"),
         (f"{FIRST} whsec_{'t0psecr!' * 8}", "secret 2 isn't"),
         (f"whsec_t0psecrét{'A' * 40}", "secret 1 isn't"),
         (f"whsec_{base64.b64encode(b'x' * 65).decode()}", "secret 1 isn't"),

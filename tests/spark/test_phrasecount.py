@@ -167,7 +167,7 @@ def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, t
     assert run(tmp_path, "--limit", 3, "--verify").json["added"] == 1
     refused = run(tmp_path, "--limit", 1)
     assert refused.code == 1
-    assert refused.stderr.startswith("pgcombine: --limit 1 would take away 2 documents")
+    assert refused.stderr.startswith("pgcombine: --limit 1 would remove the counts of 2 documents")
     assert refused.stderr.count("\n") == 1
     assert len(values()) == 3
 
