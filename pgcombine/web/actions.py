@@ -90,7 +90,7 @@ async def call(request: Request, *, name: str) -> Response:
 
 
 async def release(request: Request, *, drops: bool) -> Response:
-    """Retry the quarantined key that the form names, or all of the queue's. With ``drops``, delete their updates."""
+    """Retry the quarantined key in the form, or all of the queue's keys. With ``drops``, delete their updates."""
     name: str = request.path_params["queue"]
 
     def work(connection: Connection, fields: Mapping[str, str]) -> str:
@@ -135,7 +135,7 @@ async def sign_in(request: Request) -> Response:
         return page(request, "login.html", 403, names={}, next=wanted, wrong=True)
     own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
     answer = RedirectResponse(wanted if own else "/", 303)
-    # Origin has the browser's scheme, even if a proxy ends TLS
+    # Origin has the browser's scheme, even if a proxy terminates TLS
     secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
     answer.set_cookie(
         keys.cookie, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure

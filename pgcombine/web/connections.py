@@ -5,8 +5,8 @@ uvicorn itself waits without limit for the rest of a request. With this protocol
 
 At most :data:`MOST` connections may wait for a complete request, and at most :data:`MOST_OF_CLIENT` of one client. The
 server checks this :data:`ROOM_SECONDS` after a connection has begun to wait. If the connection's client has too many,
-the server closes the one of this client that has waited longest; else, if there are too many of all clients, the one
-of them that has waited longest.
+the server closes the one of this client that has waited longest. Otherwise, if all clients together have too many, the
+server closes the one that has waited longest of all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOM_SECONDS = 0.1
 
 def protocol() -> type[H11Protocol]:
     """Return a protocol class for one server."""
-    # the client's address by connection that waits for a request; the connection that has waited longest is first
+    # maps each connection that waits for a request to its client's address; the one that has waited longest is first
     waiting: dict[H11Protocol, str] = {}
 
     def make_room(client: str) -> None:

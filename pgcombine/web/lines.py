@@ -105,7 +105,8 @@ def per_second(
 
     ``minutes`` are a queue's rows of ``pgcombine.minute_stat``, and ``row`` is its row of ``pgcombine.queue_stat``.
     Each of ``minutes`` gives a point. A minute that is missing after the first had no passes with updates, so its point
-    is 0, unless its sums may not be written yet (LATE). The last point, at ``now``, is the rate in ``row``.
+    is 0. The minutes of the last LATE seconds get no such point, since workers may not have written their sums yet. The
+    last point, at ``now``, is the rate in ``row``.
     """
     points: list[tuple[float, float]] = []
     for minute in minutes:

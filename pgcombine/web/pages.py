@@ -224,7 +224,7 @@ def queue(request: Request) -> Response:
 
 
 def greatest(request: Request) -> Response:
-    """The page of the keys of a queue that have the greatest values."""
+    """The page of a queue's keys with the greatest values."""
     site = site_of(request)
     name: str = request.path_params["queue"]
 

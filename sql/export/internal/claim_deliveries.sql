@@ -1,7 +1,7 @@
 -- pgcombine_internal.claim_deliveries(export [, act]) → pgcombine.export
--- Claims an export's queue and its deliveries until the transaction ends: no pass over the queue runs, and no delivery
--- of the export. Returns the export's row, read after the claim of the queue. The function writes new versions of the
--- bucket rows, so that a pass with an older snapshot fails (see claim_buckets).
+-- Claims an export's queue and its deliveries: until the transaction ends, no pass over the queue runs, and the export
+-- delivers nothing. Returns the export's row, read after the claim of the queue. The function writes new versions of
+-- the bucket rows, so that a pass with an older snapshot fails (see claim_buckets).
 --   act  see claim_buckets
 -- Tables written: bucket.
 -- Errors: PC021 unknown export; those of claim_buckets.
@@ -15,7 +15,7 @@ declare
 begin
     loop
         _export := pgcombine_internal.require_export(claim_deliveries.export);
-        exit when _export.queue = _claimed; -- during the wait the export may have been made again for another queue
+        exit when _export.queue = _claimed; -- during the wait the export may have been recreated for another queue
         _claimed := _export.queue;
         perform pgcombine_internal.claim_buckets(_claimed, act);
     end loop;

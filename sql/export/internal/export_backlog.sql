@@ -1,8 +1,8 @@
 -- pgcombine_internal.export_backlog(export [, exact]) → (entries, lag_seconds)
 -- Returns the number of waiting entries and the age of the oldest in seconds, to about a second (see time_of); 0 if
 -- none waits.
---   exact  false: the number is an estimate from the statistics, which are some seconds old, and only the entry with
---          the least sequence of each bucket is dated
+--   exact  false: the number is an estimate from the statistics, which are some seconds old, and the age considers only
+--          the entry with the least sequence in each bucket
 -- Runs with its owner's rights, for roles that may deliver the export or use its queue.
 -- Tables written: pgcombine.tick, if exact is false.
 -- Errors: PC021 unknown export; 42501 the caller has no right on the export or its queue.

@@ -1,7 +1,7 @@
 -- pgcombine_internal.export_resync(export [, keys, bucket]) → bigint
--- Delivers keys again, for a destination that has lost them or was changed by others: writes for each key an entry with
--- the present value, without an old value, and with a new sequence. Returns the number of entries. The entry of a key
--- without a value deletes the key at the destination.
+-- Writes entries that deliver keys again to a destination that has lost them or was changed by others. The entry of a
+-- key has the present value, no old value, and a new sequence. If the key has no value, the entry deletes it at the
+-- destination. Returns the number of entries.
 --   keys    a JSON array of objects, the key columns by name; null: the keys that have a value
 --   bucket  only the keys of this bucket of the queue, so that passes over other buckets needn't wait; null: all
 --           buckets

@@ -1,7 +1,7 @@
 -- pgcombine_internal.export_sweep(export) → bigint
--- Returns the epoch of a full state (see own_export) of which no entry waits or is quarantined any more; null: there is
--- none, or it is swept already. The exporter then marks as deleted the keys that the destination has only from earlier
--- epochs. The query export_swept records that this is done.
+-- Returns the epoch of the export's full state (see own_export) when none of its entries waits or is quarantined any
+-- more. Null: some still do, there is no full state, or its sweep is done. The sweep: the exporter marks as deleted the
+-- keys that the destination has only from earlier epochs. The query export_swept records that this is done.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_sweep(export text)
 returns bigint
@@ -16,7 +16,8 @@ begin
     end if;
     execute format('select exists (select from pgcombine.%I where seq <= $1)', _export.export || '_exports')
     into _left using _export.sweep;
-    -- of the key of a quarantined entry, the destination has only a row from an earlier epoch
+    -- the sweep would delete the key of a quarantined entry, since the key's row at the destination is from an earlier
+    -- epoch
     return case when not _left and not exists (select from pgcombine.export_quarantine q
         where q.export = _export.export and q.seq <= _export.sweep and q.since > '-infinity') then _export.epoch end;
 end

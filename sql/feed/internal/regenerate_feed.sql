@@ -1,6 +1,6 @@
 -- pgcombine_internal.regenerate_feed(feed)
--- Makes the functions <feed>_read and <feed>_snapshot of a feed again, and its wake-up trigger. The trigger's channel
--- is 'feed ' followed by the feed's name. Because of the space it isn't the channel of a queue.
+-- Creates or replaces the functions <feed>_read and <feed>_snapshot of a feed, and its wake-up trigger. The trigger's
+-- channel is 'feed ' followed by the feed's name. Because of the space it isn't the channel of a queue.
 -- <feed>_read([after, most, compact, upto]) returns a portion of changes, in the order of _bucket and _sequence. Its
 -- parameters:
 --   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty

@@ -2,8 +2,8 @@
 -- Empties a feed, and gives it a new number, after a restore from a dump. Otherwise the restored feed could give new
 -- changes sequences that the former database has given to other changes. The new number makes the former offsets too
 -- old.
--- Two databases that are restored from one dump have the same state of the generator of numbers. So the function skips
--- a random part of its numbers, to make equal numbers in both unlikely.
+-- Two databases that are restored from one dump would draw the same new numbers. So the function first skips a random
+-- count of numbers, which makes equal numbers unlikely.
 -- Tables written: feed, feed_bucket, feed_consumer, <feed>_feed.
 create or replace function pgcombine_internal.renew_feed(feed text)
 returns void
