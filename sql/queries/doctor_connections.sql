@@ -1,6 +1,6 @@
--- Of the connection limits of the server, the database and this role, the one of which the largest share is in use: the
--- number of connections that count, the limit, and the limit's name. The last column is the number of workers' sessions
--- on the server: to a role that doesn't see other roles' sessions, only those of its own.
+-- The server, the database and this role each have a connection limit. Returns the limit of which the largest share is
+-- in use: the number of connections that count, the limit, and its name. The last column is the number of workers'
+-- sessions on the server. For a role that doesn't see other roles' sessions, only its own sessions count.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

@@ -1,2 +1,2 @@
--- The settings, each with the value to which the statement reset sets it in this session.
+-- The settings, each with the value that it would have in this session after RESET.
 select name, reset_val from pg_settings

@@ -1,7 +1,7 @@
 -- Drops this version's functions, the views and policies in pgcombine, and pgcombine's triggers, at the end of a
 -- downgrade. The older version's upgrade makes its own. If a function of this version stayed, a call by the older
 -- version could be ambiguous. An object stays if an object depends on it that this statement doesn't drop. The view of
--- a rollup's source stays, too, since no upgrade makes it again.
+-- a rollup's source stays, too, since no upgrade recreates it.
 --   {names}  the functions of this version
 do $$
 declare

@@ -1,5 +1,5 @@
--- Raises an error unless the schema pgcombine is at the revision {start} (empty: has no revision yet). The file that
--- pgcombine db upgrade --sql writes contains this check.
+-- Raises an error unless the schema pgcombine is at the revision {start}, or, if {start} is empty, has no revision yet.
+-- The file that pgcombine db upgrade --sql writes contains this check.
 do $$
 declare
     _start constant text := nullif('{start}', '');

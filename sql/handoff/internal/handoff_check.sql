@@ -8,7 +8,7 @@
 -- Runs with its owner's rights, for roles that may insert into the queue's updates: the lock needs a privilege to
 -- write.
 -- Tables written: handoff_queue.
--- Errors: PC042 this server has another id; PC043 the queue is missing, is defined otherwise, or was dropped and
+-- Errors: PC042 this server has another id; PC043 the queue is missing, has another definition here, or was dropped and
 -- created again on one side; PC046 this server is being rebuilt; 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_check(server uuid, queue text, shape uuid)
 returns void

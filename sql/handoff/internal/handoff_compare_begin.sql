@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_compare_begin(repair)
 -- Records that a comparison of the servers' tokens begins. handoff_compare_end can then clear the flags for repair that
--- are set now; of another server, only a flag that equal tokens may clear (column by_tokens). If a server is flagged
--- again later, its flag stays.
+-- are set now: the flag of this server, and flags of other servers for which equal tokens are enough (column
+-- by_tokens). If a server is flagged again later, its flag stays.
 --   repair  the id of the comparison
 -- Tables written: handoff_replica, handoff_server.
 create or replace function pgcombine_internal.handoff_compare_begin(repair uuid)

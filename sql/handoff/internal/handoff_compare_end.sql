@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_compare_end(repair, names) → setof text
--- Clears the flags for repair that handoff_compare_begin recorded, of the given servers. Returns the servers that this
--- server still flags for repair.
+-- Clears the given servers' flags for repair, as far as handoff_compare_begin recorded these flags. Returns the servers
+-- that this server still flags for repair.
 --   repair  the id of the comparison
 --   names   the servers that the comparison found complete
 -- Tables written: handoff_replica, handoff_server.

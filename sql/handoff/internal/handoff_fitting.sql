@@ -1,6 +1,5 @@
 -- pgcombine_internal.handoff_fitting(queue, token, payload, details, placed, replicas, came) → text
--- Returns the updates of a write that this server appends, if details are given (see handoff_apply); null: there are
--- none.
+-- For a write with details (see handoff_apply), returns the updates that this server appends. Null: there are none.
 --   details                 see handoff_apply
 --   placed, replicas, came  see handoff_local_updates
 -- Tables written: those of handoff_refuse and handoff_accepts.

@@ -4,9 +4,9 @@
 -- for its former state.
 -- If the server had no tokens, it may replace a server whose hints are lost. So it is flagged for repair until the
 -- servers have been compared (pgcombine replicas repair). Otherwise its own flag for repair is cleared.
--- If some of the sources lack a write of their keys, this server has only a part of the write's updates.
--- handoff_partial records that, and the server still accepts the other updates. Exports of these queues that this
--- server delivers begin again with a full state.
+-- If a source lacks a write to keys that it holds, this server has only a part of the write's updates. handoff_partial
+-- records that, and the server still accepts the other updates. If this server delivers an export of one of the queues,
+-- the export begins again with a full state.
 --   slots  JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,

@@ -5,7 +5,7 @@
 --   shape       the shape that the queue must have, also from handoff_copy_sql; it may be of another generation
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
 -- quarantined_key, handoff_queue, handoff_retained, handoff_refused; those of create_queue.
--- Errors: PC043 the queue is defined otherwise; those of create_queue and claim_buckets.
+-- Errors: PC043 the queue has another definition here; those of create_queue and claim_buckets.
 create or replace function pgcombine_internal.handoff_rebuild_queue(queue text, definition text, shape uuid)
 returns void
 language plpgsql

@@ -10,7 +10,7 @@
 --   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
 --                        If the former server took writes, the next one may lack them, so it is flagged for repair
 -- Tables written: handoff_replica, handoff_delivery, destination_state.
--- Errors: PC045 an invalid name or that of this server, a dsn with a secret or another option, an invalid quota.
+-- Errors: PC045 an invalid name or that of this server, a dsn with a secret or a forbidden option, an invalid quota.
 create or replace function pgcombine_internal.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
 returns void

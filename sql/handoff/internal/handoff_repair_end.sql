@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, quarantined, reason) → boolean
 -- Records at a coordinator that a rebuild of a server has ended: stores the server's new identity and resumes
 -- deliveries, unless they were paused manually. Returns whether the server needs no repair now.
--- The copy has the updates that the server had refused, except those that its sources refused. So the server's rows in
--- handoff_quarantine are replaced by copies of the sources' rows, and hints that retry the server's updates are
+-- The rebuilt server has the updates that it had refused before, except those that its sources refused. So its rows in
+-- handoff_quarantine are replaced by copies of the sources' rows, and the hints that retry its refused updates are
 -- deleted.
 --   sources      the servers from which the rebuilt server was copied
 --   quarantined  tokens of the copied writes of which a source refused updates

@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
--- Makes hints again from updates that a server refused; returns the number of updates. Each hint is a write for that
--- server alone, with a new token. Updates that are refused again return to the quarantine. The server appends a single
--- update only if it still lacks the update (handoff_refused), since another coordinator may have retried it. A write
--- that was refused as a whole isn't checked in this way.
+-- Moves updates that a server refused from the quarantine into new hints; returns the number of updates. Each hint is a
+-- write for that server alone, with a new token. Updates that are refused again return to the quarantine. The server
+-- appends a single update only if it still lacks the update (handoff_refused), since another coordinator may have
+-- retried it. A write that was refused as a whole isn't checked in this way.
 --   token   the write; null: all writes
 --   number  the update in the write; null: all updates of the write
 -- Tables written: handoff_quarantine, handoff_hint.

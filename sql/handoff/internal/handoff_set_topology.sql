@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_set_topology(queue, servers, replicas)
--- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if they are stored
--- already. Servers that the caller no longer names become former servers, since hints may be on them.
+-- Stores which servers hold a queue, and how many of them hold each key. Writes nothing if this is stored already.
+-- Servers that the caller no longer names become former servers, since hints may be on them.
 -- Unless all servers hold all keys before and after a change, the change may give a server keys that it didn't hold
 -- before. The function then flags the named servers for repair. The flag concerns all queues of a server, so the caller
 -- must have the right to replay.

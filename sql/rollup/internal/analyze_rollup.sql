@@ -1,5 +1,5 @@
 -- pgcombine_internal.analyze_rollup(source, key, value, filter) → jsonb
--- Returns how a rollup of a table is kept:
+-- Returns how a rollup of a table is maintained:
 --   alias     the name of a row of the table in the expressions
 --   filter    the condition of the rows that count; null: all with a key that isn't null
 --   keys      the key columns: name, type, collation, expression
@@ -17,9 +17,9 @@
 -- Without distinct, count is additive, and so are sum, avg, variance and stddev of integers and numeric: a deleted row
 -- takes back what it added. Floating-point sums aren't, since rounding doesn't cancel out. An additive column may need
 -- several states (see aggregate_states).
--- A pass computes min and max from the source for keys whose extreme was deleted (taken). It computes any other
--- aggregate from the source for all keys that have updates. In a rollup with such an aggregate, it also computes min
--- and max for all these keys.
+-- A pass computes min and max from the source for keys whose extreme was deleted (taken). It computes every other
+-- aggregate that isn't additive from the source for all keys that have updates. In a rollup with such an aggregate, it
+-- also computes min and max for all these keys.
 -- Errors: PC003 no key or value column, an expression that doesn't parse or isn't immutable, an aggregate in a key
 -- column or the filter, a value column that has no aggregate or aggregates whole rows, or a filter that isn't boolean.
 create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)

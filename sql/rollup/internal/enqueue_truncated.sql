@@ -1,6 +1,7 @@
 -- pgcombine_internal.enqueue_truncated(queue, relation, statement)
--- Takes back the rows of a table that TRUNCATE is about to remove. The trigger of a rollup's source calls the function.
--- For a table with partitions it takes back the rows of the partitions that lack this trigger.
+-- Enqueues updates that take back what the rows of a table have added to a rollup, before TRUNCATE removes these rows.
+-- The trigger of a rollup's source calls the function. For a table with partitions it takes back the rows of the
+-- partitions that lack this trigger.
 --   relation   the table of the trigger: the source or one of its descendants
 --   statement  the statement that takes back rows, with {pgcombine_relation} for the table
 -- Tables written: <queue>_updates.

@@ -1,6 +1,6 @@
 -- pgcombine_internal.follow_ddl() event trigger, after create table and after alter …
 -- Brings rollups in line with a changed source. The rows of a table that has become a part of the source are enqueued,
--- those of a former part are taken back, and missing triggers are made. Generated objects are made again if
+-- those of a former part are taken back, and missing triggers are made. Generated objects are recreated if
 -- rollup_outdated says so. A source must not become a part of another table, since statements on that table would be
 -- missed.
 -- Runs with its owner's rights: the role that changes the table needs no right on the rollup.

@@ -1,5 +1,5 @@
 -- pgcombine_internal.parsed_expression(source, given) → (name, expression, type, collation, tree, reads)
--- Lets PostgreSQL parse an output column of a query of a table, as 'sum(tokens) as tokens'.
+-- Lets PostgreSQL parse an output column of a select from a table, such as 'sum(tokens) as tokens'.
 --   expression  the text that PostgreSQL prints for the expression (see printed_view). The columns of the table may be
 --               qualified by the table's name
 --   tree        PostgreSQL's parse tree of the expression, as text

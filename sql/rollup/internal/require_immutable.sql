@@ -1,6 +1,6 @@
 -- pgcombine_internal.require_immutable(source, expressions)
--- Raises unless each expression over a table's columns is immutable. PostgreSQL requires this of expressions of an
--- index. So the function makes such indexes on an empty copy of the table.
+-- Raises an error unless each expression over a table's columns is immutable. PostgreSQL requires this of expressions
+-- of an index. So the function makes such indexes on an empty copy of the table.
 -- Errors: PC003 an expression isn't immutable, or can't be in an index for another reason.
 create or replace function pgcombine_internal.require_immutable(source regclass, expressions text[])
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.require_immutable_aggregate(expression, tree)
--- Raises unless the functions of a value column are immutable, and its aggregates don't depend on the order of rows.
--- require_immutable can't check this by an index, since an index has no aggregates. So this function looks up the
+-- Raises an error unless the functions of a value column are immutable, and its aggregates don't depend on the order of
+-- rows. require_immutable can't check this by an index, since an index has no aggregates. So this function looks up the
 -- functions in the parse tree.
 -- PostgreSQL's aggregates to JSON aren't immutable, since they print times by the session's settings. They are accepted
 -- for some types that have the same text in every session.

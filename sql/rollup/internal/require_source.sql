@@ -1,5 +1,5 @@
 -- pgcombine_internal.require_source(rollup)
--- Raises unless all that a rollup's expressions read still exists: the source, its columns, functions and types.
+-- Raises an error unless all that a rollup's expressions use still exists: the source, its columns, functions, types.
 -- Errors: PC003 one of these was dropped.
 create or replace function pgcombine_internal.require_source(rollup pgcombine.rollup)
 returns void

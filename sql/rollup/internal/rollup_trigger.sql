@@ -1,8 +1,8 @@
 -- pgcombine_internal.rollup_trigger(rollup) → text
 -- Returns the body of <queue>_rollup, the trigger function of a rollup's source. Except for TRUNCATE, its statements
--- are fixed, so that PostgreSQL can keep their plans. These read no table of pgcombine, since a snapshot that is older
--- than the rollup doesn't see the rollup's rows in them. They name no object by its number, since a restored dump may
--- number objects differently.
+-- are fixed, so that PostgreSQL can keep their plans. The fixed statements read no table of pgcombine, since a snapshot
+-- that is older than the rollup doesn't see the rollup's rows there. They name no object by its number, since a
+-- restored dump may number objects differently.
 create or replace function pgcombine_internal.rollup_trigger(rollup pgcombine.rollup)
 returns text
 language plpgsql stable

@@ -19,9 +19,9 @@
 -- queue.
 -- Tables written: those of create_queue and add_observer; <queue>_updates.
 -- Errors: those of create_queue; PC001 unknown source; PC002 the queue exists, or isn't this tier of the source; PC003
--- the source is the tier itself or a rollup with computed columns; a key expression doesn't work, isn't immutable,
--- reads a value column, or gives null for an existing value; the isolation level isn't read committed, with existing;
--- 42501 the caller doesn't own the schema.
+-- the source is the tier itself or a rollup with computed columns, or a key expression doesn't work, isn't immutable,
+-- reads a value column, or gives null for an existing value; with existing, PC003 the isolation level isn't read
+-- committed; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_tier(queue text, source text, key text[], buckets integer default 4,
     notify boolean default true, pass_limit integer default 1000000, buckets_per_partition integer default 1,
     tablespaces text[] default null, quarantine_after integer default 5, expire_when text default null,

@@ -1,5 +1,5 @@
 -- pgcombine_internal.check_token(queue, token)
--- Raises unless a token for a front has 1 to 1024 bytes, as take_token does for a queue.
+-- Raises an error unless a token for a front has 1 to 1024 bytes, as take_token does for a queue.
 -- Errors: PC004 the token is null, empty or too long.
 create or replace function pgcombine_internal.check_token(queue text, token text)
 returns void

@@ -1,5 +1,5 @@
 -- pgcombine_internal.place_shard(queue, shard)
--- Makes the foreign tables of a shard on its node (see front_shard), in place of those on another node. If the node's
+-- Makes a shard's foreign tables for its node (see front_shard), in place of those for another node. If the node's
 -- node_table is missing, makes it, too.
 -- Each foreign table of a shard is the only partition of its parent. So the function needs an exclusive lock on this
 -- parent alone, and the other shards stay in use.

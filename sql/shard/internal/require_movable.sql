@@ -1,5 +1,5 @@
 -- pgcombine_internal.require_movable(queue)
--- Raises unless a move of the queue of a shard loses nothing. The queue must not be paused, have observers or
+-- Raises an error unless a move of the queue of a shard loses nothing. The queue must not be paused, have observers or
 -- quarantined keys, be a tier, be on several servers, or be used by another component. Keeps other sessions from moving
 -- the queue until the session ends. The lock of begin_move doesn't do that, since a front of another database may have
 -- the queue as a shard, too.

@@ -1,5 +1,5 @@
 -- pgcombine_internal.require_no_queue(queue)
--- Raises if the database has a queue of the name.
+-- Raises an error if this database has a queue of this name.
 -- Errors: PC002 it has one.
 create or replace function pgcombine_internal.require_no_queue(queue text)
 returns void

@@ -1,6 +1,7 @@
 -- pgcombine_internal.shards_of(queue, keys) → integer[]
 -- Returns the shards of keys of a front, as numbers in the order of the keys.
---   keys  the text of an array of texts for each key column, in order; the arrays are of equal length
+--   keys  one element for each key column, in order. The element is the text of an array of that column's values. The
+--         arrays are of equal length
 -- Errors: PC001 unknown front; those of a cast of a text to the type of its key column.
 create or replace function pgcombine_internal.shards_of(queue text, keys text[])
 returns integer[]

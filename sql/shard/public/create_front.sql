@@ -1,6 +1,6 @@
 -- pgcombine.create_front(queue, nodes [, shards])
--- Creates a front: one name for queues of several databases, its shards. The hash of the key says which shard has a
--- key. Programs insert into <queue>_updates, read <queue>_current and <queue>_values, and call <queue>_enqueue, enqueue
+-- Creates a front: one name for queues of several databases, which are its shards. The hash of a key says which shard
+-- has the key. Programs insert into <queue>_updates, read <queue>_current and <queue>_values, and call <queue>_enqueue, enqueue
 -- and enqueue_once, as for a queue. Passes, rights and exports are set up on the nodes, for the shards' queues.
 --   queue   lower-case name of at most 37 characters
 --   nodes   foreign servers of postgres_fdw with the option dbname, each with a user mapping for the caller
@@ -16,9 +16,9 @@
 -- shard_of).
 -- On PostgreSQL 15, COPY into <queue>_updates sends row after row; INSERT sends a hundred rows at a time.
 -- Tables written: pgcombine.front, front_shard.
--- Errors: PC002 the name is taken; PC003 an invalid name or server, a shard that is missing, or on two nodes, or that
--- differs from the others; a key whose hash isn't stable, such as an enum; a shard with keys of other shards; 42501 the
--- caller doesn't own the schema; those of postgres_fdw.
+-- Errors: PC002 the name is taken; PC003 an invalid name or server, a key whose hash isn't stable (such as an enum), or
+-- a shard that is missing, is on two nodes, differs from the others or has keys of other shards; 42501 the caller
+-- doesn't own the schema; those of postgres_fdw.
 create or replace function pgcombine.create_front(queue text, nodes text[], shards integer default null)
 returns void
 language plpgsql

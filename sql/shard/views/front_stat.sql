@@ -1,7 +1,7 @@
 -- pgcombine.front_stat
--- One row for each shard of each front: the figures of its queue, as its node tells them to the reader's user mapping.
--- The figures mean the same as in queue_stat, and are null with a problem. The option connect_timeout of a node's
--- server limits how long the view waits for a connection to the node.
+-- One row for each shard of each front: the figures of its queue, as its node shows them to the reader's remote user.
+-- The figures mean the same as in queue_stat. They are null if there is a problem. The option connect_timeout of a
+-- node's server limits how long the view waits for a connection to the node.
 --   queue                  name of the front
 --   shard                  number of the shard
 --   node                   the foreign server that has the shard

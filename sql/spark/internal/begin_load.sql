@@ -5,7 +5,7 @@
 --   run_id     names the run; a role's run is applied once. A stream's batch has the run id 'stream:<query>:<batch>'
 --   kind       stage: rows wait in the load's table, spark_stage_<n>, and end_load makes updates of them. values:
 --              end_load makes them the first values of an empty queue
---   join_only  whether to raise instead of beginning a load
+--   join_only  whether to raise an error instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role can join it.
 -- If the role has too many loads, the function gives up those that have ended, or that no session joined for an hour,
 -- unless a session uses their table.

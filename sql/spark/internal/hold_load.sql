@@ -1,7 +1,7 @@
 -- pgcombine_internal.hold_load(load)
 -- Locks a load's stage until the calling transaction ends, so that clean_loads doesn't remove the load as dead. Locks
 -- nothing if the load belongs to another role.
--- The transaction may stay open for long. So the function switches off its timeouts.
+-- The transaction may stay open for long. So the function switches off the transaction's timeouts.
 create or replace function pgcombine_internal.hold_load(load uuid)
 returns void
 language plpgsql

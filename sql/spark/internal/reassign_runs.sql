@@ -3,8 +3,8 @@
 -- first role then count as applied for the second, too. Returns the number of run ids copied. A caller that is neither
 -- the owner of the schema nor a member of the first role sees none of its run ids, and copies none.
 -- Tables written: pgcombine.token.
--- Errors: PC001 unknown queue; 42501 there are run ids to copy, but the caller isn't the owner, and isn't a member of
--- the second role or lacks the right to load into the queue.
+-- Errors: PC001 unknown queue; 42501 there are run ids to copy, but the caller lacks the rights: neither does it own
+-- the schema, nor is it a member of the second role with the right to load into the queue.
 create or replace function pgcombine_internal.reassign_runs(queue text, from_role name, to_role name)
 returns bigint
 language plpgsql
