@@ -90,7 +90,7 @@ async def call(request: Request, *, name: str) -> Response:
 
 
 async def release(request: Request, *, drops: bool) -> Response:
-    """Retry the quarantined key in the form, or all of the queue's keys. With ``drops``, delete their updates."""
+    """Retry a queue's quarantined keys, or the one that the form names. With ``drops``, delete their updates instead."""
     name: str = request.path_params["queue"]
 
     def work(connection: Connection, fields: Mapping[str, str]) -> str:

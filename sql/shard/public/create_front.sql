@@ -1,7 +1,7 @@
 -- pgcombine.create_front(queue, nodes [, shards])
 -- Creates a front: one name for queues of several databases, which are its shards. The hash of a key says which shard
--- has the key. Programs insert into <queue>_updates, read <queue>_current and <queue>_values, and call <queue>_enqueue, enqueue
--- and enqueue_once, as for a queue. Passes, rights and exports are set up on the nodes, for the shards' queues.
+-- has the key. Programs insert into <queue>_updates, read <queue>_current and <queue>_values, and call <queue>_enqueue,
+-- enqueue and enqueue_once, as for a queue. Passes, rights and exports are set up on the nodes, for the shards' queues.
 --   queue   lower-case name of at most 37 characters
 --   nodes   foreign servers of postgres_fdw with the option dbname, each with a user mapping for the caller
 --   shards  number of shards; null: as many as the nodes have
