@@ -90,7 +90,7 @@ async def call(request: Request, *, name: str) -> Response:
 
 
 async def release(request: Request, *, drops: bool) -> Response:
-    """Retry a queue's quarantined keys, or the one that the form names. With ``drops``, delete their updates instead."""
+    """Retry a queue's quarantined keys, or the one that the form names. With ``drops``, delete their updates."""
     name: str = request.path_params["queue"]
 
     def work(connection: Connection, fields: Mapping[str, str]) -> str:
