@@ -30,8 +30,8 @@ _SEPARATORS = re.compile(r"[\W_]+")
 class Document:
     """A text, and the iterator of its chunks.
 
-    ``tokens`` is the number of tokens, ``left_out`` the number of phrases that are too long for a key. Both, and the
-    hash, are final when all chunks were read.
+    ``tokens`` is the number of tokens. ``left_out`` is the number of occurrences of phrases that are too long for a
+    key. Both, and the hash, are final when all chunks were read.
     """
 
     text: str

@@ -28,7 +28,7 @@ create table if not exists phrasecount.document (
     refs bigint not null check (refs > 0)
 );
 comment on table phrasecount.document is
-    'Documents that a file has. hash: SHA-256 of the tokens. refs: number of files, over all directories.';
+    'Documents that at least one file has. hash: SHA-256 of the tokens. refs: number of files, over all directories.';
 
 create table if not exists phrasecount.document_chunk (
     document bytea not null,
@@ -78,7 +78,7 @@ create unlogged table if not exists phrasecount.scanned (
     primary key (load, n)
 );
 comment on table phrasecount.scanned is
-    'Work: new and edited files. left_out is the number of phrases that are too long to be a key.';
+    'Work: new and edited files. left_out counts occurrences of phrases that are too long to be a key.';
 
 create unlogged table if not exists phrasecount.move (
     load         uuid not null,

@@ -15,8 +15,8 @@ begin
                and not exists (select from pgcombine.pass p where p.queue = drop_shard.queue and p.updates > 0),
             'PC003', format('queue "%s" of database "%s" is in use, so it isn''t dropped', drop_shard.queue,
                 current_database()),
-            'the catalog of the front may be older than its nodes: see which node has the shard, and set '
-            'pgcombine.front_shard right');
+            'the catalog of the front may be older than its nodes: find out which node has the shard, and '
+            'correct its row in pgcombine.front_shard');
         perform pgcombine.drop_queue(drop_shard.queue, force => true);
     end if;
 end

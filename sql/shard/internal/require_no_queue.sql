@@ -9,6 +9,6 @@ begin
     perform pgcombine_internal.require(
         not exists (select from pgcombine.queue q where q.queue = require_no_queue.queue), 'PC002',
         format('database "%s" already has a queue "%s"', current_database(), require_no_queue.queue),
-        'look which node has the values of the shard before you drop a queue; or move the shard to another node');
+        'find out which node has the values of the shard before you drop a queue; or move the shard to another node');
 end
 $$;

@@ -32,7 +32,7 @@ begin
                 end if;
                 if _found = '{}' and _row.locale <> pgcombine_internal.locale() then
                     problem := format('text has the locale "%s", at the front "%s": columns without a collation may be '
-                        'ordered otherwise', _row.locale, pgcombine_internal.locale());
+                        'ordered differently', _row.locale, pgcombine_internal.locale());
                     return next;
                 end if;
                 _found := _found || _row.shard;
