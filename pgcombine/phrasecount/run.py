@@ -188,8 +188,8 @@ class Run:
         beyond, first = state.beyond_limit(work, self.load, self.directory)
         if beyond:
             raise ConfigError(
-                f"--limit {self.corpus.limit} would remove the counts of {beyond} documents that an earlier run counted "
-                f"and that are still there (the first is {first}): run without --limit, or with a higher one"
+                f"--limit {self.corpus.limit} would remove the counts of {beyond} documents that an earlier run "
+                f"counted and that are still there (the first is {first}): run without --limit, or with a higher one"
             )
         return paths[: self.corpus.limit]
 
