@@ -82,7 +82,7 @@ def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: s
 
 
 def test_variables_of_other_programs_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kubernetes (for a service named pgcombine), compose.yaml and the tests set such variables."""
+    """Kubernetes (for a service named pgcombine), compose.yaml and the tests set these variables."""
     for name in (
         *("SERVICE_HOST", "SERVICE_PORT", "PORT", "PORT_5432_TCP", "PORT_5432_TCP_PROTO", "PORT_5432_TCP_ADDR"),
         *("PASSWORD", "POSTGRES_IMAGE", "PYTHON_IMAGE", "TEST_DSN", "TEST_IMAGE", "TEST_CHAOS_SECONDS"),

@@ -1,4 +1,4 @@
-"""The allowed imports between the packages in ``pgcombine``. For example, none may go to a later package."""
+"""The allowed imports between the packages in ``pgcombine``. For example, a package may not import a later one."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ class Outcome:
 class Write:
     """One write.
 
-    ``acked`` has the servers that acknowledged the write or are known to have it, each with the number of its losses
-    until then.
+    ``acked`` has the servers that acknowledged the write or are known to have it, each with the number of times that
+    the server had been lost by then.
     """
 
     token: UUID

@@ -76,9 +76,9 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        """Whether the run ends: once ``wrong`` lists something, or at its time.
+        """Whether the run is to end: ``outcome.wrong`` isn't empty, or the planned end has passed.
 
-        The time is extended by up to MORE_SECONDS while a figure in ``happen`` is still 0.
+        While a figure in ``happen`` is still 0, the run goes on for up to MORE_SECONDS after its planned end.
         """
         more = 0 if all(map(self.outcome.figures.get, self.happen)) else MORE_SECONDS
         return bool(self.outcome.wrong) or time.monotonic() > self._end + more

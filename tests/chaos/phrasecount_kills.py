@@ -1,7 +1,7 @@
 """Kill a process with -9 at a random moment of a phrasecount run; the next run must end with the right counts.
 
 ``python -m tests.chaos.phrasecount_kills --rounds 20 [DIR]`` copies DIR, or makes a small corpus. Each round edits the
-copy or the made corpus, starts a run and a worker on an embedded server, and kills one process: the run, its Java
+copy or the small corpus, starts a run and a worker on an embedded server, and kills one process: the run, its Java
 process, the worker or the server. The moment is random within the time that a run takes. Then the round runs
 phrasecount again with ``--verify`` and compares the values, and the search table, with a count in plain Python. The
 program prints its seed and each round as lines of JSON, and ends with status 1 at the first wrong round.

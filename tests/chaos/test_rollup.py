@@ -34,7 +34,7 @@ def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
         assert process.stdout
         if process.poll() not in (None, 0):
             output = process.stdout.read()
-            assert "deadlock detected" in output, output  # a writer locked a table below the source before the source
+            assert "deadlock detected" in output, output  # a writer locked a table below the source, then the source
         process.kill()
 
 

@@ -1,4 +1,4 @@
-"""JsonFormatter makes one line of JSON of a log record, with the fields of pgcombine's events."""
+"""JsonFormatter turns a log record into one line of JSON, with the fields of pgcombine's events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_control_characters_and_tracebacks_stay_in_the_line() -> None:
 
 
 def templates() -> Iterator[str]:
-    """Yield the message template of each call of ``log`` in the package."""
+    """Yield the message template of each call such as ``log.info(...)`` in the package."""
     for path in Path(pgcombine.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (

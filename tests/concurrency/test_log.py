@@ -167,7 +167,7 @@ def test_a_reader_with_a_snapshot_sees_the_same_before_and_after_passes(conn: ps
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_updates_with_the_ids_of_other_transactions_are_refused(passer: psycopg.Connection) -> None:
-    """Rows copied from a log with their ids are refused, because marks may show these ids as combined."""
+    """Rows copied from a log with their ids are refused, because the marks of passes may show these ids as combined."""
     with passer:
         make_log(passer)
         make_log(passer, "other")

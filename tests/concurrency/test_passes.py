@@ -94,7 +94,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass waits for a row that a rival has changed. The rival's commit makes the pass fail, and it is run again."""
+    """A pass waits for a row that a rival has changed. The pass fails at the rival's commit, and ``run_pass`` retries."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)
@@ -208,7 +208,7 @@ def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn
 
 @pytest.mark.parametrize("isolation", ["read committed", "read uncommitted"])
 def test_pass_that_waits_fails_if_the_condition_changes(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """A waiting pass sees updates from after the change, but its statement lacks the new condition. So it must fail."""
+    """A waiting pass would see updates from after the change, but apply the former condition. So the pass must fail."""
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     add(conn, {word: 1})

@@ -513,7 +513,7 @@ def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedSer
 
 @pytest.mark.root
 def test_root_does_not_follow_links_of_the_account(embedded: EmbeddedServer, tmp_path: Path) -> None:
-    """When root gives the data directory to the account again, root follows no link that the account put there."""
+    """When root gives the data directory to the server's account again, root follows no link that this account made."""
     embedded.start()
     data = embedded.status().data_directory
     embedded.stop()

@@ -104,7 +104,7 @@ def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
 
 @pytest.fixture
 def blog(conn: psycopg.Connection) -> psycopg.Connection:
-    """A database in which the column has the views, and the queue exists and is empty."""
+    """A database in which the column of the page's table has the views. The queue exists, and is empty."""
     before, (make_queue,), *_ = statements(COUNTERS)
     for statement in (*before, make_queue):
         conn.execute(statement.encode())

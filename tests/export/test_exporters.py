@@ -1,4 +1,4 @@
-"""The exporters ``files`` and ``webhook``, functions and exporter classes deliver entries.
+"""Entries are delivered by the exporters ``files`` and ``webhook``, by functions, and by exporter classes.
 
 Some errors mean that the destination refuses an entry. Others mean that the destination is down.
 """

@@ -600,7 +600,7 @@ def test_verify_compares_a_key_of_another_type(conn: psycopg.Connection, dsn: st
 
 @pytest.mark.parametrize("rebuckets", [(16,), (16, 4)], ids=str)
 def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]) -> None:
-    """If the queue is rebucketed between two buckets, the resync could miss keys, so it raises an error."""
+    """Resync reads bucket after bucket. If the queue is rebucketed meanwhile, resync could miss keys, so it fails."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -619,7 +619,7 @@ def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str, rebuc
 
 
 def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """If the queue is rebucketed while the SQL function waits for it, the function raises an error."""
+    """If the SQL function waits for a rebucket of the queue, the function raises an error after the rebucket."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")

@@ -1,7 +1,7 @@
 """G3: each committed update is combined exactly once, even if a session is killed at any moment.
 
-Values, changes and the mark commit together. ``tests/chaos`` kills sessions at random moments; these tests choose the
-moments. The tests must also detect mutants: passes that are changed so that updates get lost or count twice.
+Values, changes and the bucket's mark commit together. ``tests/chaos`` kills sessions at random moments; these tests
+choose the moments. The tests must also detect mutants: passes that are changed so that updates get lost or count twice.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(passer=PASSERS)
     def take_snapshot(self, passer: int) -> None:
-        """Under repeatable read, this takes the transaction's snapshot, unless it has one. Later passes use it."""
+        """Run a query. Under repeatable read, later passes of the transaction use the snapshot of its first query."""
         self.passers[passer].execute("select count(*) from pgcombine.wc_updates")
 
     @rule(passer=PASSERS, bucket=BUCKETS, times=st.integers(1, 3))

@@ -89,7 +89,7 @@ def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Co
         enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
         if prepared:
             preparing.execute(f"prepare transaction '{conn.info.dbname}'")
-        for queue in QUEUES:  # both transactions are in progress in these passes' marks
+        for queue in QUEUES:  # the marks of these passes list both transactions as in progress
             add(conn, update, queue)
             conn.execute("select pgcombine.combine(%s, 0)", (queue,))
             add(conn, update, queue)

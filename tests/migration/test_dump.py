@@ -269,7 +269,7 @@ def test_combined_hash_ranges_stay_combined(conn: psycopg.Connection, dsn: str, 
 
 @embedded_only
 def test_template_copy_needs_no_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    """The ids in such a copy are of the same cluster."""
+    """A copy of a template is in the same cluster, so the stored ids of transactions stay valid."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)

@@ -39,7 +39,7 @@ def test_changed_files_are_applied_again(conn: psycopg.Connection, dsn: str) -> 
     older = "create or replace function phrasecount.clean() returns void language sql as 'select'"
     conn.execute(older)
     ensure(dsn)
-    assert dump(dsn) != before  # by the digest in the schema's comment, the files are already applied
+    assert dump(dsn) != before  # the schema's comment has the files' digest, so the files aren't applied again
     conn.execute("comment on schema phrasecount is 'phrasecount, of the files of an older program'")
     conn.execute("alter table phrasecount.move drop column old_document")
     conn.execute("drop table phrasecount.move, phrasecount.listed")

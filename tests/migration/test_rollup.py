@@ -1,4 +1,4 @@
-"""A downgrade to base removes a rollup. A restored dump keeps a rollup right."""
+"""A downgrade to base removes a rollup. In a database that is restored from a dump, a rollup equals its query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_downgrade_removes_a_rollup(dsn: str) -> None:
 @embedded_only
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_restored_dump_keeps_a_rollup_right(dsn: str, server: Server, *, partitioned: bool) -> None:
-    """A dump leaves out dropped columns, so other columns get other numbers."""
+    """A dump leaves out dropped columns, so the columns after them get other numbers."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(
             "create table public.src (gone int, k text, other int, n int)"

@@ -244,7 +244,7 @@ def segments(conn: psycopg.Connection) -> set[str]:
 
 
 def test_pass_reads_only_segments_since_the_last_mark(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass also reads the segments of transactions that were open at the last mark."""
+    """A pass also reads the segments of transactions that were open when the last pass took its mark."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 6, alter segments set default 2")
     make_queue(conn, buckets=2)
     word = word_in(conn, 1)
@@ -297,7 +297,8 @@ def test_expiry_reads_only_its_pages(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_values")
-    conn.execute("select pgcombine.set_expiry('wc', 'n >= 200000')")  # by the statistics, few keys meet the condition
+    # according to the statistics, few keys meet the condition
+    conn.execute("select pgcombine.set_expiry('wc', 'n >= 200000')")
     plan = explain(conn, pass_of(conn, 0, page=1024), analyze=True)
     read = [node for node in plan if node.get("Relation Name") == "wc_values_b0000" and "Scan" in node["Node Type"]]
     reads = [node for node in read if node["Actual Loops"]]
@@ -305,7 +306,7 @@ def test_expiry_reads_only_its_pages(conn: psycopg.Connection) -> None:
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
 
-# by the statistics, no key or every key meets the condition
+# according to the statistics, no key or every key meets the condition
 @pytest.mark.parametrize("expire_when", ["n >= 5", "n <= 100"])
 def test_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, expire_when: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)

@@ -168,7 +168,7 @@ def test_connect_recognizes_a_server_not_ready_in_any_language(recovering: Recov
 
 
 def test_refusal_with_a_detail_is_recognized_by_its_message(recovering: Recovering) -> None:
-    """The function hides the server's address, so the server can't be pinged."""
+    """``connect`` gets a function instead of the server's address, so it can't ping the server."""
 
     def has_a_detail() -> bool:
         with pytest.raises(psycopg.OperationalError) as refused:

@@ -28,7 +28,7 @@ def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
 
 
 class Follower:
-    """A stream that applies the changes of the feed f to the table copied, and appends them to the table seen."""
+    """A stream that applies the changes of the feed f to the table ``copied``, and appends them to ``seen``."""
 
     def __init__(self, spark: Any, dsn: str, directory: Path, **options: str) -> None:
         self.spark, self.dsn, self.options = spark, dsn, options
@@ -75,12 +75,12 @@ class Follower:
 
 
 def seen(conn: psycopg.Connection) -> int:
-    """Return the number of different changes in the table seen."""
+    """Return the number of different changes in the table ``seen``."""
     return int(one(conn, "select count(*) from (select distinct bucket, sequence from seen) s"))
 
 
 def require_copy(conn: psycopg.Connection) -> None:
-    """Require that the copy equals the values, and that the stream has seen the changes of the feed.
+    """Require that the table ``copied`` equals the values, and that the table ``seen`` has the changes of the feed.
 
     Spark may repeat a batch, but a change must not be in two different batches.
     """

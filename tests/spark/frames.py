@@ -1,4 +1,4 @@
-"""Frames whose tasks call a function while they make rows: an event, which may raise an error or wait."""
+"""Frames whose tasks call an event while they make rows. An event is a function that may raise an error or wait."""
 
 from __future__ import annotations
 

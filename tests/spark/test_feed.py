@@ -240,7 +240,7 @@ def test_stream_is_equal_to_the_values_after_restarts(
 def test_first_batch_is_repeated_from_where_it_began(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """To repeat the batch, Spark asks for the initial offset again, when the latest offset is another one."""
+    """To repeat the batch, Spark asks for the initial offset again. The latest offset has changed meanwhile."""
     make_feed(conn)
     follower = Follower(spark, dsn, tmp_path, startingOffsets="latest")
     query = follower.start(processingTime="0 seconds")

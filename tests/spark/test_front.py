@@ -156,7 +156,7 @@ def test_error_of_a_node_keeps_its_class(spark: Any, dsn: str, front: psycopg.Co
 
 
 def test_user_mappings_name_one_role(spark: Any, dsn: str, front: psycopg.Connection) -> None:
-    """A run counts once for each role. It would count again after its shard moved to a node with another role."""
+    """A run id counts once for each role. The run would count again after a shard moved to a node with another role."""
     front.execute("alter user mapping for current_user server n1 options (set user 'other')")
     with pytest.raises(ConfigError, match='different roles: "other" on node "n1", '):
         load(frame(spark), dsn)

@@ -148,7 +148,7 @@ def test_leftovers_of_a_dead_run_do_no_harm(
         "insert into phrasecount.scanned (load, n, content_hash, document) values (gen_random_uuid(), 0, %b, %b)",
         (hashes[0], hashes[0]),
     )
-    # as if a writer of a dead run still had a lock on the table; the next run must end all the same
+    # as if a writer of a dead run still had a lock on the table; the next run must not wait for it
     with conn.transaction():
         conn.execute("lock table phrasecount.scanned in row exclusive mode")
         run(tmp_path)

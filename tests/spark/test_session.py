@@ -11,7 +11,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_session_of_another_thread_stays_unchanged(spark: Any) -> None:
-    """A thread without an active session uses the existing session, which goes on afterwards."""
+    """A thread without an active session uses the existing session, which stays usable afterwards."""
     from pyspark.sql import SparkSession
 
     from pgcombine.phrasecount.session import borrowed_session

@@ -1,6 +1,6 @@
 """The database accepts packets and sends none.
 
-Readers soon get an error page, the process can be stopped, and the doctor ends.
+Readers of the pages soon get an error page, the process can be stopped, and the doctor ends.
 """
 
 from __future__ import annotations

@@ -35,7 +35,10 @@ def word_count(name: str = "wc", **options: int) -> CombineQueue:
 
 
 def copying(queue: CombineQueue, conn: Connection) -> None:
-    """Create two tables, and add an observer that copies the values to one and asserts that old values match it."""
+    """Add an observer that keeps the table ``copy`` equal to the values, and appends changes to the table ``told``.
+
+    The observer asserts that each change's old value is in ``copy``.
+    """
     conn.execute("create table copy (word text primary key, n bigint)")
     conn.execute("create table told (id bigserial, word text, old bigint, new bigint)")
 

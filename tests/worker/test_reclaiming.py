@@ -367,7 +367,7 @@ def test_a_worker_deletes_old_tokens(conn: psycopg.Connection, dsn: str) -> None
 
 
 def test_segments_are_reclaimed_while_a_session_writes(conn: psycopg.Connection, dsn: str) -> None:
-    """The session waits while the next segment holds updates, but goes on writing."""
+    """At the start of each round, the session writes until the next round's segment is empty."""
     conn.execute("alter table pgcombine.queue alter segment_bits set default 10")
     make_queue(conn)
     ids = "select txid_snapshot_xmax(txid_current_snapshot()) >> 10"
