@@ -61,7 +61,7 @@ def test_passes_combine_any_number_of_rounds(conn: psycopg.Connection, passer: p
 def test_long_transaction_is_combined_once(
     conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, rounds: int
 ) -> None:
-    """Passes combine later updates while a transaction is open. A pass after its commit takes all of its updates."""
+    """Passes combine later updates while a transaction is open. After its commit, a pass takes all of its updates."""
     make_log(conn)
     with passer, psycopg.connect(dsn) as writer:
         add(writer, {"a": 1, "only": 1})

@@ -94,7 +94,7 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass waits for a row that a rival has changed. The pass fails at the rival's commit, and ``run_pass`` retries."""
+    """A pass waits for a row that a rival has changed. The pass fails at the rival's commit, and run_pass retries."""
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)

@@ -98,7 +98,7 @@ def test_unchanged_values_are_not_written(conn: psycopg.Connection) -> None:
 
 
 def test_min_and_max_report_only_changes(conn: psycopg.Connection) -> None:
-    """Updates that change neither the maximum nor the minimum aren't reported. An update that lowers the minimum is."""
+    """Updates that keep the maximum and the minimum aren't reported. An update that lowers the minimum is reported."""
     make_queue(conn, value=["top int max", "low int min"], delete_when=None, buckets=1)
     conn.execute("create table public.seen (word text, old_top int, new_top int, old_low int, new_low int)")
     conn.execute(

@@ -290,7 +290,7 @@ def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None
 
 
 def test_cluster_identity_needs_ids_of_two_transactions(conn: psycopg.Connection) -> None:
-    """A restore writes both rows in one transaction. Its id may equal the id in one row, but not in both."""
+    """A restore writes both rows in one transaction, whose id may equal the id in one row, but not in both."""
     assert one(
         conn,
         "select bool_and(pgcombine_internal.own_cluster()) and count(distinct id::text) = 2"

@@ -87,7 +87,7 @@ def test_daemon_without_a_schema_ends(empty_dsn: str, command: list[str]) -> Non
 
 @pytest.mark.slow
 def test_page_waits_for_a_schema(empty_dsn: str) -> None:
-    """The page says that there is no schema. Once it has seen a schema, it ends if the schema changes."""
+    """The page says that there is no schema. Once the program has seen a schema, it ends if the schema changes."""
     with started("--dsn", empty_dsn) as (url, page):
         early = httpx2.get(url, trust_env=False, timeout=60)
         assert early.status_code == 503

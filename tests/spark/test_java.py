@@ -1,4 +1,4 @@
-"""The search for a Java that works, whose error names the tried places, and the search for the JDBC driver."""
+"""The search for a Java that works, and for the JDBC driver. If no Java works, the error names the tried places."""
 
 from __future__ import annotations
 
