@@ -205,7 +205,7 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
             **account.options(data),
         )
     except subprocess.TimeoutExpired as error:
-        raise ConfigError(f"{name} took over {INITDB_TIMEOUT} s in {data}: check the disk") from error
+        raise ConfigError(f"{name} took longer than {INITDB_TIMEOUT} s in {data}: check the disk") from error
     if done.returncode != 0:
         why = failure(done.stdout) or done.stdout.strip() or f"exit status {done.returncode}"
         raise ConfigError(f"{name} failed in {data}: {why}")

@@ -3,7 +3,7 @@
 In one transaction at the coordinator, a page of hints is locked, applied at the server, and deleted. Other replayers
 skip locked hints. If the replayer is killed before the commit, the hints stay and are delivered again, and the server
 recognizes duplicates by their tokens. Updates that don't fit at the server are quarantined, and the rest of their write
-is delivered. A hint that the server refuses as a whole is quarantined, so that it doesn't block the other hints.
+is delivered. If the server refuses the hint itself, the whole hint is quarantined, so that it doesn't block the others.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class _Rebuild:
             self._target.execute(query("handoff_place_missing").encode(), (*placement, queue))
 
     def _end(self) -> tuple[UUID, int]:
-        """End the rebuild. Returns the server's new id and its epoch."""
+        """End the rebuild at the server. Returns the server's new id and its new epoch."""
         slots: dict[str, dict[str, list[int] | None]] = {}
         for copy in self._plan.copies:
             slots.setdefault(copy.queue, {})[copy.source] = copy.slots

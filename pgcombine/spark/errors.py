@@ -33,7 +33,9 @@ def explained() -> Iterator[None]:
             and kind.__init__ is PgCombineError.__init__
         ):
             raise kind(own[2]) from error
-        raise PgCombineError(f"Spark failed: {line} (PGCOMBINE_SPARK_LOG=ERROR shows more)") from error
+        raise PgCombineError(
+            f"Spark failed: {line} (in a session that pgcombine starts, PGCOMBINE_SPARK_LOG=ERROR shows more)"
+        ) from error
     except (EOFError, ConnectionError) as error:  # from the socket of py4j's gateway
         raise PgCombineError(f"Java has ended ({error or type(error).__name__}): start a new Spark session") from error
 

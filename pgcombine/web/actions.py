@@ -36,7 +36,7 @@ async def form_of(request: Request) -> dict[str, str]:
         raise HTTPException(415, "The request has no form: the content type isn't application/x-www-form-urlencoded.")
     body = await request.body()
     if len(body) > LARGEST:
-        raise HTTPException(413, f"The form has more than {LARGEST} bytes: shorten it.")
+        raise HTTPException(413, f"The form has more than {LARGEST} bytes: shorten its text.")
     try:
         return dict(parse_qsl(body.decode("ascii"), max_num_fields=10))
     except ValueError:

@@ -1,7 +1,7 @@
--- Drops objects of other roles that stopped a revision, and warns of each. Objects that depend on these are dropped
--- without a warning. Returns whether any were dropped.
--- The function drops views, rules, policies, triggers, functions and procedures that the error's detail names, unless
--- the current role or a superuser owns them.
+-- Drops other roles' objects because of which a revision failed, and warns of each. Objects that depend on these are
+-- dropped without a warning. Returns whether any were dropped.
+-- The function drops views, rules, policies, triggers, functions and procedures that the detail of the revision's error
+-- names, unless the current role or a superuser owns them.
 --   detail  the detail of PostgreSQL's error, a line for each object
 create or replace function pg_temp.drop_dependants(detail text)
 returns boolean

@@ -1,4 +1,4 @@
-"""A rollup equals its query, also in older snapshots, while sessions write and workers and backfills are killed.
+"""A rollup equals its query, also in older snapshots, while sessions write, and workers and backfills are killed.
 
 ``PGCOMBINE_TEST_CHAOS_SECONDS`` sets the length of the test.
 """

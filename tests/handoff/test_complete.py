@@ -296,7 +296,7 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
 def test_reading_knows_writes_whose_coordinator_lost_its_records(clusters: Clusters, tmp_path: Path) -> None:
     """Server a forgot writes of the coordinator b, which lost its records of deliveries.
 
-    But when c dropped the payloads, it noted that a had one of the writes.
+    But when c dropped the payloads of writes that a had, it noted the latest of these writes.
     """
     with backup(clusters["a"], tmp_path):
         some_writes(clusters, "b", 5, 3)

@@ -120,7 +120,7 @@ def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cramped(clusters: Clusters) -> Iterator[tuple[Clusters, str]]:
-    """Servers a and b, and the URI of PostgreSQL 15 in a container, whose queue is on a disk of 8 MB."""
+    """Servers a and b, and the URI of a PostgreSQL 15 in a container. Its queue is on a disk of 8 MB."""
     from testcontainers.community.postgres import PostgresContainer
 
     container = PostgresContainer(

@@ -1,4 +1,4 @@
-"""The command phrasecount: counts and updates after files were changed, its options and its output."""
+"""The command phrasecount: what it counts and enqueues after files were changed, its options and its output."""
 
 from __future__ import annotations
 

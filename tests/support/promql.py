@@ -18,7 +18,7 @@ def metrics_of(expression: str) -> set[str]:
 
 
 def labels_of(expression: str) -> set[str]:
-    """The labels that an expression compares by ``=`` or ``=~``, or names after ``by`` or ``on``."""
+    """The labels that an expression compares by ``=`` or ``=~``, or lists after ``by`` or ``on``."""
     selectors = [name for part in re.findall(r"\{([^}]*)\}", expression) for name in re.findall(r"(\w+)\s*=", part)]
     groups = [name for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for name in part.split(",")]
     return {name.strip() for name in [*selectors, *groups] if name.strip()}

@@ -23,7 +23,7 @@ begin
     perform pgcombine_internal.require_right(_feed.queue, 'read');
     if feed_offset.most < 1 then
         raise exception 'a portion of % changes is empty', feed_offset.most
-            using errcode = 'PC003', hint = 'give at least 1, or null for all changes';
+            using errcode = 'PC003', hint = 'give at least 1, or null for no maximum';
     elsif after is null then
         return pgcombine_internal.feed_vector(_feed.feed);
     end if;

@@ -1,7 +1,7 @@
 -- pgcombine.hint_stat
--- One row for each other server: about how many writes wait here for that server, and since when. The view counts up to
--- 200 hints of a server. If there are more, it estimates their number from PostgreSQL's statistics; the view handoff
--- counts all. Only roles that monitor or replay see rows.
+-- One row for each other server: about how many writes wait here for that server, and since when. The view counts
+-- these writes if there are fewer than 200. From 200 on, it estimates their number from PostgreSQL's statistics; the
+-- view handoff counts all. Only roles that monitor or replay see rows.
 -- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
 --   destination     name of the other server
 --   state           state of the destination: up, suspect, down or paused

@@ -1,7 +1,7 @@
 -- pgcombine_internal.regenerate_front(queue)
--- Creates or replaces the generated functions of a front. <queue>_enqueue appends updates as that of a queue does, and
--- is left out for the same columns (see enqueue_function). pgcombine_internal.<queue>_shard_number returns the shard of
--- a key. An upgrade calls regenerate_front for each front.
+-- Creates or replaces the generated functions of a front. <queue>_enqueue appends updates, as the function of this name
+-- does for a queue. It isn't created if enqueue_function returns null for the front's columns.
+-- pgcombine_internal.<queue>_shard_number returns the shard of a key. An upgrade calls regenerate_front for each front.
 -- Errors: PC001 unknown front. Of <queue>_enqueue: PC004 the arrays are of different lengths.
 create or replace function pgcombine_internal.regenerate_front(queue text)
 returns void

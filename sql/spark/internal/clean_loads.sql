@@ -4,8 +4,8 @@
 -- session runs it.
 --   older_than       a load is dead if no session has joined it for this long and none uses its stage. If the function
 --                    removes a load whose job continues, none of the load's rows are applied
---   runs_older_than  ids of runs are deleted at this age. A run that runs again after that counts twice. The id of a
---                    stream's last batch into a queue stays
+--   runs_older_than  ids of runs are deleted at this age. A job that runs again with such an id counts twice. The id
+--                    of a stream's last batch into a queue stays
 -- Tables written: pgcombine.spark_load, spark_alive, token; drops stages.
 create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
     runs_older_than interval default '30 days',

@@ -81,7 +81,10 @@ def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
 
 
 def _off_scale(run: Stored) -> dict[str, str]:
-    """Return the contenders that are too slow for a bar, each with a text about its rate in a figure."""
+    """Return the contenders that are too slow for a bar, each with a text.
+
+    The text says how slow the contender was, and in which of :data:`FIGURES`.
+    """
     found = {}
     for figure in FIGURES.values():
         for metric in figure.metrics:

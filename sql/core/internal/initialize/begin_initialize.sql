@@ -3,8 +3,8 @@
 -- rows into <queue>_values and calls end_initialize, all in one transaction. Until the transaction ends, no pass runs.
 -- Enqueues continue; later passes combine their updates.
 --   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
--- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty; those of
--- claim_buckets.
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty, without
+-- force; those of claim_buckets.
 create or replace function pgcombine_internal.begin_initialize(queue text, force boolean default false)
 returns void
 language plpgsql

@@ -22,7 +22,7 @@ begin
         perform pgcombine_internal.require_right(trim_journal.queue, 'work', _role);
     end if;
     -- Sums up only minutes that ended at least ten seconds ago. A pass writes the time of its end before it commits, so
-    -- a pass that ended later may still be invisible, and the sum of its minute would lack it.
+    -- a pass that ended more recently may still be invisible, and the sum of its minute would lack it.
     insert into pgcombine.pass_minute (queue, minute, passes, updates, keys, changes, seconds)
     select q.queue, date_trunc('minute', p.ended), count(*), sum(p.updates), sum(p.keys), sum(p.changes),
            sum(extract(epoch from p.ended - p.began))
