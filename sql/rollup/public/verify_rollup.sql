@@ -43,8 +43,8 @@ begin
     _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',
         pgcombine_internal.column_list(_rollup.queue));
     if _rollup.definition #>> '{computed,columns}' is not null then
-        -- first, since what repair enqueues below makes the view compute these columns from the source, which would hide
-        -- differences
+        -- first, since what repair enqueues below makes the view compute these columns from the source, and this would
+        -- hide differences
         return query execute pgcombine_internal.fill('
             with pgcombine_differing as (
                 select {keys}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
