@@ -59,8 +59,8 @@ class Pages:
         if page:
             self._updates = sum(hint.updates for hint in page)
             self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
-            # The next page gets PAGE_WRITES hints at most, and about PAGE_UPDATES updates if its hints are as large as
-            # those of this page.
+            # The next page gets PAGE_WRITES hints at most. If its hints are as large as those of this page, it gets no
+            # more than about PAGE_UPDATES updates.
             average = self._updates / len(page)
             self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
             self._after = page[-1].token

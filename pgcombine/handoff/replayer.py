@@ -278,7 +278,7 @@ class Replayer(Background):
 def _record(
     error: Exception, coordinator: Connection, peer: Peer | None, destination: Destination, ticket: int | None
 ) -> None:
-    """Record a failed delivery at the coordinator, for all replayers."""
+    """Record at the coordinator, for all replayers, that a delivery or the connection for it failed."""
     cause = cause_of(error)
     if cause in ("schema", "data"):  # another attempt wouldn't help
         with coordinator.transaction():

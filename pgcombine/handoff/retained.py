@@ -2,9 +2,9 @@
 
 A server may retain the payload of a write that came from another server (``handoff_store_tokens``), so that the write
 isn't lost with its coordinator. Every few seconds the replayer asks the other servers which of these writes they have.
-A payload is dropped once all servers that hold the write have confirmed its token. If all servers answer and none has
-the id of the write's coordinator any more, the hints of the write may be lost. Then the replayer delivers the write to
-the servers that lack it.
+A payload is dropped once all other servers that hold the write's keys have confirmed that they have the write. If all
+servers answer and none has the id of the write's coordinator any more, the hints of the write may be lost. Then the
+replayer delivers the write to those that lack it.
 """
 
 from __future__ import annotations

@@ -91,9 +91,9 @@ class Sender:
             write.record(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver the waiting writes, and end the thread. Returns after three timeouts at most.
+        """Let the thread deliver the waiting writes and end. Waits for it for three timeouts at most.
 
-        Hints deliver the writes that remain.
+        Replayers deliver the writes that remain, from their hints.
         """
         if self._thread is not None:
             try:

@@ -43,7 +43,7 @@ Offset = dict[str, int]
 # the offset at which the first batch ends has, under this key, the offset at which it begins.
 _BEGIN = "after"
 
-_IDLE_SECONDS = 0.1  # a pause, since Spark asks again soon while there is nothing new
+_IDLE_SECONDS = 0.1  # a pause, since Spark asks again at once while there is nothing new
 _LOW = "select jsonb_object_agg(bucket, low) from pgcombine_internal.feed_bounds(%s, %s)"
 
 

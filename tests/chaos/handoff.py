@@ -88,7 +88,7 @@ MARKS = """
     select name, needs_repair, null from pgcombine.handoff_server where needs_repair is not null
 """
 KEPT = "select count(*) from pgcombine.handoff_retained"
-STATES = [  # rows that help to tell why a retained write isn't removed
+STATES = [  # queries whose rows help to tell why a retained write isn't removed
     "select (select id from pgcombine.handoff_server), queue, servers, placed, replicas from pgcombine.handoff_queue",
     "select name, r.id, d.state, d.reason, needs_repair, (select count(*) from pgcombine.handoff_hint where "
     "destination = name) from pgcombine.handoff_replica r join pgcombine.destination d using (name) order by 1",

@@ -60,7 +60,7 @@ def sign(number: int) -> str:
 
 @pytest.fixture
 def attacker(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
-    """A role that owns the schema attacker and was granted no right."""
+    """The connection of a role that owns the schema ``attacker`` and was granted no right."""
     role = login()
     conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
     return role

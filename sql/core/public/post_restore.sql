@@ -1,9 +1,10 @@
 -- pgcombine.post_restore() → boolean
 -- Makes the queues of a database that was restored from a dump usable. Returns false if there is nothing to do.
 -- The stored transaction ids mean nothing in the restored database (see own_cluster). So the function appends pending
--- updates again, with ids and marks of this database, and removes all other updates. Until the function has run,
--- enqueues and passes raise PC012. Workers call the function when they start, and upgrades call it. It does everything
--- in one transaction. If several sessions call it, the others wait for the first.
+-- updates again, which gives them ids of this database, and removes all other updates. It also writes new marks (see
+-- mark_all). Until the function has run, enqueues and passes raise PC012. Workers call the function when they start and
+-- while they run, and upgrades call it. It does everything in one transaction. If several sessions call it, the others
+-- wait for the first.
 -- Runs with its owner's rights, for roles that may run passes over some queue.
 -- Tables written: <queue>_updates; pgcombine.pass, tick, cluster_identity; those of components.
 -- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller lacks the

@@ -1,6 +1,6 @@
 -- pgcombine_internal.regenerate_export(export)
 -- Makes the wake-up trigger of an export, or replaces it. The trigger notifies the channel 'pgcombine.export <export>'.
--- Because of the space it isn't the channel of a queue.
+-- Since the name has a space, it can't be the channel of a queue.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.regenerate_export(export text)
 returns void

@@ -1,6 +1,6 @@
 -- pgcombine_internal.regenerate_feed(feed)
 -- Creates or replaces the functions <feed>_read and <feed>_snapshot of a feed, and its wake-up trigger. The trigger's
--- channel is 'feed ' followed by the feed's name. Because of the space it isn't the channel of a queue.
+-- channel is 'feed ' followed by the feed's name. Since the name has a space, it can't be the channel of a queue.
 -- <feed>_read([after, most, compact, upto]) returns a portion of changes, in the order of _bucket and _sequence. Its
 -- parameters:
 --   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty

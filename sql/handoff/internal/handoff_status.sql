@@ -6,8 +6,8 @@
 --   lags          JSON: for each other server the number of writes to the queue that wait here for the server, or that
 --                 it refused as a whole
 --   refused       JSON: for each server, this one included, the number of writes of which it refused single updates
---   seen          JSON: for each other server the last recorded writes to the queue that it has; for each coordinator's
---                 id the last writes retained from it. A server that lacks one of them has lost commits
+--   seen          JSON: for each other server the last writes to the queue that this server knows it to have; for each
+--                 coordinator's id the last writes retained from it. A server that lacks one of them has lost commits
 --   broken        the servers, perhaps including this one, that this server flags for repair
 --   named         this server, and the registered servers that writers name as holders of the queue or named before
 --   known         this server, the registered servers, and those that writers name; null: the queue has no topology

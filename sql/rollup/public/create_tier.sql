@@ -42,7 +42,7 @@ declare
     _value text;
     _insert text;
     _existed boolean;
-    -- an alias, since PostgreSQL 15 prints the columns of the expressions with the table's name
+    -- an alias, because PostgreSQL 15 qualifies the columns in the expressions with the table's name
     _arrived constant text := format('arrived as %I', _source.queue || '_values');
 begin
     perform pgcombine_internal.require_owner();

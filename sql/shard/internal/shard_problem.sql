@@ -2,7 +2,7 @@
 -- Returns why the queue of a shard doesn't fit its front, and what to do; null: the queue fits.
 --   columns, rules, partitions  see the view shard_definition
 -- The partitions of the shard's tables are made by the same hash of the key as the shards. If the number of
--- partitions and that of shards had a divisor in common, some partitions of the shard would never get a key.
+-- partitions and that of shards had a divisor above 1 in common, some partitions of the shard would never get a key.
 create or replace function pgcombine_internal.shard_problem(front pgcombine.front, shard integer, columns jsonb,
     rules jsonb, partitions integer, out problem text, out hint text)
 language plpgsql immutable

@@ -6,15 +6,16 @@
 --   nodes   foreign servers of postgres_fdw with the option dbname, each with a user mapping for the caller
 --   shards  number of shards; null: as many as the nodes have
 -- Shard 7 is the queue <queue>_07 of one of the nodes. Make the queues there before, by create_queue with equal
--- definitions and buckets => 1: a number of partitions that has a divisor in common with the number of shards is
--- refused.
+-- definitions and buckets => 1: a number of partitions that has a divisor above 1 in common with the number of
+-- shards is refused.
 -- A role that uses the front needs a user mapping for each node, with the right to enqueue or to read there, and these
 -- privileges on the front: insert on pgcombine.<queue>_updates; for enqueue_once also insert on
 -- pgcombine_internal.<queue>_token; select on pgcombine.<queue>_current and <queue>_values.
 -- The nodes have separate snapshots, and commit one after the other: if the front's server dies in between, some have
 -- committed. With enqueue_once a retry counts each update once. Otherwise write to one node in a transaction (see
 -- shard_of).
--- On PostgreSQL 15, COPY into <queue>_updates sends row after row; INSERT sends a hundred rows at a time.
+-- If the front's server is PostgreSQL 15, COPY into <queue>_updates sends row after row; INSERT sends a hundred rows at
+-- a time.
 -- Tables written: pgcombine.front, front_shard.
 -- Errors: PC002 the name is taken; PC003 an invalid name or server, a key whose hash isn't stable (such as an enum), or
 -- a shard that is missing, is on two nodes, differs from the others or has keys of other shards; 42501 the caller

@@ -236,7 +236,7 @@ def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
 
 
 def test_rebuild_copies_each_slot_from_the_first_source(tx: psycopg.Connection) -> None:
-    """The source of a slot is the first of the given servers that has the slot, or null."""
+    """The source of a slot is the first of the given servers that has the slot. It is null if none has it."""
     sources = query("handoff_sources").encode()
     assert tx.execute(sources, ("a", ["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
     assert tx.execute(sources, ("a", None, None, ["c", "b"])).fetchall() == [("c", None)]
