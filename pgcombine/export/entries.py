@@ -42,8 +42,7 @@ class Exporter(Protocol):
     by this name: ``ExportWorker(exporter="name")``.
 
     ``deliver`` delivers all the entries or raises: DestinationDownError if the same delivery may work later,
-    DeliveryRejectedError if the destination refuses an entry's data. ``close`` closes connections. The exporter may be
-    used again after ``close``.
+    DeliveryRejectedError if the destination refuses an entry's data. ``close`` closes connections.
     """
 
     def __init__(self, target: str | None, export: str) -> None:

@@ -42,7 +42,7 @@ _SETTINGS = {
 
 
 def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
-    """Move a shard to the foreign server ``node``. Meanwhile writers of this shard wait.
+    """Move a shard to the foreign server ``node``. Writers of this shard wait in steps 2 to 5 (see the module).
 
     The same call again completes a move that was killed. A move to the node that has the shard cancels a move that
     hasn't switched the shard to another node. The caller's user mappings must name roles that own pgcombine's schema on

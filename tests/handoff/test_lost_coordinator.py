@@ -1,4 +1,4 @@
-"""A coordinator is lost for good with its hints. Other servers have the acknowledged writes and forward them.
+"""A coordinator is lost for good with its hints. Other servers have the acknowledged writes. A repair forwards them.
 
 Before the repair, a reading that may lack such writes is incomplete.
 """

@@ -36,9 +36,11 @@ def busy(conn: psycopg.Connection) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the figures at each request, also after a failure."""
+    """Read the figures at each request, even after a failure. Wait for them on a busy machine, too."""
     monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
     monkeypatch.setattr(database, "_REST_SECONDS", 0.0)
+    monkeypatch.setattr(database, "_STATEMENT_SECONDS", 10.0)
+    monkeypatch.setattr(database, "DEADLINE_SECONDS", 20.0)
 
 
 @pytest.fixture

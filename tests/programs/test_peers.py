@@ -296,7 +296,7 @@ def squeezed(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_program_measures_all_kinds_of_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program starts a server, and measures the queue, the baseline and a sequence window."""
+    """The program starts a server, and measures pgcombine, the baseline and a sequence window."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
     # the figures left out resemble the measured ones

@@ -1,7 +1,7 @@
 """Mutants: broken variants of pgcombine. A test of a guarantee is worth little if it passes on a mutant.
 
 The functions here change SQL functions in the database of ``conn``, which belongs to one test. They raise
-AssertionError if the text to replace is missing. Then adapt the mutant to the new code.
+AssertionError if the text to replace is missing. In that case, adapt the mutant to the new code.
 """
 
 from __future__ import annotations

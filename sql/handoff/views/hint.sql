@@ -4,7 +4,7 @@
 --   token        token of the write
 --   queue        name of the queue
 --   updates      number of updates in the write
---   bytes        size of the write
+--   bytes        stored size of the write's payload
 --   since        when the hint was written
 create or replace view pgcombine.hint as
 select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since

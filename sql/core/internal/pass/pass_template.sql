@@ -13,9 +13,9 @@
 --                parameters are those of the query
 --   observed     whether the statement contains the observers. An observer that only reads (select my_function(…) from
 --                changes) runs only if the outer query reads its rows, so the outer query counts them. Such an observer
---                is a select, values or table, perhaps after comments, in parentheses or after a with clause. A with
---                clause before an insert, update, delete or merge is recognized by that word. If a select after a with
---                clause has such a word only as a name or in a string, add_observer refuses the statement
+--                is a select, values or table, perhaps after comments, in parentheses or after a with clause. A
+--                statement that begins with a with clause counts as writing if it has the word insert, update, delete
+--                or merge. If the word is only a name or in a string, add_observer refuses the statement
 -- One statement has one snapshot. The statement folds the updates by key, joins the old values, writes the new ones,
 -- passes the changes and the folded updates (arrived) to the observers, and counts combined updates, their keys,
 -- changes, quarantined updates and removed expired keys.
@@ -30,9 +30,8 @@
 --            snapshot of the statement. A key that its result lacks gets nulls
 -- An observer could read every part of the statement before it. The names of these parts, except changes and arrived,
 -- begin with pgcombine_, so that they hide no table of a user, and check_observer refuses such names. Rows are updated
--- in the order of the table's pages and inserted in the order of its index. Old rows
--- are updated and deleted by ctid: if another pass has changed or deleted a row since the snapshot, PostgreSQL raises
--- 40001 under repeatable read.
+-- in the order of the table's pages and inserted in the order of its index. Old rows are updated and deleted by ctid. If
+-- another pass has changed or deleted a row since the snapshot, PostgreSQL raises 40001 under repeatable read.
 -- Equal keys may look different (1 and 1.0). The changes show a key as it is stored.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pass_template(queue text, small_batch boolean, source text default null,
