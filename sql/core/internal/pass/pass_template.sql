@@ -30,8 +30,8 @@
 --            snapshot of the statement. A key that its result lacks gets nulls
 -- An observer could read every part of the statement before it. The names of these parts, except changes and arrived,
 -- begin with pgcombine_, so that they hide no table of a user, and check_observer refuses such names. Rows are updated
--- in the order of the table's pages and inserted in the order of its index. Old rows are updated and deleted by ctid. If
--- another pass has changed or deleted a row since the snapshot, PostgreSQL raises 40001 under repeatable read.
+-- in the order of the table's pages and inserted in the order of its index. Old rows are updated and deleted by ctid.
+-- If another pass has changed or deleted a row since the snapshot, PostgreSQL raises 40001 under repeatable read.
 -- Equal keys may look different (1 and 1.0). The changes show a key as it is stored.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pass_template(queue text, small_batch boolean, source text default null,
