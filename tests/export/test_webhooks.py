@@ -117,12 +117,12 @@ def test_name_adds_no_header(receiver: Receiver, name: str) -> None:
 @pytest.mark.parametrize(
     ("secrets", "fault"),
     [
-        ("t0psecret", "secret 1 isn't whsec_"),
-        (FIRST.removeprefix("whsec_"), "secret 1 isn't whsec_"),
+        ("t0psecret", "secret 1 must be whsec_"),
+        (FIRST.removeprefix("whsec_"), "secret 1 must be whsec_"),
         (f"{FIRST} whsec_t0psecret", "secret 2 must be whsec_ followed by 24 to 64 bytes"),
-        (f"{FIRST} whsec_{'t0psecr!' * 8}", "secret 2 isn't"),
-        (f"whsec_t0psecrét{'A' * 40}", "secret 1 isn't"),
-        (f"whsec_{base64.b64encode(b'x' * 65).decode()}", "secret 1 isn't"),
+        (f"{FIRST} whsec_{'t0psecr!' * 8}", "secret 2 must be"),
+        (f"whsec_t0psecrét{'A' * 40}", "secret 1 must be"),
+        (f"whsec_{base64.b64encode(b'x' * 65).decode()}", "secret 1 must be"),
         (" \n", "no webhook secret is given"),
     ],
 )
@@ -208,7 +208,7 @@ def test_command_takes_secrets(conn: psycopg.Connection, dsn: str, receiver: Rec
         found = run_cli(*run, *options, env=variables)
         assert found.returncode == 0, found.stderr
     file.write_bytes(b"whsec_t0psecret\xff")
-    for options, fault in [(str(file), "secret 1 isn't"), (str(tmp_path / "none"), "No such file")]:
+    for options, fault in [(str(file), "secret 1 must be"), (str(tmp_path / "none"), "No such file")]:
         found = run_cli(*run, "--secret-file", options)
         assert (found.returncode, fault in found.stderr, "t0psecret" in found.stderr) == (1, True, False)
 
