@@ -38,7 +38,7 @@ log = logging.getLogger("pgcombine.export")
 
 SEARCH_ENTRIES = 256  # the largest batch in a search for entries that the destination refuses
 _GROWTH = 4  # the factor by which a batch may grow after each delivered batch
-_ROWS = 1000  # number of rows that are passed to the exporter at a time
+_ROWS = 1000  # the number of COPY's rows in each piece that a RawExporter gets
 
 
 class Nothing(Enum):

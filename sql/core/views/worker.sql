@@ -6,7 +6,7 @@
 --   since   when the worker started
 --   queues  names of the queues that it works on; null for all (see queries/announce_worker.sql)
 --   state   working, waiting (for a lock) or idle
---   pids    processes of its sessions
+--   pids    process ids of its sessions at the server
 create or replace view pgcombine.worker as
 select substr(s.application_name, length('pgcombine worker ') + 1) as worker, s.usename as role,
        to_timestamp(min(l.since)) as since, min(l.queues) as queues,

@@ -16,7 +16,7 @@ declare
     _deleted constant text := pgcombine_internal.rollup_statement(rollup, _old_rows, null);
     _inserted constant text := pgcombine_internal.rollup_statement(rollup, null, _new_rows);
     _reads text;
-    _images text; -- the texts of the columns whose equal values may look different
+    _images text; -- SQL for an array of texts: the columns whose equal values may look different. Null: none
 begin
     if rollup.definition #>> '{computed,columns}' is not null and rollup.definition #>> '{computed,needs}' is null then
         -- leaves out rows in which no column that the rollup reads has changed

@@ -1,7 +1,7 @@
 -- pgcombine_internal.rollup_view(rollup) → text
 -- Returns the query of the view that shows a rollup: its key and value columns, pending updates included.
--- Columns that passes combine are expressions over <queue>_current. So are columns that passes compute, except for keys
--- whose pending updates make a pass compute them: the view computes these from the source.
+-- Columns that passes combine are expressions over <queue>_current. So are columns that passes compute. But for a key
+-- whose pending updates make a pass compute these columns, the view computes them from the source.
 create or replace function pgcombine_internal.rollup_view(rollup pgcombine.rollup)
 returns text
 language sql stable

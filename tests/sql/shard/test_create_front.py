@@ -242,7 +242,7 @@ def test_invalid_front_is_refused(
 
 
 def test_shard_with_keys_of_other_shards_is_refused(front: psycopg.Connection, nodes: list[str]) -> None:
-    """The queues hold the keys of a front with four shards, but now there are eight queues."""
+    """Four queues hold the keys of a front with four shards, but now there are eight queues."""
     add(front, {f"w{i}": 1 for i in range(40)})
     combine_nodes(nodes[:1])
     front.execute("select pgcombine.drop_front('wc')")
