@@ -182,6 +182,6 @@ def test_mutant_loses_a_change(
 def test_sequence_drawn_after_the_claim_is_accepted(
     fed: psycopg.Connection, dsn: str, interleaving: Interleaving
 ) -> None:
-    """The mutants fail because of their sequences, not because of the other changes to the feed."""
+    """The mutants fail because of their sequences, not because of what else ``with_sequence`` does."""
     with_sequence(fed, "{pgcombine_bucket}", "nextval('drawn')")
     interleaving(fed, dsn).check(fed)

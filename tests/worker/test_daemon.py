@@ -171,7 +171,7 @@ def test_status_shows_who_holds_an_old_snapshot(
 
 @pytest.mark.slow
 def test_worker_follows_a_failover(tmp_path: Path, filled: Filled) -> None:
-    """The worker's URI names two servers. After the first one stops, the worker connects to the second, its copy."""
+    """The worker's DSN names two servers. After the first one stops, the worker connects to the second, its copy."""
     homes = filled(tmp_path / "first"), tmp_path / "second"
     first, second = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:

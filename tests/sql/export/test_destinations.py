@@ -83,7 +83,7 @@ def test_one_deliverer_at_a_time_tries_again(conn: psycopg.Connection) -> None:
             assert attempt(conn) is None  # doesn't wait for the rival's lock
         assert attempt(conn) is None
         assert attempt(rival) is None
-    # From retry_at on, another deliverer may try, since the rival has reported nothing.
+    # From retry_at on, another deliverer may try, because the rival has reported nothing.
     conn.execute("update pgcombine.destination_state set retry_at = clock_timestamp()")
     ticket = attempt(conn)
     assert ticket is not None

@@ -1,8 +1,8 @@
 """Random statements on the source of a rollup, whose view must equal its query.
 
 The source is a plain table, or has partitions (of one level or two) or tables that inherit from it. It may have
-generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. Statements name the
-source or a table below it. Between the statements, the rollup is backfilled, combined, or replaced by another one.
+generated columns, foreign keys that cascade, triggers that change and drop rows, and row security. Most statements name
+the source or a table below it. Between the statements, the rollup is backfilled, combined, or replaced by another one.
 
 ``run`` runs statements in one session, and ``crowd`` in several sessions at once. ``Table.differing`` compares view and
 query in one statement, in the present or in an older snapshot. Even an older snapshot sees the effect of TRUNCATE,
@@ -106,7 +106,10 @@ class Table:
 
     @classmethod
     def make(cls, conn: psycopg.Connection, chance: random.Random, shape: str | None = None, **options: bool) -> Table:
-        """Make a random table with rows and a rollup. Options that aren't given are chosen at random."""
+        """Make a random table with rows and a rollup. Replaces the schema public and all rollups.
+
+        Options that aren't given are chosen at random. Before PostgreSQL 18, no table is ``virtual``.
+        """
         chosen = {
             name: options.get(name, chance.random() < likely)
             for name, likely in {"virtual": 0.4, "cascade": 0.4, "meddler": 0.4, "secured": 0.4, "watched": 0.7}.items()
@@ -281,9 +284,9 @@ class Table:
         return dict(self.conn.execute(LATE).fetchall())
 
     def learn_names(self) -> None:
-        """Bring the late tables in ``names`` up to date, since a rollback may have removed one.
+        """Bring the late tables in ``names`` up to date, because a rollback may have removed one.
 
-        Without event triggers, ``names`` gets no late table, since the rollup wouldn't see a TRUNCATE of it.
+        Without event triggers, ``names`` gets no late table, because the rollup wouldn't see a TRUNCATE of it.
         """
         late = list(self.late_tables()) if self.watched else []
         self.names[:] = [name for name in self.names if "late_" not in name] + late
@@ -597,7 +600,10 @@ class Table:
 
 @contextmanager
 def circumstances(table: Table) -> Iterator[None]:
-    """Run the block with a random choice of role, isolation level, transaction, savepoint and rollback."""
+    """Run the block with a random choice of role, isolation level, transaction, savepoint and rollback.
+
+    A transaction compares view and query at its end. Raises Wrong.
+    """
     conn, chance = table.conn, table.chance
     how = chance.random()
     try:

@@ -70,7 +70,7 @@ def compare_sessions(conn: psycopg.Connection, dsn: str, shape: str, sessions: i
     table.settle()
 
 
-# the shape and the options of a table, and the texts that the mutant replaces in functions
+# the shape and the options of a table, and the texts that the mutant replaces in functions, each with its replacement
 Mutant = tuple[str, dict[str, bool], dict[str, str]]
 MUTANTS: dict[str, Mutant] = {
     "transition tables for partitions": (

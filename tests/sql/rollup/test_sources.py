@@ -38,7 +38,7 @@ def filled(src: psycopg.Connection) -> psycopg.Connection:
 
 
 def unwatched(src: psycopg.Connection) -> None:
-    """Drop the event triggers, as in a schema whose owner isn't a superuser."""
+    """Drop the event triggers. If the schema's owner isn't a superuser, there are none."""
     src.execute("drop event trigger pgcombine_follow_ddl; drop event trigger pgcombine_follow_drop")
 
 

@@ -84,7 +84,7 @@ def write(conn: psycopg.Connection, dice: random.Random) -> None:
 
 
 def differences(conn: psycopg.Connection) -> dict[str, list[object]]:
-    """For each tier the keys whose values differ from a recount.
+    """The keys whose values differ from a recount, by tier. Tiers without such keys are left out.
 
     The comparisons share a transaction, and so a snapshot and ``now()``.
     """

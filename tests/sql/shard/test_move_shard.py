@@ -233,7 +233,7 @@ def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn:
 def test_lost_session_of_the_front_keeps_the_fence(
     filled: psycopg.Connection, dsn: str, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the session is lost, another one may move the shard, so the failed move must keep the fence."""
+    """When the session is lost, another one may move the shard, so the queue must go on refusing updates."""
 
     def lose(*arguments: object) -> None:
         filled.execute(

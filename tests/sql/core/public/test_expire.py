@@ -14,7 +14,7 @@ HOURS = "bucket <= now() - interval '1 hour'"
 
 
 def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> str:
-    """Create a queue whose keys are times that expire by ``HOURS``. Its observer stores changes in ``history``."""
+    """Create a queue whose keys are times, by default with the expiry ``HOURS``. An observer fills ``history``."""
     make_queue(conn, queue, key=["bucket timestamptz"], delete_when=None, **{"expire_when": HOURS} | options)
     conn.execute("create table if not exists history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
     conn.execute(

@@ -68,7 +68,7 @@ def test_statistics_that_begin_at_zero_keep_the_limit(conn: psycopg.Connection) 
 
 
 def test_worker_counts_buckets_after_a_reset(conn: psycopg.Connection, dsn: str) -> None:
-    """Workers run a pass over each uncounted bucket of a queue with max_backlog, even without pending updates."""
+    """Workers then run a pass over each bucket of a queue with max_backlog, even without pending updates."""
     make_queue(conn, max_backlog=1000)
     make_queue(conn, "other")
     conn.execute("select pg_stat_reset()")

@@ -75,7 +75,7 @@ def test_writes_are_refused_after_a_rebucket(conn: psycopg.Connection) -> None:
 
 
 def test_setting_allows_writes(conn: psycopg.Connection) -> None:
-    """A user may set ``pgcombine.initialize_<queue>``, as a load does, to repair values."""
+    """A user may set ``pgcombine.initialize_<queue>``, as ``initialize`` does, to repair values."""
     make_queue(conn)
     write_values(conn, "insert into pgcombine.wc_values values ('a', 1)")
     assert values(conn) == {"a": 1}

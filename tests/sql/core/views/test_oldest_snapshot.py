@@ -93,7 +93,7 @@ def test_view_names_a_standby_or_its_slot(primary: Cluster, tmp_path: Path, slot
             ):
                 other.execute(f"alter system set {name} = '{value}'")
             other.execute("select pg_reload_conf()")
-        # If the standby has a slot, the slot holds its snapshot.
+        # If the standby has a slot, the slot holds the standby's snapshot.
         kind = "replication slot" if slot else "standby"
         found = eventually(lambda: (got := holder(conn)).get("holder") == kind and got, what="the standby's snapshot")
         assert found["pid"] == one(conn, "select pid from pg_stat_replication")

@@ -156,7 +156,7 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
 
 
 def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
-    """A pass's internal CTEs have the prefix ``pgcombine_``, so a table may have such a name without the prefix."""
+    """A pass's internal CTEs have the prefix ``pgcombine_``, so a table may have a CTE's name without the prefix."""
     make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
@@ -184,7 +184,7 @@ def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.
     )
     statement = one(conn, "select pgcombine_internal.pass_template('wc', true)")
     parts = set(re.findall(r"\bpgcombine_\w+(?= as (?:not materialized |materialized )?\()", statement))
-    assert len(parts) == len(TAKEN) + 3  # and the three that a plan doesn't show: updates, touched and computed
+    assert len(parts) == len(TAKEN) + 3  # TAKEN lacks updates, touched and computed
     for part in parts | {"pgcombine_quarantined"}:
         conn.execute(sql.SQL("create view {} as select 1").format(sql.Identifier(part)))
         with pytest.raises(psycopg.Error, match=f"checked: public.{part} has the name of a part"):

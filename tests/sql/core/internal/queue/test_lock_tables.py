@@ -25,10 +25,10 @@ TAKERS = {"rebucket": REBUCKET, "drop": DROP}
 
 
 def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, time_limit: str = "300ms") -> None:
-    """Run the statement ``taker``, which locks the tables, beside a transaction that uses a table and then another one.
+    """Run the statement ``taker`` beside a transaction that uses a table or view and then another one.
 
-    ``time_limit`` is the taker's deadlock_timeout. The transaction's own is 1 s, so that it rarely ends an attempt on a
-    busy machine, even if the taker's process has to wait for a processor.
+    ``time_limit`` is the taker's deadlock_timeout. The transaction's own is 1 s, so that the taker's attempt nearly
+    always ends before it, even if the taker's process has to wait for a processor.
     """
     make_queue(conn, buckets=2)
     with (
