@@ -15,7 +15,7 @@ from pgcombine.spark.errors import explained
 
 
 def refused(call: Any) -> str:
-    """Make a call that should fail. Returns its error."""
+    """Make a call that should fail. Returns its error, or "not refused"."""
     try:
         with explained():
             call()

@@ -147,7 +147,7 @@ def test_names_that_differ_by_case_are_distinguished(
 def test_decimals_that_the_column_would_round_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
-    """The frame has no rows. It is refused for its columns' types, which include a domain and an array."""
+    """The refused frame has no rows, only columns. The queue's types include a domain and an array."""
     conn.execute("create domain price as numeric(10,1); create domain net as price")
     columns = {
         "a": ("numeric(10,2)", "decimal(10,4)", 2),

@@ -1,4 +1,4 @@
-"""A small measurement of the driver's memory gives a plausible figure."""
+"""A small measurement of the driver's memory gives a plausible number of bytes."""
 
 from __future__ import annotations
 

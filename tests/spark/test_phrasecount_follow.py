@@ -107,7 +107,7 @@ def test_edit_that_keeps_size_and_modification_time_counts(
         os.utime(path, (1, 1))
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
-        # this edit changes only the inode's change time, neither size nor modification time
+        # this edit changes the text and the inode's change time, but neither size nor modification time
         (path,) = tmp_path.glob("*.txt")
         text = path.read_text()
         path.write_text(text[::-1])

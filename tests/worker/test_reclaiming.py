@@ -135,7 +135,7 @@ def test_younger_snapshot_keeps_no_segment(queue: psycopg.Connection, dsn: str) 
 
 
 def test_reclaim_does_not_wait_for_writers(queue: psycopg.Connection, dsn: str) -> None:
-    """reclaim skips a segment that an open transaction has written to, instead of waiting for its lock."""
+    """reclaim skips a segment that an open transaction has written to, instead of waiting."""
     with psycopg.connect(dsn) as writer:
         add(writer, {"w0": 1})
         consume(queue)

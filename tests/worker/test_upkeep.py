@@ -1,4 +1,4 @@
-"""Workers run the components' upkeep: they backfill rollups."""
+"""Workers run the components' upkeep, here the backfill of rollups."""
 
 from __future__ import annotations
 

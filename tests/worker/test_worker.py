@@ -209,7 +209,10 @@ def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connectio
 
 
 def test_worker_polls_often_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
-    """An open transaction holds the idle lock in share mode and doesn't notify, so the worker polls again soon."""
+    """A transaction that enqueues while the worker is awake doesn't notify, but shares the idle lock until it ends.
+
+    While the worker can't take the lock, it polls often.
+    """
     make_queue(conn)
     with (
         psycopg.connect(dsn) as writer,
