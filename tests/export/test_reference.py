@@ -68,7 +68,7 @@ def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def test_sequence_guard_sees_no_old_value(conn: psycopg.Connection, dsn: str) -> None:
-    """Four loads of 1000 updates to 300 keys run beside passes and deliveries. No key's sequence goes back."""
+    """Four loads of 1000 updates to at most 300 keys run beside passes and deliveries. No key's sequence goes back."""
     make_queue(conn)
     make_export(conn, batch=50)
     store = Guarded()

@@ -1,4 +1,4 @@
-"""``export verify`` names the keys that differ at the destination, and ``export resync`` repairs them."""
+"""``export verify`` names the keys that differ at the destination, and ``export resync`` writes new entries for them."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_resync_works_beside_writers_and_workers(
 @pytest.mark.slow
 @embedded_only
 def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """2500 of 5000 keys differ, and the destination has 2500 surplus keys. Resync sends each of these 5000 once."""
+    """2500 of 5000 keys differ, and the destination has 2500 surplus keys. Resync writes an entry for each."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {f"w{number}": 1 for number in range(5000)})
@@ -312,7 +312,7 @@ def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: st
 
 
 def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str) -> None:
-    """Resync waits for the pass over a key's bucket and sends the new value. Resync of other buckets doesn't wait."""
+    """Resync waits for the pass over a key's bucket, so its entry has the new value. Other buckets need no wait."""
     make_queue(conn)
     make_export(conn)
     word, other = word_in(conn, 1), word_in(conn, 2)
@@ -338,7 +338,7 @@ def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str)
 
 
 def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
-    """Resync sends each key once, for all buckets in one call or bucket by bucket. Wrong calls write nothing."""
+    """Resync writes an entry for each key, for all buckets in one call or bucket by bucket. Wrong calls write nothing."""
     make_queue(conn, buckets=8, buckets_per_partition=4)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
@@ -390,7 +390,7 @@ def test_verify_refuses_exporters_that_cannot_be_read(
 
 
 def test_resync_sends_every_key(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
-    """``resync --all`` sends every key without reading the destination."""
+    """``resync --all`` writes an entry for every key without reading the destination."""
     make_queue(conn)
     make_export(conn, target)
     add(conn, {"a": 1, "b": 2})

@@ -156,7 +156,7 @@ def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psyc
 def test_upgrade_renames_functions_that_it_cannot_replace(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
-    """An upgrade renames a function that CREATE OR REPLACE can't change, such as one with another result type."""
+    """An upgrade renames a function in use that CREATE OR REPLACE can't change, such as one with another result."""
     conn.execute("drop function pgcombine.pause(text), pgcombine.backlog(text) cascade; drop procedure pgcombine.wait")
     conn.execute("create function pgcombine.pause(older text) returns text return null")
     conn.execute("create function pgcombine.backlog(queue text) returns text return 'older'")

@@ -158,7 +158,7 @@ def statement(namespace: str, name: str, kind: str, parameters: list[str]) -> sq
 
 
 def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
-    """Yield a problem if a role can use a trigger function on its own table."""
+    """Yield a problem for each way in which a role can use a trigger function on its own table."""
     trigger = (
         "create temporary table t (n int); create trigger t before insert on t for each {} execute function {}({})"
     )

@@ -22,7 +22,7 @@ DIGEST = uuid.UUID(int=7)
 
 @dataclass
 class Roles:
-    """Connections to one of three servers: its owner, a writer of wc, a replayer, and a role without rights."""
+    """Connections to one of three servers, as its owner, a writer of wc, a replayer, and a role without rights."""
 
     owner: psycopg.Connection
     writer: psycopg.Connection
