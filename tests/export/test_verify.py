@@ -1,4 +1,4 @@
-"""``export verify`` names the keys that differ at the destination, and ``export resync`` writes new entries for them."""
+"""``export verify`` names the keys that differ at the destination. ``export resync`` writes new entries for them."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str)
 
 
 def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
-    """Resync writes an entry for each key, for all buckets in one call or bucket by bucket. Wrong calls write nothing."""
+    """Resync writes an entry for each key, in one call or in a call for each bucket. Wrong calls write nothing."""
     make_queue(conn, buckets=8, buckets_per_partition=4)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")

@@ -1,4 +1,4 @@
-"""A role with the right to monitor sees figures, but no key in columns, web pages or the output of commands."""
+"""A role with the right to monitor sees statistics, but no key in columns, web pages or the output of commands."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def roles(conn: psycopg.Connection, dsn: str) -> Iterator[Roles]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the figures at each request, also after a failure."""
+    """Read what the pages show from the database at each request, also after a failure."""
     monkeypatch.setattr(history, "YOUNGEST", 0.0)
     monkeypatch.setattr(history, "MINUTES_EVERY", 0.0)
 

@@ -28,7 +28,7 @@ HALVES = {
 
 @contextmanager
 def half_open(url: str, half: bytes, count: int) -> Iterator[list[socket.socket]]:
-    """Open ``count`` connections, each of which has sent only ``half``, the start of a request."""
+    """Open ``count`` connections, each of which has sent ``half``, mostly the start of a request."""
     host, port = url.removeprefix("http://").split(":")
     with ExitStack() as stack:
         found = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""The shop in plain ASGI. POST / with JSON places an order. GET /<product> returns its units sold and its orders."""
+"""The shop in plain ASGI. POST / with JSON places an order. GET /<product> returns its numbers of units and orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view front_stat asks each node for the figures of its shards, and still has rows if a node doesn't answer."""
+"""The view front_stat asks each node for the statistics of its shards, and still has rows if a node doesn't answer."""
 
 from __future__ import annotations
 
