@@ -24,7 +24,7 @@ from pgcombine.doctor.findings import Context, Finding, Level, Limits
 from pgcombine.web.pages import BEHIND, state_of
 
 QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
-KEPT = 10.0  # seconds: figures of the views may be this old
+KEPT = 10.0  # seconds: what the views show may be this old
 TO_A_SECOND = 2.5  # tolerance in seconds: for rounding of recorded times, and the duration of a step
 
 
@@ -119,7 +119,7 @@ STEPS: list[Callable[[History, str], None]] = [
 
 
 def alarms(history: History, limit: float) -> dict[str, Finding]:
-    """The doctor's findings about queues with updates older than ``limit`` seconds."""
+    """The doctor's warnings and errors about queues with updates older than ``limit`` seconds, by queue."""
     context = Context(history.conn, history.dsn, limits=Limits(lag=limit))
     found = made(checks.lag, context)
     return {finding.subject: finding for finding in found if finding.level in (Level.warning, Level.error)}
@@ -128,7 +128,7 @@ def alarms(history: History, limit: float) -> dict[str, Finding]:
 def check(history: History, told: list[str], *, command: bool = False) -> None:
     """Check the views, the doctor and the command: an update that is too old raises an alarm, an empty backlog none.
 
-    Figures of the views may be out of date (see ``KEPT``). For queues in ``mixed`` the views only estimate the age.
+    What the views show may be out of date (see ``KEPT``). For queues in ``mixed`` the views only estimate the age.
     """
     exact = {queue: one(history.conn, "select pgcombine.backlog(%s)", queue) for queue in QUEUES}
     rows = history.rows()
@@ -178,7 +178,7 @@ def test_alarms_are_complete_and_true(conn: psycopg.Connection, dsn: str, seed: 
 
 
 def test_alarm_comes_for_an_update_after_the_last_poll(conn: psycopg.Connection, dsn: str) -> None:
-    """The last poll came before the update, and the figures of the other queues are fresh."""
+    """The last poll came before the update, and the samples of the other queues are fresh."""
     for number in range(20):
         make_queue(conn, f"q{number}", buckets=1)
     assert run_cli("status", "--max-lag", "5", "--dsn", dsn).returncode == 0

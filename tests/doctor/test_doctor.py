@@ -310,7 +310,7 @@ def test_doctor_reports_a_role_without_temporary_tables(conn: psycopg.Connection
 
 
 def test_doctor_runs_for_a_role_without_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
-    """A check of figures that the role may not read is reported as not checked. The other checks go on."""
+    """A check that reads what the role may not read is reported as not checked. The other checks go on."""
     make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc')")
     role = roles.login().info.user

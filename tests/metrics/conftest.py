@@ -1,4 +1,4 @@
-"""A database that has figures of each kind, for the tests of metrics."""
+"""A database that has metrics of each kind, and what else the tests of metrics share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def busy(conn: psycopg.Connection) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the figures at each request, even after a failure. Wait for them on a busy machine, too."""
+    """Query the database at each request, even after a failure. Wait longer for answers: the machine may be busy."""
     monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
     monkeypatch.setattr(database, "_REST_SECONDS", 0.0)
     monkeypatch.setattr(database, "_STATEMENT_SECONDS", 10.0)

@@ -48,7 +48,7 @@ def test_alerts_name_existing_metrics(series: Mapping[str, frozenset[str]]) -> N
 
 @pytest.mark.parametrize("name", RULES)
 def test_alerts_keep_databases_apart(name: str) -> None:
-    """The label job tells databases apart. Figures of another database must not hide an alert."""
+    """The label job tells databases apart. Series of another database must not hide an alert."""
     expression = re.sub(r"\bor on \(\) absent\(.*", "", RULES[name]["expr"])
     kept = [part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)]
     assert kept

@@ -1,4 +1,4 @@
-"""The queue ``wc`` counts the words of text files, each file exactly once, however often the pipeline runs or is killed.
+"""The queue ``wc`` counts the words of text files, each file once, however often the pipeline runs or is killed.
 
 ``PGCOMBINE_DSN`` names the database, and ``WORDS`` names the directory of the files. After
 ``pip install 'pyspark[pipelines]'``, run ``spark-pipelines run`` in the directory of ``spark-pipeline.yml``. Workers
