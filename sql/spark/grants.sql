@@ -1,6 +1,6 @@
--- Spark's loads and the ids of runs belong to the role that made them. Policies let the members of that role see and
--- lock the rows of these tables. This needs no functions with their owner's rights, since in a policy current_user is
--- the role whose statement runs. No role gets delete: the function remove_load deletes loads.
+-- Spark's loads and the ids of runs belong to the role that made them. Policies let the members of that role see,
+-- lock and change the rows of these tables. This needs no functions with their owner's rights, since in a policy
+-- current_user is the role whose statement runs. No role gets delete: the function remove_load deletes loads.
 grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_limit,
     pgcombine.load_stat to public;
 grant insert (load, queue, run_id, kind),

@@ -11,7 +11,8 @@
 --                 that is higher than the row's. It writes in key order, so that two workers can't deadlock
 --   create_owner  makes the table of the owners
 --   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
---   set_owner     makes a server ($2) the owner of the table from an epoch ($1) on, if the recorded epoch is lower
+--   set_owner     makes a server ($2) the owner of the table from an epoch ($1) on, unless that epoch or a later
+--                 one is recorded
 --   sweep         marks keys as deleted whose rows come from before an epoch, since the epoch's full state lacks them.
 --                 $1 is the lower bound of the epoch's sequences
 --   drop_stage    drops the stage, for connections that other programs use afterwards

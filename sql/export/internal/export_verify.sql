@@ -1,10 +1,10 @@
 -- pgcombine_internal.export_verify(export) → (page, look, target_page, compare)
 -- Returns the statements that compare the table of the exporter postgres with the queue's values:
---   page         returns the next 1000 keys with a value, as JSON, after a key ($1; null: from the beginning)
+--   page         returns the next keys with a value, at most 1000, as JSON, after a key ($1; null: from the beginning)
 --   look         returns for each key of a JSON array ($1) the key, its row as the table should have it, and whether
 --                the table may differ for now: an entry of the key waits ($2: whether to look for entries), or the key
 --                has no value and a sweep is still to be done (export_sweep)
---   target_page  runs in the other database. Returns its next 1000 keys as page does: those that aren't deleted, and
+--   target_page  runs in the other database. Returns its next keys as page does: those that aren't deleted, and
 --                those with a sequence beyond a number ($2)
 --   compare      runs in the other database. Compares rows that look returned (a JSON array, $1), and returns those
 --                that differ: the number of the row in the array, the difference, and the sequence in the table. The

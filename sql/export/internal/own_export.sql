@@ -1,7 +1,8 @@
 -- pgcombine_internal.own_export(export, owner [, epoch]) → bigint
 -- Makes this server deliver an export that several servers may have, each for its copy of the queue. Returns the
 -- export's new epoch.
--- Waiting entries are replaced with an entry for each key that has a value, since the former owner ran other passes.
+-- Waiting and quarantined entries are replaced with an entry for each key that has a value, since the former owner ran
+-- other passes. The destination is up again, unless it is paused.
 -- After these entries the exporter marks the destination's other keys as deleted, if it can (export_sweep).
 -- Sequences start at epoch * 2^40. So a receiver that keeps the highest sequence of each key, or accepts only the
 -- highest epoch, ignores the former owner.

@@ -6,7 +6,7 @@
 -- Export workers (pgcombine export run) deliver the entries and delete them.
 --   export        lower-case name, at most 40 characters; also the name of its destination
 --   exporter      postgres, files, webhook, or python (a function in the worker's program)
---   target        the connection string without a password, the directory, or the URL
+--   target        the connection string without a password, the directory, or the URL; the exporter python needs none
 --   target_table  only for the exporter postgres: the table that is kept equal to the queue's values. Its default name
 --                 is that of the export. The exporter makes a missing table (see export_target)
 --   existing      whether the values that the queue has now are exported, too
@@ -72,7 +72,7 @@ begin
     perform pgcombine_internal.claim_buckets(_queue.queue,
         case when create_export.existing then format('export "%s" with the existing values', _name) end);
 
-    -- of two sessions that create the same export, the second waits here until the first has committed
+    -- of two sessions that create the same export for two queues, the second waits here until the first has ended
     insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact, format)
     values (_name, _queue.queue, create_export.exporter, create_export.target,
             case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,

@@ -1,6 +1,7 @@
 -- pgcombine_internal.feed_upkeep(feed) → boolean
 -- Lets passes write into the next segment of a feed after a quarter of the retention, and truncates the segments that
--- were closed longer than the retention ago. Returns whether it changed the segment in use or truncated one.
+-- were closed longer than the retention ago. Returns whether it changed the segment in use or truncated one. While
+-- another session runs the function for the feed, the call does nothing.
 -- A segment stays while it holds changes after the offset of a registered consumer, and the feed has at most max_bytes.
 -- A segment that a session is reading stays for a later call. The next segment must be empty; otherwise the present one
 -- grows. A pass that began before its segment was closed may still write into it. Its changes may be truncated early,

@@ -16,8 +16,8 @@
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_store_tokens, handoff_put and
 -- handoff_set_topology.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, more than a day ahead, or no UUID of
--- version 7; PC044 a quota is reached; PC045 a server isn't registered; those of handoff_check, handoff_set_topology,
--- handoff_apply and handoff_put.
+-- version 7; PC044 the quota of a server with backpressure is reached; PC045 a server isn't registered; those of
+-- handoff_check, handoff_set_topology, handoff_apply and handoff_put.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
     payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
     out replica_sets jsonb)

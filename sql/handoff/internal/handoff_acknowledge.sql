@@ -1,10 +1,11 @@
 -- pgcombine_internal.handoff_acknowledge(destination, tokens, deduplicated) → bigint
--- Deletes the hints of writes that a server has committed; returns the number of deleted hints.
+-- Deletes the hints of writes that a server has committed, and records how many of the writes were new to the server.
+-- Returns the number of deleted hints.
 --   deduplicated  number of these writes that the server had before
 -- Runs with its owner's rights. If the caller lacks the right to replay, the function deletes only hints of queues into
 -- whose updates the caller may insert, and counts only deleted hints. If the caller may replay, the function records a
--- token that the server must remember (handoff_last). For readers of the queue (handoff_status) the function records
--- the token of a deleted hint.
+-- token that the server must remember (handoff_last). For readers of a queue of these hints (handoff_status) the
+-- function records the token of a deleted hint.
 -- Tables written: handoff_hint, handoff_delivery.
 -- Errors: 42501 the caller lacks the right to replicate writes.
 create or replace function pgcombine_internal.handoff_acknowledge(destination text, tokens uuid[], deduplicated bigint)

@@ -14,8 +14,9 @@
 --   servers           the servers that hold updates of each write, as JSON arrays; null: all
 --   payloads          see handoff_insert_sql; null: no updates are appended here
 --   coordinator, coordinators  see handoff_store_tokens
---   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. If servers is
---                     given, only the updates of this server's keys are appended (handoff_local_updates)
+--   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. If the queue
+--                     has no topology here, the function stores them (handoff_set_topology). If the parameter servers
+--                     is given, only the updates of this server's keys are appended (handoff_local_updates)
 --   details           for each write null, or a JSON object. "refused" lists updates that this server refuses, as
 --                     objects of number, sqlstate and error, for handoff_refused. "retried" and "number" mean that the
 --                     write retries an update that this server refused: the token of the refused write, and the place

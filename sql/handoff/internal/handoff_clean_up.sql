@@ -6,7 +6,8 @@
 -- that are older than the retention. If it deletes a retained write, it flags for repair the servers whose state isn't
 -- up. It truncates the table of retained writes if the table is empty but larger than a megabyte.
 -- If the function doesn't get a table lock within 200 ms, it leaves that step to a later call. It keeps a partition on
--- which another object depends. While another session cleans up, it does nothing.
+-- which another object depends. It does nothing while another session cleans up, while this server is being rebuilt,
+-- and before this server has a name.
 -- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
 -- Errors: 42501 the caller lacks the right to replay.

@@ -5,7 +5,8 @@
 --   slots        the slots of keys to copy; null: all
 --   destination  name of the server that is rebuilt
 --   shape        see handoff_shape; null: there is no such queue
---   definition   the call that creates the same queue, without its observers
+--   definition   the call that creates the same queue, without its observers and tablespaces, and with a partition for
+--                each bucket
 --   columns      the queue's columns
 --   values_sql   returns the values
 --   updates_sql  returns the updates that are pending or quarantined

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_digests(other) → (day, slice, tokens, digest)
--- Returns digests of the writes that both this server and another one must have: one for each day (UTC) and slice that
--- has such writes. tokens is their number. A token's slice is its last six bits. Days that are partly older than the
--- retention are left out.
+-- Returns digests of those writes on this server that both this server and another one must have: one for each day
+-- (UTC) and slice that has such writes. tokens is their number. A token's slice is its last six bits. Days that are
+-- partly older than the retention are left out.
 create or replace function pgcombine_internal.handoff_digests(other text, out day date, out slice integer,
     out tokens bigint, out digest text)
 returns setof record

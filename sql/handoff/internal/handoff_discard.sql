@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_discard(name, reason [, token, number] [, hints]) → bigint
 -- Deletes quarantined updates that a server refused, chosen as in handoff_retry. Returns the number of deleted updates.
--- If there are some, the server is flagged for repair with the reason.
+-- If there are some, the server is flagged for repair with the reason (see handoff_require_repair).
 --   hints  whether to delete all hints for the server, too
 -- Tables written: handoff_quarantine, handoff_hint, handoff_replica.
 -- Errors: PC022 no such update is quarantined, if a token is given; PC045 the server isn't registered, or no reason is

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_drop_retained(queue, tokens) → bigint
 -- Deletes the retained writes with these tokens, and returns their number. The caller knows that all servers of the
--- writes have them. For each of these servers the function records one of the writes: if the server lacks it later, the
--- server has lost commits (handoff_status).
+-- writes have them. For each of these servers that is registered here, the function records one of the writes: if the
+-- server lacks it later, the server has lost commits (handoff_status).
 -- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_retained, handoff_delivery.
 -- Errors: 42501 the caller lacks the right to replay.

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_generation(queue, shape) → integer
 -- Returns the generation of a queue with this shape: the number of replicated queues of this name that were dropped
 -- before. The generation keeps writes of a dropped queue out of the new one. Null: the shape belongs to another
--- definition than the queue has here.
+-- definition than the queue has here, or the queue is missing here.
 --   shape  see handoff_shape
 create or replace function pgcombine_internal.handoff_generation(queue text, shape uuid)
 returns integer

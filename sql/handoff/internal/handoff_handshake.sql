@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_handshake(name) → (id, epoch, retention, replay_rate)
--- Returns this server's identity, which includes a random id beside its name. Writers, readers and replayers call the
--- function before they use a connection to a server. If the server has no name yet, a caller who may insert into
--- handoff_server gives it this name.
+-- Checks this server's name. Returns its random id, its epoch, which grows with each new id, and two settings of the
+-- table handoff_server. Writers, readers and replayers call the function before they use a connection to a server. If
+-- the server has no name yet, a caller who may insert into handoff_server gives it this name.
 -- Raises an error if the server can't take writes: it is in recovery, or its identity comes from another cluster (a
 -- restored dump, a copy). handoff_identify gives a copy a new identity.
 -- Tables written: handoff_server, if the server has no name yet.

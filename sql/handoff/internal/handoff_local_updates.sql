@@ -2,7 +2,7 @@
 -- Returns the updates of a payload whose keys this server holds (handoff_placement). Null: there are none.
 --   servers, replicas  the placement; null: this server holds all keys
 --   came               slots of keys whose updates this server has already; these updates are left out
--- Errors: PC043 the keys are placed on other servers only.
+-- Errors: PC043 replicas is less than the number of servers, and this server isn't one of them.
 create or replace function pgcombine_internal.handoff_local_updates(queue text, payload text, servers text[],
     replicas integer,
     came integer[] default null)

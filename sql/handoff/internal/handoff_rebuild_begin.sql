@@ -1,8 +1,9 @@
 -- pgcombine_internal.handoff_rebuild_begin()
 -- Begins a rebuild, at the server that is rebuilt and in the transaction of the rebuild. Until the transaction ends,
 -- other sessions get PC046 when they bring this server a write.
--- The function waits for the writes in progress: for a minute, or for lock_timeout if that is set. It makes the
--- temporary table handoff_stage for the tokens.
+-- The function waits for the writes in progress: at most for a minute, or for lock_timeout if that is set. It switches
+-- off idle_in_transaction_session_timeout and transaction_timeout for the transaction, and makes the temporary table
+-- handoff_stage for the tokens.
 -- Errors: PC046 another rebuild is in progress, or a write doesn't end in time; PC003 the isolation level isn't read
 -- committed.
 create or replace function pgcombine_internal.handoff_rebuild_begin()

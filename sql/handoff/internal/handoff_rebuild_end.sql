@@ -7,7 +7,9 @@
 -- If a source lacks a write to keys that it holds, this server has only a part of the write's updates. handoff_partial
 -- records that, and the server still accepts the other updates. If this server delivers an export of one of the queues,
 -- the export begins again with a full state.
---   slots  JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
+--   slots      JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
+--   id, epoch  the server's new identity
+--   tokens     number of tokens stored; writes of which this server has only a part don't count
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
     out tokens bigint)

@@ -2,8 +2,8 @@
 -- Empties a queue, at the server that is rebuilt, so that a copy can be loaded into its values and updates. Creates the
 -- queue if it is missing. No pass runs over the queue until the transaction ends.
 --   definition  the call that creates the queue, from handoff_copy_sql at the source
---   shape       the shape that the queue must have, also from handoff_copy_sql. Only its generation may differ (see
---               handoff_generation)
+--   shape       the shape that the queue must have, also from handoff_copy_sql. Only its generation may differ: the
+--               queue gets that generation (see handoff_generation)
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
 -- quarantined_key, handoff_queue, handoff_retained, handoff_refused; those of create_queue.
 -- Errors: PC043 the queue has another definition here; those of create_queue and claim_buckets.

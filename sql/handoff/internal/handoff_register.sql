@@ -1,7 +1,9 @@
 -- pgcombine_internal.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
--- Registers another server that holds the same queues, or changes its registration (null: no change).
+-- Registers another server that holds the same queues, or changes its registration.
 -- If a queue has a topology that doesn't name the server, a new server is flagged for repair until it is rebuilt: it
 -- may lack earlier writes.
+-- Null for max_rows, max_bytes or when_full changes nothing. A new server then gets 10,000,000 updates, 4 GiB and
+-- backpressure.
 --   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
 --                        password file or the replayer's environment (see handoff_check_address)
 --   max_rows, max_bytes  quota of waiting updates and their bytes, approximately

@@ -2,8 +2,8 @@
 -- Stores which servers hold a queue, and how many of them hold each key. Writes nothing if this is stored already.
 -- Servers that the caller no longer names become former servers, since hints may be on them.
 -- Unless all servers hold all keys before and after a change, the change may give a server keys that it didn't hold
--- before. The function then flags the named servers for repair. The flag concerns all queues of a server, so the caller
--- must have the right to replay.
+-- before. The function then flags the other named servers for repair, as far as they are registered here. The flag
+-- concerns all queues of a server, so the caller must have the right to replay.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue, or to move its keys; PC001 unknown queue;

@@ -6,11 +6,11 @@
 --                 greatest token of the writes whose updates that server holds, for readers of the queue
 --                 (handoff_status) and, if the caller may replay, for handoff_last. If all writes are to be retained,
 --                 the function records a token at most about once a second
---   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes are
---                 retained with their payloads, so that this server can deliver them if their coordinators are lost. At
---                 the quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained, and
---                 not_retained_at is set. A write whose payload here isn't the whole write (its digest differs) isn't
---                 retained either
+--   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes, if
+--                 new, are retained with their payloads, so that this server can deliver them if their coordinators are
+--                 lost. At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is
+--                 retained, and not_retained_at is set. A write whose payload here isn't the whole write (its digest
+--                 differs) isn't retained either
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
 --   slots         the slots of the updates that a rebuild brought, if it brought only a part of the write
 --                 (handoff_partial)

@@ -7,10 +7,10 @@
 --   needs_repair  why hints alone can't make the other server complete; null if they can
 --   writes        number of writes that wait here for the other server
 --   rows          number of updates in these writes
---   bytes         size of these writes
+--   bytes         stored size of their payloads
 --   oldest_age    age of the oldest of these writes
 --   delivered     number of writes that the other server has taken as new
---   deduplicated  number of delivered writes that it had already
+--   deduplicated  number of writes that it had already at their delivery; these don't count as delivered
 --   quarantined   number of updates that it has refused; a write that it refused as a whole counts as one
 create or replace view pgcombine.handoff as
 select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,

@@ -1,5 +1,6 @@
 -- The comment of the schema phrasecount, and a role that owns the schema, a table or a function in it, but isn't
--- trusted. The current role, the owner of the schema pgcombine and superusers are trusted.
+-- trusted (null: there is none). No row: there is no such schema. The current role, the owner of the schema pgcombine
+-- and superusers are trusted.
 select obj_description(n.oid, 'pg_namespace'), (
     select r.rolname
     from pg_roles r

@@ -2,6 +2,7 @@
 -- Returns a rollup with the expressions in its definition (see analyze_rollup). The table pgcombine.rollup has
 -- {pgcombine_e1} and so on in their place. The expressions come from the view <queue>_expressions, and the types from
 -- the columns. So both are right after a rename. definition is null if the view was dropped.
+-- If the queue isn't a rollup, all columns of the result are null.
 -- The definition also has "generated": for each generated column that the rollup reads, its expression when the rollup
 -- was made, by the column's place in the view <queue>_source.
 create or replace function pgcombine_internal.get_rollup(queue text)

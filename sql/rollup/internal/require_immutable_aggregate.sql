@@ -1,7 +1,7 @@
 -- pgcombine_internal.require_immutable_aggregate(expression, tree)
--- Raises an error unless the functions of a value column are immutable, and its aggregates don't depend on the order of
--- rows. require_immutable can't check this by an index, since an index has no aggregates. So this function looks up the
--- functions in the parse tree.
+-- Raises an error unless the functions of a value column are immutable, and PostgreSQL's aggregates in it don't depend
+-- on the order of rows. require_immutable can't check this by an index, since an index has no aggregates. So this
+-- function looks up the functions in the parse tree.
 -- PostgreSQL's aggregates to JSON aren't immutable, since they print times by the session's settings. They are accepted
 -- for some types that have the same text in every session.
 --   expression, tree  see parsed_expression

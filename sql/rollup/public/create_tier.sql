@@ -7,8 +7,9 @@
 --   key       expressions over the key columns of the source, with names: 'date_trunc(''day'', hour) as day', or the
 --             name of a column. They must be immutable. So for a timestamptz name the time zone, as in
 --             date_trunc('day', hour at time zone 'UTC'). Types and collations follow from the expressions
---   existing  whether to enqueue the values that the source has now. Passes over the source wait meanwhile
+--   existing  whether to enqueue the values that the source has now
 --   if_not_exists  whether the same tier of the source may exist already
+-- The call waits for running passes over the source, and no such pass begins until the caller's transaction ends.
 -- The other options are those of create_queue. There is no max_backlog, since a full tier would make passes over the
 -- source fail.
 -- The roles with the right to run passes over the source get the right to enqueue to the tier. A role that gets the

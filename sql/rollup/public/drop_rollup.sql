@@ -1,10 +1,11 @@
 -- pgcombine.drop_rollup(rollup [, force])
 -- Drops a rollup with its view, its queue and the triggers of its source.
---   force  whether to drop the rollup even if another component uses its queue, an export for example
+--   force  whether to drop the rollup even if its queue feeds a tier, or another component uses its queue, an export
+--          for example
 -- Pending and quarantined updates don't prevent the drop.
 -- Tables written: those of drop_queue.
--- Errors: PC001 unknown queue; PC003 the queue isn't a rollup; PC005 another component uses the queue, without force;
--- those of drop_queue with force.
+-- Errors: PC001 unknown queue; PC003 the queue isn't a rollup; PC005, without force, the queue feeds a tier or another
+-- component uses it; those of drop_queue with force.
 create or replace function pgcombine.drop_rollup(rollup text, force boolean default false)
 returns void
 language plpgsql

@@ -3,7 +3,7 @@
 -- inline, to save the call.
 --   columns  the queue's columns, keys first
 --   keys     number of key columns
--- Errors: PC004 not an array of objects, an unknown column, a missing key column.
+-- Errors: PC004 neither an object nor an array of objects, an unknown column, a missing key column.
 create or replace function pgcombine_internal.checked_updates(queue text, updates jsonb, columns text[], keys bigint)
 returns jsonb
 language plpgsql immutable

@@ -2,7 +2,7 @@
 -- Drops the queue that a shard has left behind on this node, or that an unfinished move has made here, if it exists.
 --   fenced  whether only a queue that refuses updates is dropped (see fence_shard). False: also one without pending
 --           updates, over which no pass has combined updates: a copy that no writer has used
--- Errors: PC003 the queue is in use; those of drop_queue.
+-- Errors: PC003 the queue is in use; those of drop_queue with force.
 create or replace function pgcombine_internal.drop_shard(queue text, fenced boolean)
 returns void
 language plpgsql

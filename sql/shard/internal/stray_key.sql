@@ -1,7 +1,7 @@
 -- pgcombine_internal.stray_key(queue, shard) → text
 -- If a shard has keys of other shards of its front, returns a message that names one of these keys; null: it has none.
--- Reads all values and updates of the shard. A query of the front for such a key may not find it. The updates of such a
--- key were written to the node directly, or for another number of shards.
+-- Reads all values and pending updates of the shard. A query of the front for such a key may not find it. The updates
+-- of such a key were written to the node directly, or for another number of shards.
 create or replace function pgcombine_internal.stray_key(queue text, shard integer)
 returns text
 language plpgsql

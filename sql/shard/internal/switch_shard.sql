@@ -1,5 +1,6 @@
 -- pgcombine_internal.switch_shard(queue, shard)
--- Sets a shard's node to the target of its move, and makes the shard's foreign tables for that node (see place_shard).
+-- Sets a shard's node to the target of its move, records the former node, and makes the shard's foreign tables for that
+-- node (see place_shard).
 -- Tables written: pgcombine.front_shard.
 create or replace function pgcombine_internal.switch_shard(queue text, shard integer)
 returns void

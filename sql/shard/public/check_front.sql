@@ -1,7 +1,7 @@
 -- pgcombine.check_front(queue) → (node, problem)
 -- Asks the nodes of a front, and returns the problems found: a node that doesn't answer, has another locale, or has
 -- another version of pgcombine; a shard that is missing, is also on another node, differs from the front, refuses
--- updates, or has keys of other shards. Reads all keys.
+-- updates although no move is known, or has keys of other shards. Reads all keys.
 -- Errors: PC001 unknown front; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.check_front(queue text)
 returns table (node text, problem text)

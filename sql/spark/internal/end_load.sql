@@ -10,8 +10,9 @@
 --   applied       whether this call added them
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of remove_load.
--- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 the
--- load has lost rows; 42501 the caller lacks a right to insert; those of initialize_load.
+-- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 a
+-- crash has emptied the stage, or the number of rows isn't the expected one; 42501 the caller lacks a right to insert;
+-- those of initialize_load.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql

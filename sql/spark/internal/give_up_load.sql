@@ -1,7 +1,8 @@
 -- pgcombine_internal.give_up_load(load [, if_idle]) → boolean
 -- Removes a load and its stage; rows that were applied stay in the queue. Returns true if the load is gone or belongs
 -- to another role. Returns false if its stage can't be dropped yet (see drop_stage).
---   if_idle  whether to leave the load unchanged if a session uses its stage, so that the load can continue
+--   if_idle  whether to leave the load unchanged if its stage can't be dropped yet, so that the load can continue.
+--            False: the load is then marked as ended
 -- Tables written: pgcombine.spark_load; those of remove_load.
 create or replace function pgcombine_internal.give_up_load(load uuid, if_idle boolean default false)
 returns boolean
