@@ -1,7 +1,7 @@
 -- phrasecount.compare(load, directory)
--- Finds what the scan changes, first the URIs (table move), then the documents (table delta). A document is live while
--- a URI of some directory refers to it, so only its first and its last reference count. Files with a problem, and files
--- beyond --limit, count as absent.
+-- Finds what the run is to change, first the URIs (table move), then the documents (table delta). A document is live
+-- while a URI of some directory refers to it, so only its first and its last reference count. Files with a problem, and
+-- files beyond --limit, count as absent.
 --   load       the run
 --   directory  real path of the directory; it has no stored documents before its first run
 --   documents  number of files counted

@@ -1,5 +1,6 @@
 -- pgcombine_internal.claim_export(export) → integer
--- Claims a bucket that has entries and that no other worker has claimed, and returns its number; null: there is none.
+-- Claims one of an export's buckets: one that has entries, and that no other worker has claimed. Returns the number of
+-- the bucket; null: there is none.
 -- The claim lasts until the transaction ends.
 -- The transaction must be read committed. Otherwise its next statement could see entries that the bucket's former
 -- worker has deleted.

@@ -20,8 +20,8 @@
 -- and values that are loaded without updates.
 --   feed           lower-case name, at most 40 characters
 --   retention      how long a change is kept at least, from the beginning of its pass on. Workers remove older changes
---                  in portions. If changes after a consumer's offset were removed, the consumer must read everything
---                  again (PC051)
+--                  from time to time. If changes after a consumer's offset were removed, the consumer must read
+--                  everything again (PC051)
 --   max_bytes      size of the feed up to which changes older than the retention stay for registered consumers (see
 --                  commit_feed). Null: they don't stay
 --   if_not_exists  whether a feed with the same definition may exist already

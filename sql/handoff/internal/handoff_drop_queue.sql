@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_drop_queue(queue)
 -- Deletes the tokens, hints, retained writes and refused updates of a queue that is being dropped. Warns if hints or
--- quarantined updates were deleted. If the queue was replicated, a queue that is created later with its name is of the
--- next generation (handoff_generation).
+-- quarantined updates were deleted. If the queue has a topology or tokens here, a queue that is created later with its
+-- name is of the next generation (handoff_generation).
 -- Tables written: handoff_hint, handoff_quarantine, handoff_retained, handoff_refused, handoff_token, handoff_delivery,
 -- handoff_queue.
 create or replace function pgcombine_internal.handoff_drop_queue(queue text)

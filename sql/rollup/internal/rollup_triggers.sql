@@ -3,7 +3,7 @@
 --   own         whether make_rollup_triggers makes the trigger. PostgreSQL makes a partition's row triggers with those
 --               of its parent
 --   definition  the text between the trigger's name and its function in create trigger
---   state       null: present and enabled; otherwise 'missing' or 'disabled'
+--   state       null: present and "enable always" (see make_rollup_triggers); otherwise 'missing' or 'disabled'
 -- A source with partitions or inheritance, and one that a subscription writes, has row triggers: a statement that names
 -- a partition doesn't fire the statement triggers of its parent, and logical replication fires no statement triggers
 -- for the changes that it applies. Another source has statement triggers with transition tables, unless it already has

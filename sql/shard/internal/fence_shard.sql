@@ -1,7 +1,7 @@
 -- pgcombine_internal.fence_shard(queue, tables)
 -- Makes the named tables of a shard's queue refuse inserts, and the others accept them again. The fence stays if the
--- program that moves the shard dies. Waits for the transactions that have written to a
--- table whose trigger it makes or disables.
+-- program that moves the shard dies. Waits for the transactions that have written to a table whose trigger it makes or
+-- disables.
 --   tables  updates, values or both; empty: neither refuses inserts
 -- Errors: PC001 unknown queue; 55P03 the lock_timeout is over.
 create or replace function pgcombine_internal.fence_shard(queue text, tables text[])

@@ -3,8 +3,8 @@
 -- the run was applied before, and nothing is to be written.
 --   load       the id of this attempt at the run. A Spark job that runs again uses another id
 --   run_id     names the run; a role's run is applied once. A stream's batch has the run id 'stream:<query>:<batch>'
---   kind       stage: rows wait in the load's table, spark_stage_<n>, and end_load makes updates of them. values:
---              end_load makes them the first values of an empty queue
+--   kind       what end_load makes of the rows, which wait in the load's table, spark_stage_<n>. stage: updates.
+--              values: the first values of an empty queue
 --   join_only  whether to raise an error instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role can join it.
 -- If the role has too many loads, the function gives up those that have ended, or that no session joined for an hour,
