@@ -12,7 +12,7 @@
 --   failures      number of deliveries that have failed in a row
 --   retry_at      when the next attempt is due
 --   pending       about how many entries wait, by the server's statistics, which are some seconds old; 0 is exact
---   lag_seconds   age of the oldest entry; 0 if none waits or the export is paused
+--   lag_seconds   about the age of the oldest entry (see export_backlog); 0 if none waits or the export is paused
 --   delivered     number of entries delivered or quarantined since the export was created
 --   delivered_at  when entries were last delivered or quarantined
 --   quarantined   number of quarantined entries, which the destination refused

@@ -13,6 +13,7 @@
 --   known         this server, the registered servers, and those that writers name; null: the queue has no topology
 --   coordinators  ids of the servers from which this one retains writes (handoff_retained)
 --   generation    generation of the queue here (handoff_generation)
+-- The JSON objects lack servers whose id isn't known, or for which there are no such writes.
 -- Runs with its owner's rights, for roles that may read the queue's current values or replicate its writes.
 -- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_status(queue text, out id uuid, out ids jsonb, out lags jsonb,

@@ -1,7 +1,8 @@
 -- pgcombine_internal.generate_rollup(rollup)
 -- Makes a rollup's view, the query of its computed columns and its trigger function. The function belongs to the owner
 -- of the source and runs with that role's rights, so writers of the source need no right on the queue.
--- Tables written: pgcombine.queue.
+-- This owner gets the right to enqueue, unless that role may insert already. A former owner loses a granted one.
+-- Tables written: pgcombine.queue, granted_right.
 -- Errors: those of require_source; 42501 the caller lacks the rights of the source's owner.
 create or replace function pgcombine_internal.generate_rollup(rollup text)
 returns void
