@@ -3,8 +3,8 @@
 -- The first reason stays, with two exceptions. During a rebuild or a comparison a new reason replaces the first, and
 -- the end of the rebuild or comparison then doesn't clear the flag. A reason that needs a rebuild replaces a reason
 -- that needs none.
---   by_tokens  whether the flag may be cleared once the servers' tokens are equal (pgcombine replicas repair). It has no
---              effect if the former reason needs a rebuild
+--   by_tokens  whether the flag may be cleared once the servers' tokens are equal (pgcombine replicas repair). It has
+--              no effect if the former reason needs a rebuild
 -- Tables written: handoff_replica.
 create or replace function pgcombine_internal.handoff_require_repair(destination text, reason text,
     by_tokens boolean default false)
