@@ -88,7 +88,7 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
-        -- fold_source flags the last or first row. merge is empty: merge_expression itself writes its expression
+        -- fold_source flags the last or first row. The template merge is empty: merge_expression doesn't use it
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_chosen_{position})', '', null, null),
         ('computed', 'pgcombine_internal.single({value})::{type}', '{old}', null, null),

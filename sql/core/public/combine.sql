@@ -5,8 +5,8 @@
 -- updates. To combine everything, call pgcombine.drain. Updates that the caller's own transaction has enqueued stay
 -- pending, since they aren't committed.
 --   bucket   null: any unclaimed one with pending updates
---   updates  number of updates that the pass took
---   keys     number of their keys
+--   updates  number of updates that the pass combined or quarantined
+--   keys     number of keys whose updates it combined
 --   changes  number of keys whose values changed
 --   more     whether updates of other keys may be pending
 -- Tables written: those of run_pass.

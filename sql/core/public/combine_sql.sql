@@ -1,7 +1,7 @@
 -- pgcombine.combine_sql(queue, bucket) → text
 -- Returns the statement that a pass over a bucket would run now, after its claim. Read the statement, or pass it to
 -- explain (generic_plan), which PostgreSQL 16 and later have. pass_template explains its parameters. For Python
--- observers run_pass appends a query of the changes.
+-- observers run_pass appends a text, with which the statement also returns the changes (see python_sql).
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer)
 returns text

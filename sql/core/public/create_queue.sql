@@ -1,10 +1,11 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
 --                      tablespaces, max_backlog, quarantine_after, expire_when, expire_silently, expire_every,
 --                      token_retention, if_not_exists])
--- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
--- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus. The updates are also
--- divided into a ring of segments. Partition p consists of the tables <queue>_updates_b<p>_s<segment> and
--- <queue>_values_b<p>, where p has four digits. Partition p is bucket p, unless buckets share partitions.
+-- Creates a combine queue: the tables <queue>_updates and <queue>_values, the views <queue>_pending and
+-- <queue>_current, and the other objects that regenerate lists. The two tables are partitioned by the hash of the key
+-- with the same modulus. The updates are also divided into a ring of segments. Partition p consists of the tables
+-- <queue>_updates_b<p>_s<segment> and <queue>_values_b<p>, where p has four digits. Partition p is bucket p, unless
+-- buckets share partitions.
 --   queue        lower-case name of at most 40 characters
 --   key, value   column definitions: 'name type' for a key, 'name type combiner' for a value (see add_columns)
 --   delete_when  condition over the new values under which the key is deleted. It should hold only for values that

@@ -31,7 +31,7 @@ begin
     updates := 0;
     while _claimed < 100 loop
         _claimed := _claimed + 1;
-        -- a pass over a bucket without pending updates deletes an old failure and counts the bucket (see end_pass)
+        -- after a pass without updates the bucket has no old failure and isn't uncounted any more (see end_pass)
         foreach _bucket in array array(
             select b.bucket from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left)
             union

@@ -24,8 +24,8 @@ begin
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then
         perform pgcombine_internal.close_queue(drop_large_queue.queue, drop_large_queue.force, wholly => false);
         foreach _table in array array[drop_large_queue.queue || '_updates', drop_large_queue.queue || '_values'] loop
-            -- finds views, functions and foreign keys that depend on the table, since drop table would fail for them
-            -- later
+            -- finds views, functions and foreign keys that depend on the table or its partitions: because of them a
+            -- later drop table would fail
             select pg_describe_object(d.classid, d.objid, 0) into _dependent
             from pg_partition_tree(format('pgcombine.%I', _table)::regclass) p
             join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = p.relid

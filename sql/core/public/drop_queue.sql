@@ -1,7 +1,7 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values, all in one transaction.
---   force  whether to drop the queue even if updates are pending or quarantined, or a component still uses it. The
---          component's objects for the queue are then dropped, too
+--   force  whether to drop the queue even if updates are pending or quarantined, or a component still uses it. With or
+--          without force, components' objects for the queue are dropped, too
 -- If the drop takes too many locks for one transaction, call pgcombine.drop_large_queue.
 -- Tables written: those of close_queue.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are

@@ -4,10 +4,10 @@
 --            takes its default
 -- If no queue has this name, the updates go to a component's object of this name (see enqueue_elsewhere).
 -- Tables written: <queue>_updates, or those of a component.
--- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key, or a key that is null;
--- PC010 the queue is full (see refuse_backlog); PC012 the database is a copy in which post_restore has not run yet;
--- 40001 the queue was created during the call; 42501 the caller lacks the right to enqueue; PostgreSQL's own for a
--- value that doesn't fit its column; those of components.
+-- Errors: PC001 unknown queue; PC004 neither an object nor an array of objects, an unknown column, a missing key, or a
+-- key that is null; PC010 the queue is full (see refuse_backlog); PC012 the database is a copy in which post_restore
+-- has not run yet; 40001 the queue was created during the call; 42501 the caller lacks the right to enqueue;
+-- PostgreSQL's own for a value that doesn't fit its column; those of components.
 create or replace function pgcombine.enqueue(queue text, updates jsonb)
 returns bigint
 language plpgsql
@@ -63,8 +63,8 @@ begin
     if _queue.notify and has_table_privilege(_table, 'select')
        and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)
     then
-        -- A worker listens (see wake), so the statement also notifies the channels of the rows' partitions, which the
-        -- trigger can't know. The returning clause needs the privilege select.
+        -- A worker listens (see wake), so the statement notifies the channels of the rows' partitions. The trigger
+        -- can't know them, and is kept quiet. The returning clause needs the privilege select.
         perform set_config('pgcombine.quiet', 'on', true);
         execute format($$with inserted as (%s returning tableoid)
             select pg_notify(

@@ -5,8 +5,8 @@
 -- PostgreSQL scans the new values once to check them.
 --   buckets_per_partition  null: unchanged
 --   timeout  how long after its beginning the call gives up locking the tables. The time includes copying the values
--- As with TRUNCATE, a repeatable-read transaction whose snapshot is older than the call, and which hasn't read the
--- queue yet, sees an empty queue.
+-- If neither number changes, the call changes nothing. As with TRUNCATE, a repeatable-read transaction whose snapshot
+-- is older than the call's commit, and which hasn't read the queue yet, sees an empty queue.
 -- Tables written: <queue>_updates, <queue>_values; pgcombine.queue, bucket, pass, failure, expiry, restoring; those of
 -- components.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock

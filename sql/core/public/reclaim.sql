@@ -6,7 +6,8 @@
 -- If a session is writing or reading a segment, the call leaves the segment for a later call. It also leaves a segment
 -- if some snapshot in the database can't see the pass that combined the segment's last update: the snapshot's holder
 -- still sees updates of the segment as pending. If neither the caller nor the schema's owner may see which snapshots
--- are held (pg_read_all_stats), the call truncates nothing, and deletes combined updates in portions instead.
+-- are held (pg_read_all_stats), the call truncates nothing, and deletes combined updates in portions instead. The call
+-- may leave small segments (see consumed_segments). In a copied database it does nothing (see own_cluster).
 -- Call the procedure outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates, pgcombine.token.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right to run passes

@@ -1,7 +1,7 @@
 -- pgcombine.set_expiry(queue, expire_when [, silently, every])
 -- Sets when the keys of a queue expire. Workers remove keys for which the condition is true.
 --   expire_when  condition over the key and value columns, for example 'day < now() - interval ''90 days'''. now() is
---                the time at which a pass began. Null: keys don't expire
+--                the time at which a pass's transaction began. Null: keys don't expire
 --   silently     whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
 --   every        how often workers scan a bucket for expired keys. Null: unchanged
 -- The change takes effect with the next pass. The scans of all buckets are due at once.

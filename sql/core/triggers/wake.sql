@@ -1,7 +1,8 @@
 -- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the queue
--- The trigger notifies the channel pgcombine.<queue>; without the argument it doesn't notify. The trigger doesn't know
--- the partitions of the rows. The function enqueue knows them if its caller may read the log: it keeps the trigger
--- quiet and notifies pgcombine.<queue>.<partition>. Components use the trigger on their own tables, too.
+-- While a worker holds the idle lock (see below), the trigger notifies the channel pgcombine.<queue>. Without the
+-- argument it never notifies. The trigger doesn't know the partitions of the rows. The function enqueue knows them if
+-- its caller may read the log: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. Components use
+-- the trigger on their own tables, too.
 -- The trigger refuses inserts into a copied database (see own_cluster), whose stored transaction ids another database
 -- assigned. If the database isn't a copy, the session stores the file number of the table cluster_identity in a
 -- variable, and skips this check while the number stays the same: the identity can't change within the file (see

@@ -3,7 +3,7 @@
 -- the last pass, and whether passes fail.
 --   queue              name of the queue
 --   bucket             number of the bucket
---   pending            about how many updates no pass has combined yet
+--   pending            about how many updates are pending
 --   lag_seconds        age of the oldest pending update; 0 if none is pending or the queue is paused
 --   last_pass          number of the last pass in the journal; null if there is none
 --   last_pass_at       when the last pass ended

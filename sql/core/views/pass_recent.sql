@@ -7,8 +7,8 @@
 --   began    when the pass began
 --   ended    when the pass ended
 --   seconds  how long the pass took
---   updates  number of updates that it took
---   keys     number of their keys
+--   updates  number of updates that it combined or quarantined
+--   keys     number of keys whose updates it combined
 --   changes  number of keys whose values it changed
 --   hash_ranges   number of hash ranges into which the keys were divided; the pass took the keys of one. 1: all keys
 create or replace view pgcombine.pass_recent with (security_barrier) as

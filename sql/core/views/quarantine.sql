@@ -7,8 +7,8 @@
 --   key       the key, as a JSON object
 --   updates   number of quarantined updates
 --   attempts  number of passes that failed before the key was quarantined
---   sqlstate  SQLSTATE of the last error
---   error     text of the last error
+--   sqlstate  SQLSTATE of the error with which the key failed
+--   error     text of this error
 --   since     when the key was quarantined
 --   id        pgcombine_key of its updates in <queue>_quarantine
 create or replace view pgcombine.quarantine with (security_barrier) as

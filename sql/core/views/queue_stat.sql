@@ -1,11 +1,11 @@
 -- pgcombine.queue_stat
 -- One row for each queue on which the reader has any right: about how much is pending, how old it is, and what recent
 -- passes have done. Reading the view each second is cheap: its numbers of pending updates are estimates that are kept
--- for seconds (see the function sample). The view status counts exactly.
+-- for up to a minute (see the function sample). The view status counts exactly.
 --   queue                  name of the queue
 --   buckets                number of buckets
 --   paused                 whether no pass runs over the queue
---   pending                about how many updates no pass has combined yet
+--   pending                about how many updates are pending
 --   lag_seconds            age of the oldest pending update; 0 if none is pending or the queue is paused
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
 --   keys_per_second_1m     keys that passes combined in the last minute, as an average per second

@@ -1,7 +1,7 @@
 -- pgcombine.rights
 -- One row for each right that grant_right has granted to a role, as long as the role has it. Every role sees all rows.
--- Privileges that were granted manually aren't listed, except select on a column of every_queue or of a component's
--- view like it. After a role was renamed, only its rows with '*' are left.
+-- Privileges that were granted manually aren't listed, except select on a column of every_queue (other than monitor) or
+-- of a component's view like it. After a role was renamed, only its rows with '*' are left.
 --   right  name of the right
 --   role   name of the role that has it; its members have it, too
 --   queue  name of the queue, or of a component's object (see right_kind); '*': all that will be created; null: the

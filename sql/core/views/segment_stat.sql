@@ -8,7 +8,7 @@
 --                  sizes)
 --   bytes          size of all segments
 --   waiting_bytes  size of those that wait
---   measured_at    when these figures were measured
+--   measured_at    when the numbers of this row were measured
 create or replace view pgcombine.segment_stat with (security_barrier) as
 select n.queue, f.segments, f.filled, f.waiting, f.bytes, f.waiting_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n

@@ -6,7 +6,7 @@
 --   rows         about how many rows it has, by the last vacuum or analyze; null for the log
 --   bytes        size of the table, including long values (TOAST)
 --   index_bytes  size of its indexes
---   measured_at  when these figures were measured
+--   measured_at  when the numbers of this row were measured
 create or replace view pgcombine.table_size with (security_barrier) as
 select n.queue, f."table", f.rows, f.bytes, f.index_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n

@@ -1,8 +1,9 @@
 -- pgcombine_internal.jsonb_merge(documents jsonb[]), aggregate pgcombine_internal.jsonb_merge(jsonb)
 -- Merges JSON objects: the result has the members of all of them, at every depth.
 -- If several documents have a member and at most one of its values is an object, the greatest value in jsonb's order
--- stays (object > array > boolean > number > string > null > empty array). So the order of updates doesn't matter. SQL
--- nulls are ignored; without any document the result is null.
+-- stays (object > array > boolean > number > string > null > empty array). So the order of updates doesn't matter.
+-- Documents that aren't objects count only if none is an object: the greatest of them stays. SQL nulls are ignored;
+-- without any document the result is null.
 -- The aggregate collects all documents and then merges them at once. Merging pair by pair would copy a document once
 -- for each document after it.
 create or replace function pgcombine_internal.jsonb_merge(documents jsonb[])

@@ -6,6 +6,7 @@
 --   pause            how long the scan waits before it continues
 --   sqlstate, error  why no expired keys were removed from these pages; null: they were removed
 -- Tables written: pgcombine.expiry.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.schedule_expiry(queue text, bucket integer, first bigint, next bigint,
     pause interval default '0 s', sqlstate text default null, error text default null)
 returns bigint

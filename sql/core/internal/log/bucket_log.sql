@@ -5,6 +5,7 @@
 --   tables     the segments that aren't empty and take ids that a mark doesn't see: ids after the mark, and ids that
 --              the mark saw in progress. In a copied database: all segments that aren't empty
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
+-- If there is no such bucket, pass and marks are null, and tables is empty.
 create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,
     out pass bigint, out range_mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
 language plpgsql stable

@@ -1,8 +1,9 @@
 -- pgcombine_internal.delete_consumed(queue, relation, partition) → bigint
 -- Deletes the combined updates among the first hundred thousand updates of a segment; returns their number. The
 -- function replaces truncation where neither the caller nor the schema's owner can see which snapshots are held: older
--- snapshots still see deleted rows, but not truncated ones. Autovacuum frees the space. The function returns 0 if
--- another session has locked the segment.
+-- snapshots still see deleted rows, but not truncated ones. Autovacuum frees the space. The function deletes nothing
+-- and returns 0 if another session has locked the segment, if the segment is gone, or if the statistics count only dead
+-- rows in it.
 -- Tables written: the segment.
 -- Errors: 42501 the caller lacks the right to run passes over the queue.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)

@@ -1,6 +1,7 @@
 -- pgcombine_internal.inserted(queue, bucket) → bigint
--- Returns the number of rows inserted into the tables of a bucket's updates since counted_since. The journal stores the
--- number for the trigger refuse_backlog. The function reads statistics, which are up to a second or so old.
+-- Returns the number of rows inserted into the segments of a bucket's partition since counted_since. Rows of other
+-- buckets in the partition count, too. The journal stores the number for the trigger refuse_backlog. The function reads
+-- statistics, which are up to a second or so old.
 create or replace function pgcombine_internal.inserted(queue text, bucket integer)
 returns bigint
 language sql stable

@@ -20,8 +20,8 @@
 -- passes the changes and the folded updates (arrived) to the observers, and counts combined updates, their keys,
 -- changes, quarantined updates and removed expired keys.
 -- PostgreSQL leaves arrived out of the plan if no observer reads it. A key whose new values have expired is deleted, as
--- if delete_when held. The expired keys between $2 and $3 are deleted, too, unless they have pending or quarantined
--- updates.
+-- if delete_when held. Up to 10000 expired keys between $2 and $3 are deleted, too, but no quarantined ones, and none
+-- whose updates the pass takes.
 -- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition. The
 -- members of pgcombine.queue.computed:
 --   columns  names of value columns

@@ -1,12 +1,13 @@
 -- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, range_mask, hash_range, arrived])
 --     → (bucket, updates, keys, changes, more, expired, next_page, observe)
 -- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines the pending updates with the values, and
--- writes the new values, and a journal row (see end_pass), all in the caller's transaction. Returns no row if the
--- bucket is claimed already, if the queue is paused, or if no bucket is given and no unclaimed one has pending updates.
+-- writes the new values and, if needed, a journal row (see end_pass), all in the caller's transaction. Returns no row
+-- if the bucket is claimed already, if the queue is paused, or if no bucket is given and no unclaimed one has pending
+-- updates.
 --   bucket     null: a random one of the unclaimed buckets with pending updates
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   arrived    whether an observer of the caller reads the folded updates
---   expired    number of expired keys that the pass has removed
+--   expired    number of expired keys that the pass has removed, except keys whose updates it took
 --   next_page  where the scan for expired keys continues (see end_pass). If the pass didn't scan: from_page, or null
 --              for -1
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes

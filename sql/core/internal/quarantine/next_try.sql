@@ -4,12 +4,12 @@
 --   changes          number of values that the try has changed
 --   sqlstate, error  why the try failed; error null: it succeeded
 --   stop             whether to end the search soon
--- A try takes twice as many keys as the try before, or half as many if that failed. A key that fails alone is a
--- candidate. Its failure is proven to be its own if no combiner is user-defined, and the key raises an error of data,
--- size or memory, or an internal error, even without observers. The function tests this only while no value has
--- changed. The search stops early after its time limit, or if stop is true, but only at the end of a hash range, and
--- once some keys have passed or one has failed. If no value has changed and no failure is proven, a quarter of the time
--- limit applies.
+-- A try takes twice as many keys as the try before (at most 65536), or half as many if that failed. A key that fails
+-- alone is a candidate. Its failure is proven to be its own if no combiner is user-defined, and the key raises an error
+-- of data, of a check, of size or of memory, or an internal error, even without observers. The function tests this only
+-- while no value has changed. The search stops early after its time limit, or if stop is true, but only at the end of a
+-- hash range, and once some keys have passed or one has failed. If no value has changed and no failure is proven, a
+-- quarter of the time limit applies.
 create or replace function pgcombine_internal.next_try(changes bigint default 0, sqlstate text default null,
     error text default null, stop boolean default false, out first integer, out last integer)
 language plpgsql

@@ -9,7 +9,7 @@
 -- Tables written: pgcombine.queue and the tables that refer to it; token, combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
 -- or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout;
--- 2BP01 another object depends on one that the function drops.
+-- 2BP01 another object depends on one that the function drops; 42501 the caller doesn't own the queue.
 create or replace function pgcombine_internal.close_queue(queue text, force boolean, wholly boolean)
 returns void
 language plpgsql

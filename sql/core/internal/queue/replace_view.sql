@@ -1,7 +1,7 @@
 -- pgcombine_internal.replace_view(name, query)
 -- Replaces a view of a queue. PostgreSQL can't replace a view whose columns had other names or types. Such a view is
--- renamed, and the new view gets its owner and privileges. The upgrade in progress drops the renamed view (see
--- queries/set_aside.sql).
+-- renamed, and the new view gets its owner and privileges. The upgrade in progress drops the renamed view, unless
+-- other objects depend on it (see queries/set_aside.sql).
 create or replace function pgcombine_internal.replace_view(name text, query text)
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine_internal.same_definition(queue, key, value, settings)
--- Compares an existing queue with a definition, and raises an error that names the differences. The function doesn't
--- compare what rebucket and operators change: the number of buckets, how many share a partition, tablespaces and
--- pass_limit.
+-- Compares an existing queue with a definition. If they differ, the function raises an error: it names the existing and
+-- the given columns, or the options that differ. The function doesn't compare what rebucket and operators change: the
+-- number of buckets, how many share a partition, tablespaces and pass_limit.
 --   key, value  as in create_queue
 --   settings    options of create_queue by name
 -- Errors: PC002 the queue has another definition; PC003 an invalid definition.

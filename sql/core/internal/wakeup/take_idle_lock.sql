@@ -1,11 +1,11 @@
 -- pgcombine_internal.take_idle_lock(relation) → 'taken' | 'writers' | 'other'
--- Takes the idle lock of a table for this session, which is about to listen (see wake).
+-- Tries to take the idle lock of a table for this session, which is about to listen (see wake). The call doesn't wait.
 --   taken    from now on enqueues notify. The caller polls once more, sleeps until a notification, and then releases
 --            the lock
 --   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
 --            for a short time and polls again
 --   other    another session has the lock, or is about to take it
--- The function takes session locks, which don't work through a pooler in transaction mode.
+-- The function uses session locks, which don't work through a pooler in transaction mode.
 create or replace function pgcombine_internal.take_idle_lock(relation oid)
 returns text
 language plpgsql

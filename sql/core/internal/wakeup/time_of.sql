@@ -3,7 +3,7 @@
 -- visible after this time. Where a worker or a monitor runs, the time is exact to about a second, and for an old id to
 -- about a thousandth of its age. For an id that is older than all recorded times, the result is the first of these
 -- times, or the server's start if no time is recorded. For an id that no transaction has had yet, the result is the
--- present time.
+-- present time. For null it is null.
 create or replace function pgcombine_internal.time_of(id bigint)
 returns timestamptz
 language sql stable
