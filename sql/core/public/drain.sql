@@ -3,9 +3,9 @@
 -- and in programs without workers. Call the procedure outside of a transaction: it commits after each pass. Other
 -- sessions may run passes at the same time.
 -- If a pass over a bucket fails, the call records the failure and leaves the bucket for the next call. After a conflict
--- with another session (40001, 40P01, 55P03) it runs the pass again instead. After quarantine_after failures it
--- quarantines the failing keys and combines the others (see fail_pass, bisect). If other sessions keep all remaining
--- buckets claimed for five seconds, the call leaves these buckets, too.
+-- with another session (40001, 40P01, 55P03) it runs the pass again instead. A cancellation ends the call. After
+-- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, bisect). If other
+-- sessions keep all remaining buckets claimed for five seconds, the call leaves these buckets, too.
 -- At the end it trims the journal and reclaims the log. If it has left a failing bucket, it then raises the last error.
 -- Tables written: those of run_pass, fail_pass, bisect, reclaim and trim_journal.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending

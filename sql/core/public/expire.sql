@@ -1,9 +1,9 @@
 -- call pgcombine.expire(queue)
--- Removes the keys that have expired, and returns their number as the parameter removed. Workers remove expired keys on
--- their own. Use this call in cron, and in programs without workers. Call the procedure outside of a transaction: it
--- commits after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its values and removes
--- at most 10000 keys. If another session keeps a bucket claimed for five seconds, the call leaves the bucket. The call
--- doesn't touch a paused queue.
+-- Removes the keys that have expired, and returns their number as the parameter removed. Keys with updates that the
+-- pass takes don't count. Workers remove expired keys on their own. Use this call in cron, and in programs without
+-- workers. Call the procedure outside of a transaction: it commits after each pass. A pass claims a bucket, combines
+-- its pending updates, reads 8 MB of its values and removes at most 10000 keys. If another session keeps a bucket
+-- claimed for five seconds, the call leaves the bucket. The call doesn't touch a paused queue.
 -- A conflict with another session ends the call (40001, 40P01, 55P03), and so do PC008, PC012, a cancellation and a
 -- failed assertion. If a pass fails with another error, it runs again without removing expired keys. If that fails,
 -- too, the call leaves the bucket; otherwise it continues after the pages of the failed pass. After all other passes,

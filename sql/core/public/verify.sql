@@ -1,7 +1,8 @@
 -- pgcombine.verify(queue) → (problem)
 -- Checks a whole queue and returns one row for each problem. The call changes nothing. Passes and enqueues continue
 -- meanwhile. Components add checks of their own (see the table hook). If <queue>_updates or <queue>_values is missing
--- or has wrong columns, the call returns only the problems that verify_structure finds.
+-- or has wrong columns, the call returns only the problems that verify_structure finds. If a segment is missing, the
+-- call leaves out verify_generated. If a table of the quarantine is missing, it leaves out verify_quarantine.
 -- Errors: PC001 unknown queue; those of components.
 create or replace function pgcombine.verify(queue text)
 returns table (problem text)

@@ -1,8 +1,8 @@
 -- pgcombine.oldest_snapshot
 -- The holder of the oldest snapshot in the database, or of the oldest transaction that has written; no row if there is
 -- none. The reader's own session and vacuums don't count.
--- A snapshot keeps combined updates from being truncated. Snapshots and transactions that have written keep old
--- versions of values from being vacuumed.
+-- A snapshot keeps updates that were combined after it from being truncated. Snapshots and transactions that have
+-- written keep old versions of values from being vacuumed.
 -- A standby with hot_standby_feedback holds a snapshot, usually a young one. Neither a standby nor a slot says
 -- since when it holds its snapshot, so the view dates the transaction id (see time_of).
 -- Of the sessions, a reader that isn't a member of pg_read_all_stats sees only those of its own roles. The view doesn't

@@ -1,6 +1,6 @@
 -- pgcombine_internal.post_restore_queue(queue)
 -- The part of post_restore for one queue: appends the queue's pending updates again, removes all other updates, and
--- writes new marks.
+-- replaces the journal by new marks.
 -- Tables written: <queue>_updates; pgcombine.pass.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.post_restore_queue(queue text)

@@ -2,10 +2,10 @@
 -- Returns figures of the queues on which the caller has any right: pending updates (see pending_about) or sizes (see
 -- sizes).
 -- The function stores figures in pgcombine.sample. It returns stored figures for a hundred times as long as it took to
--- find those of all queues: pending updates for 1 to 10 seconds, sizes for 30 to 300. Stored figures with a lag of more
--- than ten seconds aren't returned once a pass has ended after they were found. Stored figures with pending updates are
--- returned for a minute if no pass has ended since ten seconds before they were found. If the setting pgcombine.fresh
--- is on, the call finds all figures anew.
+-- find those of all queues: pending updates for 1 to 10 seconds, sizes for 30 to 300. Stored figures that had an update
+-- pending for more than ten seconds aren't returned once a pass has ended after they were found. Stored figures with
+-- pending updates are returned for a minute if no pass has ended since ten seconds before they were found. If the
+-- setting pgcombine.fresh is on, the call finds all figures anew.
 -- A transaction that is read-only or keeps one snapshot stores no figures. If the call waits for a lock on a queue's
 -- tables for 0.2 s, it returns the queue's former figures, if there are any.
 --   kind  pending or sizes

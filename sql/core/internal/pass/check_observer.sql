@@ -6,7 +6,8 @@
 --   installed  whether the observer exists already. Then the function refuses only the names of parts, including those
 --              of former versions. The function leaves any other error, such as a table that isn't on this role's
 --              search path, to the pass
--- Errors: PC003 the statement reads another part, or fails; the message has PostgreSQL's reason.
+-- Errors: PC003 the statement reads another part, or fails (the message has PostgreSQL's reason), or a table or view
+-- has the name of a part.
 create or replace function pgcombine_internal.check_observer(queue text, observer text, installed boolean default false)
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys gets a
--- journal row only if it took updates, or if the bucket is uncounted (see uncounted). If the keys have no stable hash,
--- the function deletes the updates that the pass took.
+-- journal row only if it took updates, or if the bucket is uncounted (see uncounted). If the keys have no stable hash
+-- (see stable_hash), the function deletes the updates that the pass took.
 -- Returns the page where the scan for expired keys continues. Null: the scan has ended, or the pass didn't scan.
 --   queue    the queue's row
 --   expired  number of expired keys that the pass has removed. If this is 10000, the limit of a pass, the next pass

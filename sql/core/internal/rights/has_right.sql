@@ -6,7 +6,7 @@
 --          load        enqueue or initialize
 --          read        select on <queue>_values or <queue>_current
 --          work        truncate on <queue>_updates and update on <queue>_values: run passes
---          operate     delete on <queue>_quarantine: pause, resume, retry
+--          operate     delete on <queue>_quarantine: pause, resume, end quarantines
 --          monitor     select on the column monitor of pgcombine.every_queue, for all queues
 --          watch       work, operate or monitor: see that passes fail
 --          explain     work or operate, or monitor and read: see why they fail, since errors name keys and values
