@@ -7,7 +7,7 @@
 --   buckets           number of buckets
 --   paused            whether no pass runs over the queue
 --   backlog           exact number of pending updates
---   lag_seconds       age of the oldest of them, to about a second, also in a paused queue; see bucket_status
+--   lag_seconds       age of the oldest of them, also in a paused queue (see bucket_status and time_of)
 --   quarantined_keys  number of quarantined keys
 --   quarantined_updates      number of their updates, which aren't pending
 --   failing_buckets   number of buckets where a pass has failed and none has taken all updates since

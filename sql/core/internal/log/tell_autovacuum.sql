@@ -1,7 +1,7 @@
 -- pgcombine_internal.tell_autovacuum(queue, segment)
 -- Analyzes a segment, so that the statistics have the number of its dead rows. A crash resets the statistics, and
 -- without them autovacuum would leave the segment alone. The function does nothing if the table isn't a segment of the
--- queue, or if its owner lacks the privileges of the segment's owner.
+-- queue, or if the function's owner lacks the privileges of the segment's owner.
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it; 55P03 another session has locked
 -- the segment.
