@@ -4,8 +4,8 @@
 -- workers. Call the procedure outside of a transaction: it commits after each pass. A pass claims a bucket, combines
 -- its pending updates, reads 8 MB of its values and removes at most 10000 keys. If another session keeps a bucket
 -- claimed for five seconds, the call leaves the bucket. The call doesn't touch a paused queue.
--- A conflict with another session ends the call (40001, 40P01, 55P03), and so do PC008, PC012, a cancellation and a
--- failed assertion. If a pass fails with another error, it runs again without removing expired keys. If that fails,
+-- A conflict with another session ends the call (40001, 40P01, 55P03), and so do PC008, PC012 and a cancellation.
+-- If a pass fails with another error, it runs again without removing expired keys. If that fails,
 -- too, the call leaves the bucket; otherwise it continues after the pages of the failed pass. After all other passes,
 -- the call raises the last error.
 -- Tables written: those of run_pass.
@@ -65,7 +65,7 @@ begin
             when serialization_failure or deadlock_detected or lock_not_available
                 or sqlstate 'PC008' or sqlstate 'PC012' then
                 raise;
-            when others then
+            when assert_failure or others then
                 _sqlstate := sqlstate;
                 _error := sqlerrm;
                 _page := case when not _failed then _page end;

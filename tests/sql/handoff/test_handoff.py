@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.types.json import Jsonb
 from support.queues import combine_all, current, make_queue, one, rows
 
@@ -48,6 +49,24 @@ def token_of(tx: psycopg.Connection, age: str) -> UUID:
     """A token whose time is ``age`` before the server's time. A negative age is in the future."""
     moment = one(tx, "select (extract(epoch from now() - %s::interval) * 1000)::bigint", age)
     return UUID(int=moment << 80 | 0x7 << 76 | 0x2 << 62 | secrets.randbits(62))
+
+
+@pytest.mark.parametrize(
+    "zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"]
+)  # the date differs from UTC in one of them
+def test_digests_do_not_depend_on_the_time_zone(tx: psycopg.Connection, zone: str) -> None:
+    make_queue(tx)
+    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+    for day in range(17):  # the retention is 14 days
+        token = token_of(tx, f"{day} days")
+        tx.execute("select pgcombine_internal.handoff_partition(%s)", (token,))
+        tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (token, uuid4()))
+    digests = "select * from pgcombine_internal.handoff_digests('b') order by day"
+    tx.execute("set time zone 'UTC'")
+    found = tx.execute(digests).fetchall()
+    assert len(found) == 14
+    tx.execute(sql.SQL("set time zone {}").format(zone))
+    assert tx.execute(digests).fetchall() == found
 
 
 def test_only_recent_tokens_create_partitions(tx: psycopg.Connection) -> None:

@@ -293,6 +293,25 @@ def test_expire_ends_if_all_its_passes_fail(conn: psycopg.Connection) -> None:
     )
 
 
+def test_failed_assertion_of_an_observer_fails_one_bucket(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=2)
+    words = [word_in(conn, bucket) for bucket in range(2)]
+    conn.execute("create table history (word text)")
+    conn.execute(
+        "create function checked(word text) returns text language plpgsql as "
+        f"$$ begin assert word <> '{words[0]}', 'not this word'; return word; end $$"
+    )
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'history', 'insert into history select checked(word) from changes')"
+    )
+    write_values(conn, "insert into pgcombine.wc_values select unnest(%s::text[]), 0", (words,))
+    conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
+    with pytest.raises(psycopg.errors.AssertFailure, match="not this word"):
+        expire(conn)
+    assert values(conn) == {words[0]: 0}
+    assert [failure[1] for failure in failed(conn)] == ["P0004", None]
+
+
 def test_deferred_constraint_fails_one_bucket(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     conn.execute("create table history (word text unique deferrable initially deferred)")
