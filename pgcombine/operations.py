@@ -14,9 +14,9 @@ Import the module in the migrations' ``env.py``. Then ``op`` has five more opera
         op.drop_combine_queue("letters", force=True)
         op.drop_combine_queue("wc", force=True)
 
-The operations run in the migration's transaction. Offline (``alembic upgrade --sql``) they print SQL statements. The
-database must have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissingError` is
-raised.
+The operations run in the migration's transaction. Offline (``alembic upgrade --sql``) they print SQL statements. If the
+database has no pgcombine schema, or one that lacks the operation's SQL function, they raise
+:class:`~pgcombine.errors.SchemaMissingError`: run ``pgcombine db upgrade`` first.
 
 Autogenerate proposes to drop tables that the models don't have. With two functions it ignores pgcombine's tables::
 
@@ -79,7 +79,8 @@ class CreateCombineQueue(MigrateOperation):
         """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.
 
         ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises
-        InvalidDefinitionError, QueueExistsError, SchemaMissingError, and ConfigError for an unknown option.
+        InvalidDefinitionError, QueueExistsError, TooManyLocksError, SchemaMissingError, and ConfigError for an unknown
+        option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
@@ -141,8 +142,9 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values. Raises QueueNotFoundError if there is no such queue.
 
+        Also raises WaitTimeoutError if other sessions use the queue's tables for too long, and TooManyLocksError.
         Without ``force``, also raises QueueNotEmptyError, for example while updates are pending or quarantined, or if
-        the queue feeds a tier.
+        the queue feeds a tier; and InvalidDefinitionError if the isolation level isn't read committed.
         """
         operations.invoke(cls(queue, force=force))
 
@@ -201,7 +203,8 @@ class DropRollup(DropCombineQueue):
     def drop_rollup(cls, operations: Operations, rollup: str, *, force: bool = False) -> None:
         """Drop a rollup. The table that it aggregates stays.
 
-        Without ``force``, raises QueueNotEmptyError, for example if the rollup is exported or feeds a tier.
+        Without ``force``, raises QueueNotEmptyError, for example if the rollup is exported or feeds a tier. Raises
+        InvalidDefinitionError if the queue isn't a rollup, and the errors of ``op.drop_combine_queue`` with ``force``.
         """
         operations.invoke(cls(rollup, force=force))
 

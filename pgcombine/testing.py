@@ -10,8 +10,8 @@ In the top ``conftest.py`` (or in a test module)::
         assert wc.drain().updates == 2
         assert wc.get(wc.connection, ["fluo"]) == {"fluo": 2}
 
-``combine_queue(queue)`` creates a queue of your program, with its observers. For code that creates its queues itself
-there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue)``.
+``combine_queue(queue)`` creates a queue of your program (a ``CombineQueue``), with its observers. For code that creates
+its queues itself there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue)``.
 
 The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. The DSN's role must be allowed to create databases.
 Without a DSN, an embedded server runs for the test session. It needs the extra ``embedded``; without it the fixtures

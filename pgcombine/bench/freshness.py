@@ -1,8 +1,8 @@
 """Figures of freshness: the time from the commit of an update to the commit of its value, as a client measures it.
 
 A probe enqueues one update for a new key in a separate transaction. An observer of the pass sends a notification with
-the key, which the client gets after the pass has committed. Freshness is the time from the probe's commit until
-the client gets the notification.
+the key. The client gets the notification after the pass has committed. Freshness is the time from the probe's commit
+until the client gets the notification.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 def held_snapshot(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """Measure throughput, freshness and processor time while a session holds a snapshot, and without that.
 
-    Also counts the dead rows after the rounds with a snapshot.
+    Also counts, in each round, the dead rows at the end of the load with a snapshot. The processor time is left out if
+    the server's processes can't be read.
     """
     seconds = settings.hold_seconds
     rates: dict[bool, list[float]] = {False: [], True: []}

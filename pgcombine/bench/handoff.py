@@ -1,6 +1,7 @@
 """``pgcombine bench handoff``: the cost of several servers, measured on three embedded ones on this machine.
 
-Each figure is a ratio of two values from one run:
+Each figure is a ratio of two values from one run. ``docs/several-servers.md`` explains levels, hints and replay. The
+two values are:
 
 - the rate of writes at level ONE, and the rate of plain enqueues of the same updates, one transaction an enqueue;
 - for a write of 500 updates, the bytes that a server keeps until all servers have the write, and the bytes of its hint;
@@ -110,9 +111,9 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """Repeat ``call`` for ``until`` seconds, or until the event ``until`` is set, but not longer than 600 seconds.
+    """Repeat ``call`` for ``until`` seconds. Returns the durations of the calls.
 
-    Returns the durations of the calls.
+    If ``until`` is an event, repeat ``call`` until it is set, but not longer than 600 seconds, with pauses of 5 ms.
     """
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []

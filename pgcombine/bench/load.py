@@ -132,7 +132,10 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure other solutions for hot rows: a counter in 16 slots, and upserts in random key order (with deadlocks)."""
+    """Measure other solutions for hot rows: a counter in 16 slots, and upserts in random key order (with deadlocks).
+
+    The baseline is upserts in sorted key order.
+    """
     for updates in UPDATES[1:]:
         rates: dict[str, list[float]] = {"sorted": [], "random": [], "slots": []}
         deadlocks = []
@@ -154,7 +157,10 @@ def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Measure the cost of an update, for COPY and combine together, at 1e5, 1e6 and 1e7 updates."""
+    """Measure the cost of an update, for COPY and combine together, at 1e5, 1e6 and 1e7 updates.
+
+    The baseline is the cost at 1e5.
+    """
     costs: dict[int, list[float]] = {}
     for count in (100_000, 1_000_000, 10_000_000):
         rows = scratch.rows(count)

@@ -62,9 +62,10 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start pgbench with a script. :func:`finish` waits for its end.
 
-    pgbench runs for ``seconds``, or, if ``transactions`` is given, until each client has made that number. ``rate``
-    limits the transactions per second. The clients share ``threads`` threads. pgbench doesn't repeat a transaction that
-    fails by a deadlock. ``log`` is the beginning of the names of the log files, which :func:`committed` reads.
+    pgbench runs for ``seconds`` (rounded, at least 1), or, if ``transactions`` is given, until each client has made
+    that number. ``rate`` limits the transactions per second of all clients. The clients share at most ``threads``
+    threads. pgbench doesn't repeat a transaction that fails by a deadlock. ``log`` is the beginning of the names of the
+    log files, which :func:`committed` reads.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)

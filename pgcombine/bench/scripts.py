@@ -1,4 +1,4 @@
-"""The compared transactions, as scripts for pgbench.
+"""The compared transactions, as scripts for pgbench. Only MERGE_BARE is a plain statement.
 
 Most scripts make ``:k`` updates, one for the key in each of ``:k`` consecutive rows of ``bench.zipf``. Each function
 returns a part of a script. The parameter ``source`` is the part of a select from the keyword ``from`` on. The rows of

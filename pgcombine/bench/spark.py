@@ -37,10 +37,11 @@ class Measured:
 
 
 def measure(dsn: str, *, rows: int = 1_000_000, keys: int = 100_000, rounds: int = 3, parts: int = 4) -> dict[str, Any]:
-    """Return the figures of each sink by name: medians of ``rounds`` rounds, after one that isn't counted.
+    """Return the settings, and under ``sinks`` the figures of each sink by name.
 
-    A ratio is the sink's speed divided by that of plain JDBC with tuned settings. ``dsn`` is a database with
-    pgcombine's schema. For each write the function creates a queue in it, and drops the queue.
+    The figures are medians of ``rounds`` rounds, after one that isn't counted. A ratio is the sink's speed divided by
+    that of plain JDBC with tuned settings. ``dsn`` is a database with pgcombine's schema. For each write the function
+    creates a queue in it, and drops the queue.
     """
     target = Target.of(dsn)
     with borrowed_session("pgcombine bench") as spark, closing(connect(dsn)) as connection, explained():

@@ -1,8 +1,10 @@
-"""The figures of the database. Normally, one of the processes that serve metrics gives these figures.
+"""The figures of the database: gauges, such as each queue's lag.
+
+Normally, one of the processes that serve metrics gives these figures.
 
 - The process that holds an advisory lock gives the figures. The others try to take the lock at each scrape, without
-  waiting for it. When the holder ends, or isn't scraped for five minutes, the lock is free for another process. Behind
-  a pooler, which can't keep such a lock, each process gives the figures.
+  waiting for it. When the holder ends, fails to read the database, or isn't scraped for five minutes, the lock is free
+  for another process. Behind a pooler, which can't keep such a lock, each process gives the figures.
 - Except behind a pooler, a process whose role lacks the right ``monitor`` gives no figures, since the role doesn't see
   all queues.
 - Scrapes within a few seconds get the same figures. If the server refuses or cancels a query, the figures of this query
@@ -34,7 +36,9 @@ from pgcombine.runtime.wakeup import pooled
 
 log = logging.getLogger("pgcombine.metrics")
 
-DEADLINE_SECONDS = 4.0  # the limit for all queries of a scrape; by default, Prometheus waits for ten seconds
+# the limit for each part of a scrape or probe: the wait for another scrape or probe, the first queries of a connection,
+# and all queries after them; by default, Prometheus waits for ten seconds
+DEADLINE_SECONDS = 4.0
 _STATEMENT_SECONDS = 2.0
 _KEPT_SECONDS = 3.0  # the time for which scrapes get the same figures
 _REST_SECONDS = 5.0  # the time from a failure to the next attempt
@@ -61,7 +65,7 @@ class DatabaseFigures(Collector):
         """Yield the figures.
 
         Yields none if another process gives them, if the role lacks the right ``monitor``, or if the database can't be
-        read in time.
+        read, or not in time.
         """
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return

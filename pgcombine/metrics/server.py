@@ -1,8 +1,9 @@
 """The HTTP server of a process: ``/metrics``, ``/healthz`` and ``/readyz``.
 
-- ``/metrics``: the process's own counters, and the figures of the database if this process gives them
+- ``/metrics``: the process's own metrics, and the figures of the database if this process gives them
   (:mod:`pgcombine.metrics.database`).
-- ``/healthz``: 503 if a loop is stalled, else 200. A loop that waits for an unreachable database isn't stalled.
+- ``/healthz``: 503 if a loop is stalled (:mod:`pgcombine.runtime.heartbeat`), else 200. A loop that waits for an
+  unreachable database isn't stalled.
 - ``/readyz``: 200 if all loops are connected and the schema has this program's version, else 503 with the reason.
 """
 

@@ -32,7 +32,10 @@ def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:
 
 
 def main(root: str, output: str, exclude: frozenset[str]) -> dict[str, float]:
-    """Write the phrase counts of the files below ``root`` to the Parquet directory ``output``. Returns the figures."""
+    """Write the phrase counts of the files below ``root`` to the Parquet directory ``output``.
+
+    Returns the durations in seconds, and the number of phrases.
+    """
     from pgcombine.phrasecount.counting import differences, frame_of, slices
 
     started = time.monotonic()

@@ -55,9 +55,10 @@ class Corpus:
                 yield hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
     def fingerprint(self) -> str:
-        """Return a digest that changes when a file is added, removed or edited.
+        """Return a digest that changes when a file is added, removed or edited, and when a problem appears or ends.
 
-        The digest changes once more when :meth:`signatures` begins to yield a digest of an edited file instead of None.
+        The digest changes once more when :meth:`signatures` begins to yield a digest of a new or edited file instead of
+        None. Until then, a further edit of this file may leave the digest the same.
         """
         paths, problems = self.list()
         whole = hashlib.blake2b(digest_size=16)

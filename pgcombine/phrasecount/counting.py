@@ -41,7 +41,7 @@ def differences(chunks: DataFrame) -> DataFrame:
     """Return updates (phrase, docs, total) from chunks (document, sign int, tokens string).
 
     The sign is 1 for a document that is added to the counts, and -1 for one that is removed.
-    Phrases that are too long for a key are left out.
+    Phrases that are too long for a key, and phrases whose ``docs`` and ``total`` are 0, are left out.
     """
     words = F.split("tokens", " ")
     return (

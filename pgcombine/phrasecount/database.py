@@ -1,7 +1,7 @@
 """phrasecount's connections, queries and schema. The SQL files are in ``sql/phrasecount``.
 
 The schema ``phrasecount`` is made when phrasecount is first used in a database. The comment on the schema has a digest
-of the SQL files. A program whose SQL files have another digest applies its files to the schema.
+of the SQL files that define it. A program whose files have another digest applies its files to the schema.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def ensure_schema(connection: Connection) -> None:
     """Make the schema ``phrasecount``, or bring it up to date, in a separate transaction.
 
     Raises SchemaError if the schema or an object in it belongs to a role that isn't trusted, or if the current role
-    lacks the right to make the schema. The current role, the owner of the schema ``pgcombine`` and superusers are
-    trusted.
+    lacks the right to make or to change the schema. The current role, the owner of the schema ``pgcombine`` and
+    superusers are trusted.
     """
     statements, comment = _definition()
     try:

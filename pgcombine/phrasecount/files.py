@@ -44,7 +44,7 @@ class Refused(Exception):
 def list_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[str], list[tuple[str, Problem]]]:
     """Return the paths of the files below ``root``, relative to it and sorted, and the problems, sorted by path.
 
-    Hidden directories and those named in ``exclude`` aren't entered.
+    Hidden directories, linked ones, and those named in ``exclude`` aren't entered.
     """
     paths: list[str] = []
     problems: list[tuple[str, Problem]] = []

@@ -1,4 +1,4 @@
-"""``--follow``: phrasecount as a stream, which counts new, changed and deleted files as they appear.
+"""``--follow``: phrasecount as a stream, which keeps the counts up to date as files appear, change and vanish.
 
 A Structured Streaming query polls the directory. The query's offset is the directory's fingerprint
 (:meth:`~pgcombine.phrasecount.corpus.Corpus.fingerprint`). Each new fingerprint makes a micro-batch, which is a run.
@@ -6,9 +6,10 @@ A run doesn't read a file again if its signature is the same as in the run befor
 since it reports new names, but no edits and deletions.
 
 A run commits its updates together with the documents' state, and compares the files with that state. So the query needs
-no checkpoint: after a kill the next start compares all files once. A failed run is repeated with back-off.
-:data:`ATTEMPTS` failures in a row end the stream with the error, and so does a ConfigError, or a QueueError other than
-LoadError. If the search table's database is down, the stream goes on, and the entries for the table wait.
+no checkpoint: after a kill the next start compares all files once. A run that fails with psycopg.Error or
+PgCombineError is repeated with back-off. :data:`ATTEMPTS` such failures in a row end the stream with the error. Any
+other error ends it at once, and so does a ConfigError, or a QueueError other than LoadError. If the search table's
+database is down, the stream goes on, and the entries for the table wait.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Report:
         self.line("waiting for another run of phrasecount in this database")
 
     def problem(self, kind: str, detail: str, path: str) -> None:
-        """Record that a file can't be counted. A problem that was recorded before is ignored."""
+        """Record that a file or a directory can't be counted. A problem that was recorded before is ignored."""
         if (kind, detail, path) in self._noted:
             return
         self._noted.add((kind, detail, path))

@@ -1,7 +1,7 @@
 """One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
 A run commits its updates together with the documents' state. A run that ends before this commit changes neither. The
-next run continues from the committed state. Of two concurrent runs, one waits for the other.
+next run continues from the committed state. Of two concurrent runs, one waits until the other has committed or failed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Figures:
     """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
 
     ``delivered`` is the number of entries delivered to the search table. None means that the run didn't deliver.
-    ``sink`` is the sink that the caller chose or the run used. It is empty if the caller chose none and the run had no
-    updates.
+    ``sink`` is the sink that the caller chose or the run used. It is empty if the caller chose none and the run neither
+    added nor removed a document.
     """
 
     directory: str
@@ -104,7 +104,7 @@ def count(
 class Run:
     """One run, with its steps. ``seen`` has the signatures, by path, of files that an earlier run counted.
 
-    A file whose signature is still the same isn't read again.
+    A file that has a stored document, and whose signature is still the same, isn't read again.
     """
 
     dsn: str
@@ -225,7 +225,7 @@ class Run:
                 self._commit(lock)
 
     def _stage(self, updates: DataFrame, stack: ExitStack) -> Any:
-        """Stage the updates by the sink that the caller chose. Otherwise try JDBC first, then COPY."""
+        """Stage the updates by the chosen sink. If none is chosen, try JDBC first, then COPY."""
         figures = self.figures
         if not figures.sink:
             try:

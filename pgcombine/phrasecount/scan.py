@@ -1,4 +1,4 @@
-"""The functions that Spark's Python tasks call to read files into the database, and to read chunks from it.
+"""The functions that Spark's Python tasks call: they read files, store documents, and read stored chunks.
 
 Each function takes one slice of the work and yields rows. Errors of the database are psycopg's, and fail the task.
 """
@@ -81,7 +81,8 @@ class Scan:
     def phrases(self, batch: list[tuple[int, str, str]]) -> Iterator[tuple[int, str]]:
         """Yield (document number, phrases) for each chunk of the files in ``batch`` (number, path, document hash).
 
-        Each phrase is on a separate line. Raises OSError if a file no longer contains the document of this hash.
+        Each phrase is on a separate line. Phrases that are too long for a key are left out. Raises OSError if a file no
+        longer contains the document of this hash.
         """
         for number, path, expected in batch:
             document = self._document(path)
@@ -122,7 +123,7 @@ class Stored:
     def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Yield (document number, phrases) for each chunk of the documents in ``batch`` (number, hash).
 
-        Each phrase is on a separate line.
+        Each phrase is on a separate line. Phrases that are too long for a key are left out.
         """
         numbers = {document: number for number, document in batch}
         with (

@@ -72,7 +72,8 @@ class Search:
     def deliver(self, report: Report) -> int:
         """Deliver the waiting entries. Returns their number.
 
-        Raises DestinationDownError if the table's database is down. If the export is paused, returns 0.
+        Raises DestinationDownError if the table's database is down. If the export is paused, prints a line and returns
+        0.
         """
         with closing(connect(self.dsn)) as connection:
             export = ExportQueue(EXPORT)
@@ -91,8 +92,8 @@ class Search:
     def find(self, text: str, top: int) -> list[tuple[str, int, int]]:
         """Return (phrase, docs, total) of the ``top`` most frequent phrases that contain ``text``'s words in a row.
 
-        Raises ConfigError for a text without words, and if there is no search table. Raises DestinationDownError if the
-        table's database doesn't answer.
+        Raises ConfigError for a text without words, and if there is no search table. Raises QueueError if the export
+        isn't phrasecount's, and DestinationDownError if the table's database doesn't answer.
         """
         words = " ".join(Document(text).chunks())
         if not words:

@@ -1,8 +1,9 @@
 """The state in the database: the lock that lets one run at a time work, the work tables, and the commit.
 
-The lock belongs to a transaction that stays open during the run. While the run reads and counts, this transaction has
-no snapshot and no transaction id. If a run dies, the server frees the lock. The dead run may leave rows in the work
-tables, and chunks of documents that no file has. The next run removes both. Errors of the database are psycopg's.
+The lock belongs to a transaction that stays open until the run's commit. While the run reads and counts, this
+transaction has no snapshot and no transaction id. If a run dies, the server frees the lock. The dead run may leave rows
+in the work tables, and chunks of documents that no file has. The next run removes both. Errors of the database are
+psycopg's.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ class Comparison:
 
 @contextmanager
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
-    """Yield the connection whose open transaction holds the lock. ``waiting`` is called if another run has the lock.
+    """Yield the connection whose open transaction holds the lock.
 
-    Leaving the block without a commit rolls back. Before the block, :func:`ensure_schema` is called.
+    If another run has the lock, ``waiting`` is called, and then the function waits for the lock. Leaving the block
+    without a commit rolls back. Before the block, :func:`ensure_schema` is called.
     """
     with closing(connect(dsn, autocommit=False)) as connection:
         ensure_schema(connection)
@@ -70,9 +72,9 @@ def clean_after(lock: Connection, work: Connection) -> None:
 
 
 def clean(connection: Connection) -> None:
-    """Empty the work tables. The caller holds the lock.
+    """Empty the work tables, and delete the chunks that dead runs left. The caller holds the lock.
 
-    If a writer of a dead run still holds locks, the rows stay, which does no harm.
+    If a writer of a dead run still holds locks after two seconds, the rows stay, which does no harm.
     """
     try:
         with connection.transaction():
@@ -137,7 +139,7 @@ def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
 
 
 def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:
-    """Return the number of stored files that exist but are beyond the limit, and the path of the first one."""
+    """Return the number of stored files that exist but are beyond the limit, and the path of the first one or None."""
     count, first = _one(connection, query("beyond_limit"), {"load": load, "directory": directory})
     return int(count), first
 

@@ -40,7 +40,10 @@ class Document:
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def chunks(self, size: int = CHUNK_CHARACTERS) -> Iterator[str]:
-        """Yield strings of tokens joined by a space, each from about ``size`` characters of the text."""
+        """Yield strings of tokens joined by a space, each from about ``size`` characters of the text.
+
+        The first call uses up the text, so a second one yields nothing.
+        """
         # The whole text is converted at once, since the lower case of a final sigma depends on the next character.
         text = self.text.lower()
         self.text = ""

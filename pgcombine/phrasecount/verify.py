@@ -1,8 +1,9 @@
 """Recounts a directory from scratch, and finds the phrases whose recount differs from the value.
 
 The recount reads the files again, and forms the phrases in Python (a run forms them in Spark's SQL). Spark joins the
-recount with the values. Documents that only other directories have are read from the database. If a document of the
-directory changes meanwhile, the task fails.
+recount with the values. Documents that only other directories have are read from the database. All files are read for
+their hashes. Then one file of each document is read for its phrases. If that file has changed meanwhile, the task
+fails.
 """
 
 from __future__ import annotations

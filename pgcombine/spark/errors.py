@@ -17,8 +17,9 @@ _OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$")
 def explained() -> Iterator[None]:
     """Raise PgCombineError in place of an error of PySpark or py4j. Its message names the first cause.
 
-    If an error of pgcombine in a process of Spark is the cause, its class is raised, unless that class has a
-    constructor of its own.
+    Also raises PgCombineError in place of EOFError and ConnectionError, since these mean that Java has ended. If an
+    error of pgcombine in a process of Spark is the cause, its class is raised, unless that class has a constructor of
+    its own.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

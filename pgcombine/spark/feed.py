@@ -83,7 +83,10 @@ class _Changes(RowsReader):
         return present
 
     def _portion(self, after: Offset, most: int | None = None) -> Offset:
-        """Return the offset at which the next portion of changes after an offset ends."""
+        """Return the offset at which the next portion of changes after an offset ends.
+
+        A portion has at most ``most`` changes (None: no maximum).
+        """
         upto: Offset = self._ask("select pgcombine.feed_offset(%s, %s, %s)", self.feed, Jsonb(after), most)
         return upto
 

@@ -27,9 +27,9 @@ class Options:
 
     ``columns`` and ``where`` restrict reading. If ``columns`` is empty, all columns are read. If ``where`` is empty,
     all rows are read. With ``feed``, changes are read, and ``queue`` is empty. ``start`` and ``end`` are JSON texts of
-    offsets, or "latest". ``start`` may also be "earliest", or empty for the reader's default. In the mode ``prepare``,
-    the job writes the rows of the load ``load``, and another session applies them. ``front`` says whether ``queue`` is
-    a front, whose shards are on other servers.
+    offsets, or "latest". ``start`` may also be "earliest", or empty for the reader's default. ``most`` is the option
+    ``maxChangesPerTrigger``. In the mode ``prepare``, the job writes the rows of the load ``load``, and another session
+    applies them. ``front`` says whether ``queue`` is a front, whose shards are on other servers.
     """
 
     queue: str

@@ -54,7 +54,8 @@ class Staged:
     def commit(self) -> Outcome:
         """Enqueue the rows in a separate transaction.
 
-        If the connection is lost, the method tries again for two minutes. Raises the errors of :meth:`apply`.
+        If the server can't be reached, or the connection is lost, the method tries again for two minutes. Raises the
+        errors of :meth:`apply`.
         """
         return self._told(self.load.end(preaggregate=self.preaggregate))
 
@@ -127,16 +128,18 @@ def write_jdbc(
 ) -> Outcome:
     """Enqueue the rows of ``df`` through Spark's JDBC writer, in one transaction.
 
-    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). ``run_id`` names the run. If it
-    was applied before, nothing is written: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` logs that.
-    In ``foreachBatch`` the default run id is made of the ids of query and batch; over Spark Connect ``run_id`` is
-    needed there. ``preaggregate`` enqueues one update for each key. ``options`` are those of Spark's JDBC writer:
-    ``batchsize`` (default 10,000), ``numPartitions`` (the largest number of partitions that are written at once),
-    ``queryTimeout`` and so on. The options ``runId`` and ``preaggregate`` of ``format("pgcombine")`` are accepted, too.
+    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``, else libpq's ``PG*`` variables).
+    ``run_id`` names the run. If it was applied before, nothing is written: ``Outcome.applied`` is False, and the logger
+    ``pgcombine.spark`` logs that. In ``foreachBatch`` the default run id is made of the ids of query and batch; over
+    Spark Connect ``run_id`` is needed there. Elsewhere the default is a new run id. ``preaggregate`` enqueues one
+    update for each key. ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions``
+    (the largest number of partitions that are written at once), ``queryTimeout`` and so on. The options ``runId`` and
+    ``preaggregate`` of ``format("pgcombine")`` are accepted, too.
 
-    Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdateError if the frame
-    doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the load can't be completed, for example
-    because a crash of the server lost staged rows.
+    Raises ConfigError if JDBC can't be used, an option is wrong, or a batch is written a second time with the default
+    run id. Raises ConnectError if the server can't be reached, QueueNotFoundError if there is no such queue,
+    InvalidUpdateError if the frame or a row doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the
+    load can't be completed, for example because a crash of the server lost staged rows.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()
@@ -148,7 +151,8 @@ def foreach_batch(
     """Return a function for ``writeStream.foreachBatch`` that writes each batch exactly once.
 
     ``sink`` and ``options`` are as for :func:`staged`. A batch is identified by the query's id and the batch's id.
-    Raises ConfigError for a ``run_id``: every batch would have it, and only the first one would be written.
+    Raises ConfigError for a ``run_id``: every batch would have it, and only the first one would be written. Over Spark
+    Connect, the returned function raises ConfigError.
     """
     if any(plain(name) == "runid" for name in options):
         raise ConfigError("a run_id can't be given to foreach_batch: the ids of query and batch are used")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SINKS = ("jdbc", "copy")
 _FILES = ("service", "servicefile", "passfile")
-# Parameters that tasks get only if the user gave them. libpq sets sslcertmode by itself, but older versions of libpq
-# don't know it; connect() sets application_name.
+# Parameters that tasks get only if the connection string has them. libpq sets sslcertmode by itself, but older versions
+# of libpq don't know it; connect() sets application_name.
 _AUTOMATIC = {"sslcertmode", "application_name"}
 # parameters of libpq → the same parameters of the JDBC driver
 _PROPERTIES = {

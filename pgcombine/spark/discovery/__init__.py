@@ -85,7 +85,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
 
 def _import_installed() -> None:
-    """Import the pgcombine that was installed together with this module.
+    """Import the pgcombine that was installed together with this module, unless one is imported already.
 
     Spark's Python processes may search Spark's working directory first. If that is a checkout, its pgcombine may be of
     another version.
