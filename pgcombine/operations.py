@@ -76,11 +76,11 @@ class CreateCombineQueue(MigrateOperation):
         buckets: int = 4,
         **options: Option,
     ) -> None:
-        """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.
+        """Create a combine queue, as ``pgcombine.create_queue`` does.
 
-        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises
-        InvalidDefinitionError, QueueExistsError, TooManyLocksError, SchemaMissingError, and ConfigError for an unknown
-        option.
+        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). ``options`` are further
+        options of that function, except ``if_not_exists``. Raises InvalidDefinitionError, QueueExistsError,
+        TooManyLocksError, SchemaMissingError, and ConfigError for an unknown option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
@@ -113,7 +113,8 @@ class CreateTier(MigrateOperation):
         """Create a queue that another queue feeds, as ``pgcombine.create_tier`` does.
 
         ``key`` has expressions over the key columns of ``source`` (``["date_trunc('day', hour) as day"]``). ``options``
-        are further options of that function. Raises the errors of ``op.create_combine_queue``, and QueueNotFoundError.
+        are further options of that function, except ``if_not_exists``. Raises the errors of
+        ``op.create_combine_queue``, and QueueNotFoundError.
         """
         operations.invoke(cls(queue, source, key, options))
 
@@ -179,7 +180,7 @@ class CreateRollup(MigrateOperation):
 
         Writers of the table wait until the migration's transaction ends. ``key`` has expressions over the table's
         columns, and ``value`` has aggregates (``["count(*) as requests"]``). ``options`` are further options of that
-        function. Raises the errors of ``op.create_combine_queue``.
+        function, except ``if_not_exists``. Raises the errors of ``op.create_combine_queue``.
         """
         operations.invoke(cls(rollup, {"source": source, "key": list(key), "value": list(value), **options}))
 
