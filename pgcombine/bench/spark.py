@@ -1,4 +1,4 @@
-"""The cost of the Spark sinks, compared with Spark's plain JDBC writer into a queue's table of updates.
+"""The cost of the sinks (pgcombine's writers for Spark), compared with Spark's plain JDBC writer into a queue's log.
 
 Each sink, and the plain writer, writes the same frame into a new queue. Each row adds 1, so the sum of the updates must
 be the number of rows. Another sum raises PgCombineError. The plain writer may write rows twice if a task fails.

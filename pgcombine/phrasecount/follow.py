@@ -2,8 +2,8 @@
 
 A Structured Streaming query polls the directory. The query's offset is the directory's fingerprint
 (:meth:`~pgcombine.phrasecount.corpus.Corpus.fingerprint`). Each new fingerprint makes a micro-batch, which is a run.
-A run doesn't read a file again if its signature is the same as in the run before. Spark's own file source wouldn't do,
-since it reports new names, but no edits and deletions.
+A run doesn't read a file again whose signature (:meth:`~pgcombine.phrasecount.corpus.Corpus.signatures`) is the same as
+in the run before. Spark's own file source wouldn't do, since it reports new names, but no edits and deletions.
 
 A run commits its updates together with the documents' state, and compares the files with that state. So the query needs
 no checkpoint: after a kill the next start compares all files once. A run that fails with psycopg.Error or

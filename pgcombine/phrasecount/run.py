@@ -38,8 +38,8 @@ class Figures:
     """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
 
     ``delivered`` is the number of entries delivered to the search table. None means that the run didn't deliver.
-    ``sink`` is the sink that the caller chose or the run used. It is empty if the caller chose none and the run neither
-    added nor removed a document.
+    ``sink`` is ``jdbc`` or ``copy``, whichever the caller chose or the run used. It is empty if the caller chose none
+    and the run neither added nor removed a document.
     """
 
     directory: str
@@ -104,7 +104,8 @@ def count(
 class Run:
     """One run, with its steps. ``seen`` has the signatures, by path, of files that an earlier run counted.
 
-    A file that has a stored document, and whose signature is still the same, isn't read again.
+    :meth:`Corpus.signatures` makes them. A file that has a stored document, and whose signature is still the same,
+    isn't read again.
     """
 
     dsn: str

@@ -1,9 +1,9 @@
-"""Writing into a front: a queue whose shards are queues of other servers, the nodes.
+"""Writing into a front: a queue whose shards are queues on other servers, the nodes.
 
-Tasks ask the front for the shard of each row, and COPY the rows to the nodes. Each shard has a separate load, with the
-run id of the whole job. At the end the driver applies all loads, and commits when every node has accepted its rows. The
-nodes commit one after the other. So if the driver dies in between, some nodes have applied the run, and others haven't.
-Another job with the same run id writes the rest.
+Tasks ask the front for the shard of each row, and COPY the rows to the nodes. Each shard has a separate load
+(:mod:`pgcombine.spark.loads`), with the run id of the whole job. At the end the driver applies all loads, and commits
+when every node has accepted its rows. The nodes commit one after the other. So if the driver dies in between, some
+nodes have applied the run, and others haven't. Another job with the same run id writes the rest.
 """
 
 from __future__ import annotations

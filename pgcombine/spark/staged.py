@@ -1,8 +1,9 @@
 """Frames that are staged first. Their rows become updates later, in a separate transaction or in the caller's.
 
-Spark writes the rows into a stage, by its JDBC writer or by COPY. Then one transaction applies them. A partition that
-is written twice (by a task that failed after its commit, or a speculative one) counts once. A run id that was applied
-isn't applied again. An error of Spark is raised as :class:`PgCombineError`, with Spark's error as the cause.
+Spark writes the rows into a table, the stage, by its JDBC writer or by COPY. Then one transaction applies them. A
+partition that is written twice (by a task that failed after its commit, or a speculative one) counts once. A run id
+that was applied isn't applied again. An error of Spark is raised as :class:`PgCombineError`, with Spark's error as the
+cause.
 """
 
 from __future__ import annotations

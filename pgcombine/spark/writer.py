@@ -1,9 +1,9 @@
 """The writing side of ``format("pgcombine")``.
 
-Tasks COPY Arrow batches into a stage, each attempt of a task in its own transaction. The driver then moves all rows
-into the queue in one transaction; in the mode ``prepare`` another session moves them. For a front, each of these
-transactions is one on each node. Only attempts that Spark reported as successful are applied, and only if no run with
-the same run id was applied before. A batch of a stream has the run id ``stream:<query>:<batch>``.
+Tasks COPY Arrow batches into a table, the stage, each attempt of a task in its own transaction. The driver then moves
+all rows into the queue in one transaction; in the mode ``prepare`` another session moves them. For a front, each of
+these transactions is one on each node. Only attempts that Spark reported as successful are applied, and only if no run
+with the same run id was applied before. A batch of a stream has the run id ``stream:<query>:<batch>``.
 """
 
 from __future__ import annotations
