@@ -2,10 +2,12 @@
 
 The exit status of a command is
 
-- 0 if it succeeded, or if SIGTERM or Ctrl-C ended a command that runs until it is stopped, such as ``worker``,
+- 0 if it succeeded, or if SIGTERM or Ctrl-C ended ``feed tail`` or a command that runs until it is stopped, such as
+  ``worker``,
 - 1 if it failed; stderr says why,
 - 2 for wrong usage,
-- 3 if ``worker``, ``web``, ``export run`` or ``replicas run`` found no schema of this program's version,
+- 3 if ``worker``, ``export run`` or ``replicas run`` found no schema of this program's version, or if the schema got
+  another version while ``web`` ran; with ``--drain`` or ``--once`` the status is 1 instead,
 - 130 if Ctrl-C interrupted another command.
 
 With ``--json`` a command prints only JSON to stdout.

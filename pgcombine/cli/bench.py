@@ -1,4 +1,4 @@
-"""``pgcombine bench``: figures from this machine."""
+"""``pgcombine bench``: measurements on this machine."""
 
 from __future__ import annotations
 

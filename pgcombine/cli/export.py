@@ -277,9 +277,10 @@ def resync(
 def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """Make this server the one that delivers the export, if several servers have it.
 
-    The command begins an epoch: every key's value is delivered again, with higher sequence numbers than in earlier
-    epochs. A destination of the exporter postgres then refuses deliveries of other servers. On a single server, run
-    the command after a restore from an older backup, when the destination has newer data than the server.
+    The command begins an epoch: each key that has a value gets a new entry, with a higher sequence number than in
+    earlier epochs. After the first delivery of the epoch, a destination of the exporter postgres refuses deliveries of
+    other servers. On a single server, run the command after a restore from an older backup, when the destination has
+    newer data than the server.
 
     Example: pgcombine export own words
     """

@@ -25,7 +25,8 @@ Row = tuple[Any, ...]
 def greatest(connection: Connection, name: str, by: str | None, limit: int) -> tuple[list[Column], list[Row], str]:
     """Return the columns, the rows with the greatest values, and the column that orders them.
 
-    Raises typer.BadParameter if ``by`` is no column, or is missing though there are several value columns.
+    Raises typer.BadParameter if ``by`` is no column, or is missing though there are several value columns. Raises
+    QueueNotFoundError.
     """
     as_text(connection)
     queues.require(connection, [name])
@@ -53,8 +54,8 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
 class Watched:
     """The polls of ``top --watch``.
 
-    For each key, a poll also shows by how much the column that orders the keys changed per second since the previous
-    poll.
+    If the column that orders the keys has numbers, a poll also shows by how much it changed per second since the
+    previous poll, for each key that the previous poll showed.
     """
 
     def __init__(self, name: str, by: str | None, limit: int) -> None:

@@ -21,7 +21,7 @@ from pgcombine.runtime.printable import printable
 from pgcombine.shard.nodes import shards
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
-OLD_SECONDS = 5  # an older estimate of the backlog is shown with its age
+OLD_SECONDS = 5  # an older estimate of the backlog is shown with its age, unless the estimate is 0
 
 Found = dict[str, Any]
 
@@ -72,7 +72,7 @@ def shown(found: Found, history: History) -> Shown:
 
 
 def parts(found: Found, history: History | None = None) -> list[RenderableType]:
-    """Return tables and lines for a terminal. With ``history`` the queues have sparklines."""
+    """Return tables and lines for a terminal. With ``history`` the queues have sparklines if the terminal has room."""
     result = _queues(found["queues"], history) if found["queues"] or not found["fronts"] else []
     if found["fronts"]:
         result += [_shards(found["fronts"])]

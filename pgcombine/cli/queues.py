@@ -257,7 +257,7 @@ def move_shard(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Move a shard of a front to another node; writers of the shard wait.
+    """Move a shard of a front to another node; during a part of the move, writers of the shard wait.
 
     Run the same command again to complete a move that was killed. To cancel such a move, move the shard to the node
     that still has it.

@@ -84,7 +84,7 @@ def show(
 
 @quarantine.command()
 def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver quarantined entries again, with the same sequence numbers.
+    """Make quarantined entries wait for delivery again, with the same sequence numbers.
 
     Example: pgcombine export quarantine retry words 42 43
     """

@@ -180,8 +180,8 @@ def rebuild(
 
     Use the command for a server that is empty, was away for too long, lost commits, or needs repair for another reason.
     The server's observers aren't called. Exports that the server owns deliver every value again. If the command is
-    killed, run it again. The exit status is also 1 if the server must be rebuilt again: another server couldn't be
-    reached, or the server needs repair for a new reason.
+    killed, run it again. The exit status is also 1 if another server couldn't be reached, or if the server still needs
+    repair, for example because a source does.
 
     Example: pgcombine replicas rebuild b --from c --yes
     """

@@ -109,8 +109,9 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
 def rm(name: ServerName, yes: Yes = False, dsn: Dsn = None, as_json: Json = False) -> None:
     """Forget another server. The command fails while hints wait for the server, or the server has hints for others.
 
-    First remove the server from the settings of all writers. If the server doesn't answer, its hints are lost, and the
-    other servers need repair: run replicas rm on each of them, then replicas repair on one.
+    Quarantined updates count like hints. First remove the server from the settings of all writers. If the server
+    doesn't answer, its hints are lost, and the other servers need repair: run replicas rm on each of them, then
+    replicas repair on one.
 
     Example: pgcombine replicas rm b --yes
     """
@@ -151,7 +152,7 @@ def show(
 
 @replicas.command()
 def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Stop deliveries to a server; its hints are kept.
+    """Stop the delivery of hints to a server; its hints are kept, and writers still write to it.
 
     Example: pgcombine replicas pause b
     """
@@ -162,7 +163,7 @@ def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @replicas.command()
 def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let deliveries to a server go on, regardless of why they stopped.
+    """Let the delivery of hints to a server go on, regardless of why it stopped.
 
     Example: pgcombine replicas resume b
     """
@@ -179,7 +180,7 @@ def truncate(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete all hints and quarantined updates for a server, which then needs repair.
+    """Delete all hints and quarantined updates for a server; if there were some, the server then needs repair.
 
     Example: pgcombine replicas truncate b --reason 'b will be rebuilt' --yes
     """

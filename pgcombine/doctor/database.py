@@ -143,7 +143,7 @@ def notifications(context: Context) -> Iterator[Finding]:
         yield info("not measured: the connection goes through a pooler", "give the server's own address with --dsn")
         return
     channel = f"pgcombine.doctor.{context.connection.info.backend_pid}"
-    with ExitStack() as stack:  # two more connections: the check runs in a transaction, which sends no notification
+    with ExitStack() as stack:  # two more connections: the check's transaction would notify and hear only at its end
         try:
             listener, sender = (
                 stack.enter_context(

@@ -66,7 +66,10 @@ def examine(
 
 
 def made(check: Check, context: Context) -> Iterator[Finding]:
-    """Yield the findings of one check. An error of the database becomes a finding, unless the connection is closed."""
+    """Yield the findings of one check. If the database reports an error, yield one finding about the error instead.
+
+    Raises psycopg.Error if the connection is closed.
+    """
     try:
         with context.connection.transaction():
             context.connection.execute(f"set local statement_timeout = '{SECONDS}s'; set local lock_timeout = '1s'")

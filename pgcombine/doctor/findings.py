@@ -36,8 +36,8 @@ class Finding:
     """One finding.
 
     ``check`` is the name of the check. ``subject`` is the queue, shard, export, feed or server concerned, or empty.
-    ``found`` says what was found, and ``value`` is its figure if there is one. ``advice`` says what to do; it is empty
-    if ``level`` is ok.
+    ``found`` says what was found. ``value`` is the number, version or list in it, for programs, or None. ``advice``
+    says what to do; it is empty if ``level`` is ok, and may be empty for an error.
     """
 
     level: Level
@@ -83,7 +83,7 @@ class Limits:
     wait: float = 5.0  # time until a notification counts as lost
     answer: float = 15.0  # time that a server takes to answer, or for which a queue's updates can't be counted
     load: float = 3600.0  # time since a load from Spark was last seen alive
-    waiting_bytes: int = 256 * 2**20  # size of the segments that wait to be reclaimed
+    waiting_bytes: int = 256 * 2**20  # size of a queue's segments that wait to be truncated
     retained_bytes: int = 2**30  # size of the write-ahead log that a slot keeps
     full: float = 0.9  # share of the disk that is used
 

@@ -115,14 +115,17 @@ async def release(request: Request, *, drops: bool) -> Response:
 
 
 async def examine(request: Request) -> Response:
-    """Run the doctor, unless it is running or has ended a few seconds ago, and redirect to its page."""
+    """Start the doctor, unless it is running or has ended a few seconds ago, and redirect to its page."""
     await own_form(request)
     site_of(request).checkup.result(again=True)
     return RedirectResponse("/doctor", 303)
 
 
 async def sign_in(request: Request) -> Response:
-    """Show the sign-in form, or, for a POST, check the token and set the cookie. Redirects if no token is needed."""
+    """Show the sign-in form. If no token is needed, redirect instead.
+
+    For a POST, check the token. If it is right, set the cookie and redirect, else show the form again.
+    """
     keys = site_of(request).keys
     if not keys.needed:
         return RedirectResponse("/", 303)

@@ -68,7 +68,7 @@ register_url_convertor("id", _Id())
 
 
 def application(site: Site, hosts: Collection[str] = ()) -> Guard:
-    """Return the application. ``hosts`` are the host names that requests may use besides ``localhost``."""
+    """Return the application. ``hosts`` are the names that requests may use besides ``localhost`` and addresses."""
     post = ["POST"]
     app = Starlette(
         routes=[

@@ -1,7 +1,8 @@
 """Computes the coordinates of charts, which the templates draw as SVG.
 
-A series is a sequence of (time, value), ordered by time. A time is in seconds since 1970. If two points are more than
-``gap`` seconds apart, and also more than 2.1 intervals of the time axis, the line is interrupted between them.
+A series is a sequence of (time, value), ordered by time. A time is in seconds since 1970. If two successive drawn
+points are more than ``gap`` seconds apart, and also more than 2.1 intervals of the time axis, the line is interrupted
+between them.
 """
 
 from __future__ import annotations

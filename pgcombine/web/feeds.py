@@ -29,7 +29,7 @@ from pgcombine.web.connections import ANSWER_SECONDS
 from pgcombine.web.pages import Site, site_of
 
 MOST_STREAMS = 20  # streams at the same time
-MOST_CHANGES = 500  # changes that a stream reads at a time
+MOST_CHANGES = 500  # greatest number of changes that a stream reads at a time
 POLL_SECONDS = 1.0  # from a read that found no changes to the next read
 HEARTBEAT_SECONDS = 15.0
 STREAM_SECONDS = ANSWER_SECONDS * 0.8

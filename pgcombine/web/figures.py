@@ -55,7 +55,7 @@ def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -
 
 
 def snapshots(connection: Connection, older_than: float) -> Part:
-    """Return the rows of :func:`~pgcombine.worker.maintenance.old_snapshots`: the holders of old snapshots."""
+    """Return the rows of :func:`~pgcombine.worker.maintenance.old_snapshots`."""
     return _guarded(connection, lambda: old_snapshots(connection, older_than))
 
 

@@ -84,7 +84,7 @@ class Keys:
 
 
 class Guard:
-    """The ASGI middleware. ``hosts`` are the host names that requests may use besides ``localhost``."""
+    """The ASGI middleware. ``hosts`` are the host names that requests may use besides ``localhost`` and addresses."""
 
     def __init__(self, app: ASGIApp, *, keys: Keys, hosts: Collection[str] = ()) -> None:
         self._app = app

@@ -27,8 +27,8 @@ from pgcombine.web.lines import Lines
 from pgcombine.web.texts import FILTERS, counted
 
 REFRESH = 5  # seconds after which an open page refreshes
-BEHIND = 60.0  # limit of the lag for the state "behind", in seconds
-WAITING = 10.0  # limit of the lag for the state "waiting", in seconds
+BEHIND = 60.0  # seconds; a queue with a greater lag is "behind"
+WAITING = 10.0  # seconds; a queue with a greater lag, up to BEHIND, is "waiting"
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # greatest number of cells of a heat map
 REFUSED = 50  # greatest number of refused entries on the page of exports
@@ -130,7 +130,7 @@ def state_of(row: Mapping[str, Any]) -> str:
 
 
 def overview(request: Request) -> Response:
-    """The page with all queues and alarms."""
+    """The page with all alarms, and with all queues or those whose names contain the parameter ``find``."""
     site = site_of(request)
     rows, _ = site.history.poll()
     sparks = site.lines.sparks(rows)
@@ -261,7 +261,7 @@ def quarantined_key(request: Request) -> Response:
 
 
 def exports(request: Request) -> Response:
-    """The page of the exports and the destinations."""
+    """The page of the exports, the destinations and the quarantined entries."""
     return _listed(request, "exports.html", {"exports": (), "destinations": (), "refused": (REFUSED,)})
 
 

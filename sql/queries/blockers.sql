@@ -1,4 +1,5 @@
--- Describes the sessions and the prepared transactions for which a session waits.
+-- Describes the sessions and the prepared transactions for which a session waits. If it waits for a prepared
+-- transaction, the query may describe other prepared transactions, too.
 -- Parameter: pid, the process of the session that waits. pg_blocking_pids returns 0 for a prepared transaction.
 select format('session %%s (role "%%s"%%s)', a.pid, a.usename, ', ' || nullif(a.application_name, ''))
 from unnest(pg_blocking_pids(%(pid)s)) b (pid) join pg_stat_activity a using (pid)

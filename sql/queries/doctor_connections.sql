@@ -1,6 +1,7 @@
 -- The server, the database and this role each have a connection limit. Returns the limit of which the largest share is
 -- in use: the number of connections that count, the limit, and its name. The last column is the number of workers'
--- sessions on the server. For a role that doesn't see other roles' sessions, only its own sessions count.
+-- sessions on the server. If PostgreSQL doesn't show this role the type of a session, the session counts toward the
+-- server's limit if it has a role and a database.
 select l.used, l.usable, l.limited_by,
        (select count(*) from pg_stat_activity a where a.application_name like 'pgcombine worker %') as workers
 from (

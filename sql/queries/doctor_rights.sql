@@ -1,5 +1,6 @@
--- The rights of pgcombine, by queue or export, and the privileges that this role lacks for each. If the first parameter
--- is null, only rights that the role has are returned.
+-- The rights of pgcombine, by queue or export, and the privileges that this role lacks for each. The subject is empty
+-- for a right that is granted without naming a queue or an export. If the first parameter is null, only rights that the
+-- role has are returned.
 --   has      whether the role has the right as the functions check it
 --   lacking  the privileges that belong to the right and that the role lacks
 -- Parameters, in this order: the rights, the queues, the queues again, and the rights twice again. Null: all.

@@ -1,7 +1,8 @@
--- Drops this version's functions, the views and policies in pgcombine, and pgcombine's triggers, at the end of a
--- downgrade. The older version's upgrade makes its own. If a function of this version stayed, a call by the older
--- version could be ambiguous. An object stays if an object depends on it that this statement doesn't drop. The view of
--- a rollup's source stays, too, since no upgrade recreates it.
+-- Drops this version's functions, and the views, the policies and pgcombine's own triggers in the schema pgcombine, at
+-- the end of a downgrade. Triggers on tables of other schemas stay. The older version's upgrade makes its own functions
+-- and objects. If a function of this version stayed, a call by the older version could be ambiguous. An object stays if
+-- an object depends on it that this statement doesn't drop. The view of a rollup's source stays, too, since no upgrade
+-- recreates it.
 --   {names}  the functions of this version
 do $$
 declare

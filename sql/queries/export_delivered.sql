@@ -1,6 +1,6 @@
--- Adds a number of delivered or quarantined entries to a bucket's total, and deletes the quarantined entries that are
--- marked for deletion. The transaction that claimed the bucket runs this query. Parameters: number of entries, export,
--- bucket.
+-- Adds a number of delivered or quarantined entries to a bucket's total. If quarantined entries of the export are
+-- marked for deletion, the query calls delete_flagged. The transaction that claimed the bucket runs this query.
+-- Parameters: number of entries, export, bucket.
 with counted as (
     update pgcombine.export_bucket b set delivered = b.delivered + %s, delivered_at = clock_timestamp()
     where b.export = %s and b.bucket = %s

@@ -1,11 +1,12 @@
--- Locks and returns the next hints for a server, in the order of their tokens. Hints that another transaction has
--- locked are left out. The hints belong to one queue and have one shape.
+-- Locks the next hints for a server, in the order of their tokens. Hints that another transaction has locked are left
+-- out. Returns those locked hints that have the queue and the shape of the first one, up to a number of updates.
 --   placed, replicas  the servers that writers name for the queue, and how many of them hold a key
 --   coordinator       this server's id if a hint of the same write waits here for another server, too; else null. The
 --                     receiver retains the payload of such a write (handoff_store_tokens)
 --   details           for a hint that retries a refused update, see handoff_apply; else null
 -- Parameters: the server; the token after which the hints begin; the minimum age in seconds, since writers deliver
--- younger hints themselves; the maximum numbers of writes and of updates.
+-- younger hints themselves; the maximum number of writes; the number of updates with which the page ends (the write
+-- that reaches this number is returned, too).
 with asked (destination, after, age, max_writes, max_updates) as (
     values (%s, %s::uuid, %s * interval '1 second', %s::bigint, %s::bigint)
 )

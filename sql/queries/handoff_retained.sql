@@ -1,6 +1,6 @@
 -- The next writes that this server retains: each with its coordinator and the other servers that hold its keys,
 -- whether or not they have the write. Writes of the last second are left out, since their deliveries are probably in
--- progress.
+-- progress, and so are writes of queues whose topology this server doesn't know.
 -- Parameters: the token after which the writes begin; the maximum number of writes.
 select k.token, k.queue, k.coordinator,
        array(select unnest(q.servers) intersect select unnest(coalesce(k.servers, q.servers)) except select s.name)

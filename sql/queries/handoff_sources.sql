@@ -1,6 +1,6 @@
 -- The sources from which a queue of a server is rebuilt, and the slots of keys that each provides (handoff_placement).
--- Each slot comes from the first source that holds it. A row with source null has the slots that no source holds. If
--- each server holds all keys, the first source provides everything, and slots is null.
+-- Each slot of the server comes from the first source that holds it. A row with source null has the slots of the server
+-- that no source holds. If each server holds all keys, the first source provides everything, and slots is null.
 -- Parameters: the server that is rebuilt; the queue's servers; how many of them hold a key; the sources.
 with asked (destination, servers, replicas, sources) as (values (%s, %s::text[], %s::integer, %s::text[]))
 select a.sources[1] as source, null::integer[] as slots

@@ -1,6 +1,7 @@
 -- The columns of a queue, keys first. Parameter: queue.
 --   base   the type without domains and modifiers; for an array that of its elements
---   scale  the number of digits after the point to which PostgreSQL rounds a value; null: it doesn't round
+--   scale  for numeric and money: the number of digits after the point to which PostgreSQL rounds a value. Null: a
+--          numeric without a scale, or another type
 with recursive below (name, type, modifier) as (
     select a.attname, a.atttypid, a.atttypmod
     from pg_attribute a

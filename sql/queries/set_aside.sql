@@ -1,4 +1,5 @@
--- Makes temporary functions with which an upgrade removes an older version's functions and views.
+-- Makes the temporary table "older", which lists the functions as they are now, and temporary functions with which an
+-- upgrade removes an older version's functions and views.
 --
 -- If a function's parameters change, create or replace makes a second function beside the older one, and calls may be
 -- ambiguous. If a view's columns change, create or replace may fail. So the upgrade renames the older function or view.
@@ -11,7 +12,7 @@ from pg_proc p
 where p.pronamespace in (to_regnamespace('pgcombine'), to_regnamespace('pgcombine_internal'));
 
 -- pg_temp.made() → array of oid
--- Returns the functions that were created or replaced after the temporary table "older" was made.
+-- Returns the functions that were created, replaced or altered after the temporary table "older" was made.
 create or replace function pg_temp.made()
 returns oid[]
 language sql

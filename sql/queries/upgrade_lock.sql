@@ -3,7 +3,8 @@
 -- could take it.
 -- The statement also sets the encoding and the string syntax of later statements, and lock_timeout to a minute if it is
 -- 0.
---   {create}  whether to create the schema if it is missing
+--   {create}  whether to create the schema if it is missing. False: without the schema, the statement doesn't wait, and
+--             locks nobody out
 do $$
 begin
     perform set_config('lock_timeout', '60s', true) where current_setting('lock_timeout') = '0';

@@ -1,8 +1,8 @@
--- Locks the tables and views that an upgrade changes. The tables with updates or entries of exports come last, since
+-- Locks the tables and views that every upgrade changes. The tables with updates or entries of exports come last, since
 -- passes and writers insert into them.
--- If a lock isn't free within a moment, the statement releases its locks, pauses and tries again, so that sessions that
--- wait behind it go on. It gives up after lock_timeout. A moment is 50 to 800 ms, which is less than the default of
--- deadlock_timeout (a second).
+-- If the statement doesn't get all locks within a moment, it releases those that it got, pauses and tries again, so
+-- that sessions that wait behind it go on. It gives up after lock_timeout. A moment is 50 to 800 ms, which is less than
+-- the default of deadlock_timeout (a second).
 do $$
 declare
     _patience constant interval := current_setting('lock_timeout');
