@@ -263,6 +263,7 @@ def resync(
     """Deliver again the keys that verify finds; for exporters other than postgres, every key that has a value.
 
     The command enqueues the keys as entries, which the export's workers deliver. If it is interrupted, run it again.
+    Without --all, it fails if the destination is ahead of this server: then run export own.
 
     Example: pgcombine export resync words --all
     """

@@ -1,8 +1,8 @@
 -- Makes an ordinary role the owner of the database, and of the current role's objects in it. The embedded server runs
 -- this as its superuser, so that functions with their owner's rights don't run as a superuser.
--- The setting pgcombine.owner names the role. The statement creates the role if it is missing. It leaves out temporary
--- objects, extensions with their objects, and kinds of objects that the query below doesn't list, for example
--- publications.
+-- The setting pgcombine.owner names the role. The statement creates the role if it is missing. It leaves out
+-- PostgreSQL's own objects, temporary objects, extensions with their objects, and kinds of objects that the query below
+-- doesn't list, for example publications.
 do $$
 declare
     _owner constant name := current_setting('pgcombine.owner');
