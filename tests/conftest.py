@@ -122,7 +122,8 @@ def on_second_server(item: pytest.Item) -> bool:
 def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the cases to leave out on PostgreSQL 15, since another case of the same function runs there.
 
-    In a file of ``ONE_SERVER``, a case of any function suffices. Cases that aren't marked slow are preferred.
+    In a file of ``ONE_SERVER``, a case of any function suffices. Cases that aren't marked slow are preferred. A
+    function that runs only there keeps all its cases.
     """
     found = set()
     on_first = {item.nodeid.partition("[")[0] for item in items if not on_second_server(item)}
@@ -156,7 +157,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Remove ``PG`` variables that aren't meant for tests, and set ``PGCOMBINE_HOME`` to a temporary directory."""
+    """Remove ``PG`` variables that aren't meant for tests. Yields a temporary directory, set as ``PGCOMBINE_HOME``.
+
+    Also sets ``SPARK_CONF_DIR`` to a directory with Java's options. A server in the yielded directory is stopped at the
+    end.
+    """
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):

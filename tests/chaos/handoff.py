@@ -22,7 +22,7 @@ These statements must be true:
   hints and no retained payloads are left.
 
 The program prints one JSON line. Its status is 1 if one of the statements is false, or if a thread of the program
-fails.
+fails. ``pgcombine/docs/several-servers.md`` explains hinted handoff.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ LEVELS = ["ONE", "QUORUM", "ALL"]
 TRIES = 12
 TIMEOUT = 1.5  # the timeout of a call, in seconds
 CREATED = 0.5  # the probability that an empty server gets the queue before its rebuild
-# After its planned end a run goes on until each figure in HAPPEN has been counted, but for at most this many seconds.
+# After its planned end a run goes on until each event in HAPPEN has been counted, but for at most this many seconds.
 MORE_SECONDS = 600.0
 HAPPEN = [
     *("acknowledged at ONE", "acknowledged at QUORUM", "acknowledged at ALL", "retries", "indeterminate"),
     *("gets complete", "gets incomplete", "losses", "recoveries"),
 ]
-RECOVERY_SECONDS = 240.0  # a recovery from a loss fails after this many seconds
+RECOVERY_SECONDS = 240.0  # a recovery from a loss fails after this many seconds, and so does the final repair
 DISTURBED_SECONDS = 45.0  # after this many seconds of a recovery, no new fault begins until the recovery ends
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
@@ -208,7 +208,7 @@ class Chaos:
     def over(self) -> bool:
         """Whether the run is to end: ``outcome.wrong`` isn't empty, or the planned end has passed.
 
-        While a figure in HAPPEN is still 0, the run goes on for up to MORE_SECONDS after its planned end.
+        While an event in HAPPEN hasn't been counted, the run goes on for up to MORE_SECONDS after its planned end.
         """
         late = time.monotonic() - self._end
         return bool(self.outcome.wrong) or late > (0 if all(map(self.outcome.figures.get, HAPPEN)) else MORE_SECONDS)
@@ -499,7 +499,7 @@ class Chaos:
         time.sleep(0.3)
 
     def _sessions(self) -> dict[str, object]:
-        """Return the state of each server: its marks, its sessions, and what these wait for."""
+        """Return for each server which servers it marks for repair, its sessions, and what these wait for."""
         return self._asked(MARKS, SESSIONS)
 
     def _asked(self, *statements: str) -> dict[str, object]:

@@ -48,10 +48,10 @@ VICTIMS = {"worker": 5, "backend terminated": 3, "backend": 2, "server": 1}  # r
 
 @dataclass
 class Outcome:
-    """The figures of a run, and in ``wrong`` the statements that are false.
+    """The counts of a run, and in ``wrong`` the statements that are false.
 
-    ``ambiguous`` counts commits that happened but got no answer. ``restarts`` counts workers that ended because they
-    found no server at their start; each was replaced by another one.
+    ``ambiguous`` counts commits that happened, but whose answer no producer recorded. ``restarts`` counts workers that
+    ended because they found no server at their start; each was replaced by another one.
     """
 
     seed: int

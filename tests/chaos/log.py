@@ -16,7 +16,7 @@ Now and then all writers and readers pause, since otherwise their overlapping tr
 reclaimed. Segments have few ids, so the log often reuses segments. At the end the current values must be the
 sums over all committed updates, and so must the values after further passes. The changes of each key must be a chain
 that leads to its value, and ``verify`` must report no problem. The program prints one JSON line. Its status is 1 if one
-of these checks fails.
+of these checks or a thread of the program fails.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
 WORDS = [f"w{i}" for i in range(40)]
-# After its planned end a run goes on until each figure in ``happen`` has been counted, but for at most this many
+# After its planned end a run goes on until each event in ``happen`` has been counted, but for at most this many
 # seconds.
 MORE_SECONDS = 300.0
 HAPPEN = ["committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated", "workers killed"]
@@ -78,7 +78,7 @@ class Chaos:
     def over(self) -> bool:
         """Whether the run is to end: ``outcome.wrong`` isn't empty, or the planned end has passed.
 
-        While a figure in ``happen`` is still 0, the run goes on for up to MORE_SECONDS after its planned end.
+        While an event in ``happen`` hasn't been counted, the run goes on for up to MORE_SECONDS after its planned end.
         """
         more = 0 if all(map(self.outcome.figures.get, self.happen)) else MORE_SECONDS
         return bool(self.outcome.wrong) or time.monotonic() > self._end + more

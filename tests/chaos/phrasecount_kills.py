@@ -98,7 +98,7 @@ def kill(victim: str, run: subprocess.Popen[str], worker: subprocess.Popen[str],
 
 
 def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
-    """Run phrasecount with ``--verify`` to its end. Returns its figures."""
+    """Run phrasecount with ``--verify`` to its end. Returns its report."""
     done = run_cli("phrasecount", corpus, "--verify", "--json", env=env, timeout=600)
     if done.returncode:
         raise AssertionError(done.stderr)

@@ -32,7 +32,7 @@ SEEN = "select word, old_n, new_n from public.seen order by id"
 
 
 def consume(dsn: str) -> None:
-    """Follow the feed, and store each batch with its offset, until this process is killed."""
+    """Follow the feed, and store each batch with its offset, until this process or the server is killed."""
     with psycopg.connect(dsn, autocommit=True) as reader, psycopg.connect(dsn, autocommit=True) as store:
         after = one(store, "select after from public.consumer")
         for batch in F.read(reader, after=after, most=random.choice([1, 20, 1000]), follow=True):

@@ -1,4 +1,7 @@
-"""Sessions write through a front while servers of the front and of nodes crash and shards move. Totals stay exact."""
+"""Sessions write through a front while servers of the front and of nodes crash and shards move. Totals stay exact.
+
+``PGCOMBINE_TEST_CHAOS_SECONDS`` sets the number of crashes. ``pgcombine/docs/shards.md`` explains fronts and shards.
+"""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_workers_beside_cron_jobs_and_rollbacks_keep_the_chains(conn: psycopg.Co
 
 
 def test_pass_that_waits_for_a_rivals_commit_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
-    """A rival commits a write to a value while a pass under repeatable read waits for its row. The pass fails."""
+    """A pass under repeatable read waits for a value that a rival has written. At the rival's commit it fails."""
     make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1})

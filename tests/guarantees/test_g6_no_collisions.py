@@ -1,7 +1,7 @@
-"""G6: an enqueue takes no lock for which another enqueue or a worker waits, so enqueues don't deadlock.
+"""G6: an enqueue without a token takes no lock for which another enqueue or a worker waits.
 
-Sessions that must not wait have a short lock timeout. Mutants, which the tests must detect: enqueues that wait for the
-idle lock or for a bucket, and enqueues that update counters in place.
+So enqueues don't deadlock. Sessions that must not wait have a short lock timeout. Mutants, which the tests must detect:
+enqueues that wait for the idle lock or for a bucket, and enqueues that update counters in place.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def test_observers_are_added_and_dropped_beside_open_writers(conn: psycopg.Conne
 
 
 def test_random_key_order_never_deadlocks(conn: psycopg.Connection, dsn: str) -> None:
-    """Eight writers enqueue keys in random order, in transactions of several statements, beside two workers."""
+    """Eight writers enqueue keys in random order, in transactions of several statements, beside a worker."""
     make_queue(conn, buckets=4)
     words = [f"w{i}" for i in range(20)]
     start = threading.Barrier(8)

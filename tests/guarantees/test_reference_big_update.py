@@ -1,4 +1,4 @@
-"""Large transactions with a small pass limit and twenty workers, as in a test of Apache Fluo Recipes.
+"""Large transactions with a small pass limit and twenty loops of a worker, as in a test of Apache Fluo Recipes.
 
 Three transactions add 1, 2 and 10 to each of many keys, once or twice. In one of the tests, an observer keeps a copy of
 the values, and checks that each change's old value is in the copy.

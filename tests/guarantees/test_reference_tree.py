@@ -1,7 +1,8 @@
-"""A tree of seven queues whose observers enqueue to the next level, under twenty workers, as in a test of Fluo Recipes.
+"""A tree of seven queues whose observers enqueue to the next level, as in a test of Fluo Recipes.
 
-The levels are xyt → xy, xt, yt → x, y, t. Each change is enqueued to the next level as the difference of its values.
-After each load, the values of each queue must equal the totals that the test computes from the keys.
+A worker runs twenty loops. The levels are xyt → xy, xt, yt → x, y, t. Each change is enqueued to the next level as the
+difference of its values. After each load, the values of each queue must equal the totals that the test computes from
+the keys.
 """
 
 from __future__ import annotations

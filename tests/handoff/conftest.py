@@ -1,4 +1,7 @@
-"""Servers that run until the end of the session. Each test gets a new database on each server that it uses."""
+"""Servers that run until the end of the session. Each test gets a new database on each server that it uses.
+
+``pgcombine/docs/several-servers.md`` explains the terms of the tests in this folder.
+"""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> Non
 def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coordinator: str, tmp_path: Path) -> None:
     """Nothing is delivered between the restore and the readings.
 
-    The other servers know which writes the restored server acknowledged, or sent as their coordinator.
+    The other servers know which writes the restored server acknowledged, or sent as a coordinator.
     """
     some_writes(clusters, coordinator, 4, 5)
     with backup(clusters["a"], tmp_path):
@@ -355,7 +355,7 @@ def reason(coordinator: Cluster, destination: str) -> tuple[str, str]:
 
 @pytest.fixture
 def waiting(clusters: Clusters) -> Clusters:
-    """All servers have x = 1. A hint of a write x = 10 waits at a for c."""
+    """All servers have x = 1. A hint of a write that adds 10 waits at a for c."""
     with queue_on(clusters, "a") as queue:
         queue.enqueue([("x", 1)], level="ALL")
         cut_off(clusters["c"])

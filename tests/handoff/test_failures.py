@@ -195,7 +195,7 @@ def waiting(coordinator: Cluster, destination: str) -> int:
 
 
 def test_killed_replayer_causes_only_duplicates(clusters: Clusters) -> None:
-    """The next replayer repeats the deliveries, and the server counts each as a duplicate."""
+    """The next replayer repeats the deliveries, and each is a duplicate."""
     expected = fill(clusters, 30)
     with clusters["a"].connect() as blocker:
         blocker.autocommit = False

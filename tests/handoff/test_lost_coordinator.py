@@ -1,4 +1,4 @@
-"""A coordinator is lost for good with its hints. Other servers have the acknowledged writes. A repair forwards them.
+"""A coordinator is lost for good with its hints. Other servers have the acknowledged writes. A repair forwards these.
 
 Before the repair, a reading that may lack such writes is incomplete.
 """

@@ -1,10 +1,11 @@
 """``python -m tests.programs.shards``: processor time for an update, on one server and through a front with nodes.
 
-All servers run on this machine: the front's is PostgreSQL 15, since ``postgres_fdw`` comes with Debian's package,
-and the nodes' are ``--version``. A client inserts updates of random keys, ``--rows`` of them by each statement. Then
-all updates are combined. ``alone`` is the time of one server without a front, which gets the same statements and
-has as many buckets as the front has shards. All times are in µs for an update. ``ratio`` is the time of all nodes
-together divided by ``alone``. The program prints one JSON line for each number of nodes.
+All servers run on this machine: the front's is PostgreSQL 15, since ``postgres_fdw`` comes with Debian's package, and
+the nodes' are ``--version``. A client inserts updates of random keys, ``--rows`` of them by each statement. Then all
+updates are combined. ``alone`` is the time of one server without a front, which gets the same statements and has as
+many buckets as the front has shards. All times are in µs for an update. ``front`` is the time of the front's server,
+``nodes`` that of all nodes together, and ``ratio`` is ``nodes`` divided by ``alone``. The program prints one JSON line
+for each number of nodes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """``python -m tests.programs.token_cost``: the cost of a token in ``enqueue_once``, and of its deletion.
 
 In each round one session calls ``enqueue`` in a loop in PL/pgSQL, then ``enqueue_once``. Each call is a transaction of
-ten updates. The session's role isn't a superuser, and has only the right to enqueue. The figures ``enqueue`` and
+ten updates. The session's role isn't a superuser, and has only the right to enqueue. In the output, ``enqueue`` and
 ``enqueue_once`` are µs of the session's processor time for a call, medians of the rounds. ``ratio`` is the median of
-the rounds' ratios of these times. Afterwards the program makes all tokens old, and ``trim_tokens`` deletes them; the
-figure ``deletion`` is in µs of processor time for a token. The program prints one JSON line. Its status is 1 if
-``ratio`` is above 1.5.
+the rounds' ratios of these times. Afterwards the program makes all tokens old, and ``trim_tokens`` deletes them;
+``deletion`` is in µs of processor time for a token. The program prints one JSON line. Its status is 1 if ``ratio`` is
+above 1.5.
 """
 
 from __future__ import annotations

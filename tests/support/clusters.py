@@ -1,6 +1,7 @@
 """PostgreSQL servers with the queue ``wc``, which tests can kill, stop, freeze and cut off.
 
-Each server is an embedded server in its own directory, reached through a proxy.
+Each server is an embedded server in its own directory, reached through a proxy. ``pgcombine/docs/several-servers.md``
+explains coordinators, hints and tokens.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def tokens(cluster: Cluster) -> set[tuple[object, object]]:
 
 
 def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
-    """Run a replayer at each server, or only at those in ``names``. Returns the sums of the replayers' figures."""
+    """Run a replayer at each server, or only at those in ``names``. Returns the sums of the replayers' counts."""
     totals: dict[str, int] = {}
     for name in names or clusters:
         done = Replayer(clusters[name].direct, min_age=0, timeout=5).replay(force=True)
@@ -223,7 +224,7 @@ def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
 
 
 def replay_all(clusters: Clusters) -> dict[str, int]:
-    """Replay until no hint is left, and return the sums of the replayers' figures."""
+    """Replay until no hint is left, and return the sums of the replayers' counts."""
     totals: dict[str, int] = {}
 
     def delivered() -> bool:

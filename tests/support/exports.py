@@ -48,9 +48,9 @@ def exported(target: str, table: str = "search") -> dict[Any, Any]:
 
 @contextmanager
 def watched(target: str, table: str = "search") -> Iterator[None]:
-    """Record the writes to the destination's table during the block. Creates the table if it is missing.
+    """Record inserts and updates in the destination's table during the block. Creates the table if it is missing.
 
-    The end of the block raises AssertionError if a write to a row didn't increase the row's sequence.
+    The end of the block raises AssertionError if an update of a row didn't increase the row's sequence.
     """
     name = sql.Identifier(table)
     with psycopg.connect(target, autocommit=True) as conn:

@@ -1,4 +1,7 @@
-"""Fronts and nodes for the tests. A front is a database that reaches its nodes through postgres_fdw."""
+"""Fronts and nodes for the tests. A front is a database that reaches its nodes through postgres_fdw.
+
+``pgcombine/docs/shards.md`` describes fronts.
+"""
 
 from __future__ import annotations
 

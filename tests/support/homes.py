@@ -29,7 +29,7 @@ Filled = Callable[[Path], Path]
 
 
 def fits(directory: Path) -> bool:
-    """Whether the directory has room for servers' files. In containers /dev/shm often has only 64 MB."""
+    """Whether a writable directory has room for servers' files. In containers /dev/shm often has only 64 MB."""
     return directory.is_dir() and os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > ROOM
 
 

@@ -1,4 +1,4 @@
-"""A proxy in front of PostgreSQL that loses the answer to a commit: the commit succeeds, but the client gets an error.
+"""A proxy in front of PostgreSQL that loses the answer to a commit: the commit succeeds, but the client isn't told.
 
 The proxy can also hold back the answers to several writers' commits until the server has answered all of them.
 """

@@ -116,7 +116,7 @@ def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def diagram() -> str:
-    """The packages and their arrows in Mermaid's language, a line for each package that imports another."""
+    """The packages and the :func:`reduced` arrows in Mermaid's language, a line for each package that has arrows."""
     lines = ["```mermaid", "flowchart TD"]
     found = reduced(arrows())
     for package in reversed(PACKAGES):

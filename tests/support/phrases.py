@@ -16,7 +16,7 @@ def tokens(text: str) -> list[str]:
 
 
 def expected(*directories: Path) -> Counts:
-    """Count the phrases of four words in the UTF-8 files below the directories. Files with the same words count once.
+    """Count the phrases of four words in the UTF-8 files below the directories. Files with equal tokens count once.
 
     Returns for each phrase the number of files that have it, and the number of its occurrences.
     """

@@ -198,7 +198,7 @@ def code(names: Iterable[str]) -> str:
 
 
 def told(text: str) -> str:
-    """The text of a comment or docstring as one line of Markdown."""
+    """The text of a comment or docstring as one line of Markdown, without references such as ``(see …)``."""
     text = " ".join(line.removeprefix("--").strip() for line in text.splitlines()).strip()
     text = re.sub(r" \(see [^()]*\)|[:;,] see \w+(?=$|\.)", "", text)
     text = re.sub(r":meth:`~?(?:[\w.]*\.)?(\w+)(?: <[^>]*>)?`", r"`\1()`", text)

@@ -82,5 +82,5 @@ def scrape(port: int) -> Samples:
 
 
 def has_figures(port: int) -> bool:
-    """Whether the process that listens on ``port`` serves all figures of the database."""
+    """Whether the process that listens on ``port`` serves all metrics of the database."""
     return families(get(port, "/metrics")[1]).keys() >= DATABASE

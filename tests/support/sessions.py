@@ -19,8 +19,8 @@ from support.wait import eventually
 def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]]:
     """Run each of ``calls`` in a thread during the block.
 
-    If the block succeeds, its end waits for the threads, and raises the error of a call if there is one. If the block
-    fails, the errors of calls that have ended are added to its error as notes.
+    The end of the block waits for the threads. If the block succeeds, its end raises the error of a call if there is
+    one. If the block fails, the errors of calls that have ended by then are added to its error as notes.
     """
     with ThreadPoolExecutor(max_workers=len(calls)) as pool:
         futures = [pool.submit(call) for call in calls]
@@ -46,7 +46,7 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
 
 
 def worker_listens(conn: psycopg.Connection, queue: str = "wc", *, table: str | None = None) -> bool:
-    """Whether an idle worker holds its advisory lock for the queue's updates, or for ``table``.
+    """Whether an idle worker holds the idle lock of the queue, or of ``table``.
 
     ``conn`` is in autocommit.
     """

@@ -14,8 +14,9 @@ comparison fair:
 - **Fresh and warm.** Each turn has a new database, a copy of one template. After a checkpoint, a load that isn't
   counted fills the contender's tables, and the tables are vacuumed and analyzed. So a measured window rarely writes
   full pages to the write-ahead log.
-- **Few checkpoints.** A server that the program starts makes an automatic checkpoint after half an hour, or after about
-  16 GB of write-ahead log. Where a window's use of resources is measured, the report tells of a checkpoint in it.
+- **Few checkpoints.** A server that the program starts makes an automatic checkpoint after half an hour, or earlier if
+  the write-ahead log would exceed about 16 GB. Where a window's use of resources is measured, the report tells of a
+  checkpoint in it.
 - **Same clients.** Each contender but chDB has the same number of connections, prepared statements with generic plans,
   and the same pgbench.
 - **To the end.** In the figures of end-to-end rates, hot keys and new keys, a contender's time ends when its consumer

@@ -27,7 +27,7 @@ _NEW_WORDS = (
     "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
 )
 HOT = "hot"
-_TIMEOUT = 120.0  # seconds by which a load may exceed its time
+_TIMEOUT = 120.0  # seconds by which a load may exceed ``seconds``, which is 0 if ``transactions`` is given
 
 
 @dataclass(frozen=True)

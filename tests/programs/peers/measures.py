@@ -13,7 +13,7 @@ from .turn import Turn
 
 CLIENTS = 8
 SNAPSHOT = "snapshot"
-OVERHEAD = 2.0  # about how many seconds a turn takes besides its measured windows
+OVERHEAD = 2.0  # about how many seconds a turn, or a window of a held snapshot, takes besides the measured time
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Tree:
         return [path for path in self.way() if path.parent.name == "pass" and any(_placeholders(path))]
 
     def literals(self) -> Iterator[str]:
-        """Yield the place and the text of each SQL string in the package that is more than a call of one function."""
+        """Yield the place and the text of each SQL string in :attr:`python` that is more than one call."""
         for path in self.python:
             for line, text in _strings(ast.parse(path.read_text())):
                 if _SQL.match(text) and not _ONE_CALL.fullmatch(text):

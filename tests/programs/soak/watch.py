@@ -1,8 +1,8 @@
 """Measurements during a soak run, each in a separate loop.
 
-About every five seconds, ``sample`` records memory, table sizes, and figures such as backlogs and lags. About every
-second, ``poll`` reads the views, and ``browse`` requests a web page. ``probe`` measures how long it takes until a
-committed update is visible in its value.
+About every five seconds, ``sample`` records memory, table sizes, backlogs, lags and the like. About every second,
+``poll`` reads the views, and ``browse`` requests a web page. ``probe`` measures how long it takes until a committed
+update is visible in its value.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _SIZES = """
 class Watch:
     """The measurements so far, in order of time.
 
-    ``fresh`` has a pair for each probe: the seconds from the start of the run to the probe's commit, and from the
-    commit to the visible value. ``polls`` and ``pages`` have the seconds of the successful reads.
+    ``fresh`` has a pair for each probe whose value became visible: the seconds from the start of the run to the probe's
+    commit, and from the commit to the visible value. ``polls`` and ``pages`` have the seconds of the successful reads.
     """
 
     installation: Installation

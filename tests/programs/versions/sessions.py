@@ -46,7 +46,8 @@ $$"""  # noqa: S608
 def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
     """Measure the time of a writer's statement minus that of the same insert into a bare table, in µs.
 
-    ``processor`` is the same difference of processor times.
+    ``processor`` is the same difference of processor times. ``whole`` and ``of_bare`` are the times of
+    transactions with one of the two statements.
     """
     found: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
     done = dict.fromkeys(found, 0)
@@ -75,7 +76,8 @@ def statement(turn: Turn, updates: int, seconds: float) -> dict[str, float]:
 def passes(turn: Turn, combined: int) -> dict[str, float]:
     """Measure passes while the log has ``combined`` combined rows.
 
-    Times and processor times are in ms a pass. ``key`` is in µs a key, for passes of 10,000 updates.
+    Times and processor times are in ms a pass. ``key`` is in µs a key, for passes of 10,000 updates. ``of_log`` is
+    the size of the log before these passes, in MB.
     """
     session = turn.connection
     keys = [f"key{number:06d}" for number in range(KEYS)]
