@@ -125,7 +125,7 @@ class Write:
 
 
 class Ledger:
-    """The writes so far, and for each word the least and the most that a reading may count."""
+    """The writes so far, and for each word the least and the most that a complete reading may count."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.lost = dict.fromkeys(names, 0)  # how often each server was lost

@@ -2,8 +2,9 @@
 
 Eight client processes insert, update and delete rows of the table. Meanwhile the program creates a rollup of the table,
 and starts ``pgcombine rollup backfill`` several times, each time with a time limit after which it kills the process.
-The last backfill runs to its end, beside a worker. A session looks every 5 ms for writers that wait for a lock of a
-backfill. When the writers have ended, the rollup must equal its query, before and after all updates are combined.
+The last backfill runs to its end, beside a worker. A session looks, with pauses of 5 ms, for writers that wait for a
+lock of a backfill. When the writers have ended, the rollup must equal its query, before and after all updates are
+combined.
 
 The program starts its own embedded server, or uses the database of ``--dsn``. It prints one JSON line. Its status is 1
 if rows differ or ``verify`` finds a problem.

@@ -70,7 +70,8 @@ class Tab:
     def run(self, script: str) -> Any:
         """The value of an expression in JavaScript. If the value is a promise, the value that it resolves to.
 
-        If the page changes meanwhile, the expression is evaluated again in the next page.
+        If the page changes meanwhile, the expression is evaluated again in the next page. Raises AssertionError if the
+        expression throws.
         """
 
         def answered() -> dict[str, Any] | None:

@@ -86,7 +86,10 @@ def current(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
 
 
 def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
-    """Call ``pgcombine.combine`` until it returns no row. Returns the rows: bucket, updates, keys, changes, more."""
+    """Call ``pgcombine.combine`` until it returns no row. Returns the rows: bucket, updates, keys, changes, more.
+
+    Raises AssertionError after ``MOST_PASSES`` passes.
+    """
     done: list[Row] = []
     while found := conn.execute("select * from pgcombine.combine(%s)", (queue,)).fetchall():
         done += found

@@ -15,12 +15,12 @@ comparison fair:
   counted fills the contender's tables, and the tables are vacuumed and analyzed. So a measured window rarely writes
   full pages to the write-ahead log.
 - **Few checkpoints.** A server that the program starts makes an automatic checkpoint after half an hour, or earlier if
-  the write-ahead log would exceed about 16 GB. Where a window's use of resources is measured, the report tells of a
-  checkpoint in it.
+  the write-ahead log would exceed about 16 GB. In figures with bytes of log, the report tells of a checkpoint in a
+  measured window.
 - **Same clients.** Each contender but chDB has the same number of connections, prepared statements with generic plans,
   and the same pgbench.
-- **To the end.** In the figures of end-to-end rates, hot keys and new keys, a contender's time ends when its consumer
-  has nothing left to do. So postponed work counts.
+- **To the end.** For each rate but that beside an open writer, a contender's time ends when its consumer has nothing
+  left to do. So postponed work counts.
 - **Separate processor times.** Processor times are measured for all processes of the server together, for the
   consumer, and for pgbench.
 - **Interleaved.** In a round each contender has its turn, and the order is rotated from round to round. A ratio

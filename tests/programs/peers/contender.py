@@ -1,7 +1,7 @@
 """The interface of a contender: its tables, how it writes and reads, and its consumer, if any.
 
-All contenders count words: key ``word text``, value ``n bigint``. A contender outside SQL overrides ``load`` and
-``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also ``size``.
+All contenders keep totals by word: key ``word text``, value ``n bigint``. A contender outside SQL overrides ``load``
+and ``totals``; for figures of freshness also ``add`` and ``read``, for the figure of a held snapshot also ``size``.
 """
 
 from __future__ import annotations
