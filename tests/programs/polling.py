@@ -1,11 +1,11 @@
 """Measure the processor time of a session that reads the monitoring views in ``VIEWS`` once a second.
 
-``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and
-a backlog of 10 million updates, spread over a tenth of the queues. It reads the views once a second for 30 seconds:
-first without a worker, then while an idle worker listens for the other queues. ``--queues``, ``--buckets``,
-``--updates`` and ``--seconds`` change these numbers; ``--each`` measures each view alone, too. The program prints a
-JSON line for each measurement: the processor seconds of the first read, which fills caches, and the share of one
-processor core in percent during the other reads.
+``python -m tests.programs.polling --queues 100`` makes 100 queues of 16 buckets on a new embedded server, and a backlog
+of 10 million updates, spread over a tenth of the queues. The other queues get 100 updates each. The program reads the
+views once a second for 30 seconds: first without a worker, then while an idle worker listens for the other queues.
+``--queues``, ``--buckets``, ``--updates`` and ``--seconds`` change these numbers; ``--each`` measures each view alone,
+too. The program prints a JSON line for each measurement: the processor seconds of the first read, which fills caches,
+and the share of one processor core in percent during the other reads.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def diagram() -> str:
 
 
 def drawn(text: str) -> str:
-    """The diagram on a page, between its two marks."""
+    """The diagram on a page, between BEGIN and END."""
     return text.split(BEGIN)[1].split(END)[0].strip()
 
 

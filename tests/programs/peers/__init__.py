@@ -3,8 +3,8 @@
 ``python -m tests.programs.peers`` measures, and prints a table of ratios to sorted upserts. These rules keep the
 comparison fair:
 
-- **Same data.** Transaction j of client c writes the same keys for each contender. In most figures these keys are
-  consecutive words of a fixed Zipf sample, from a place that follows from j and c.
+- **Same data.** Transaction j of client c writes the same keys for each contender. In most figures (kinds of
+  measurements) these keys are consecutive words of a fixed Zipf sample, from a place that follows from j and c.
 - **Exact totals.** pgbench's log lists the committed transactions. The program computes the total of each key from the
   log, and compares the contender's totals with it at the end of a turn. If a contender keeps the sums of a table, the
   program computes the totals from that table. The report and the plot mark contenders with wrong totals.

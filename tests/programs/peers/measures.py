@@ -1,4 +1,4 @@
-"""The figures: their metrics with units, and the functions that measure them in a turn."""
+"""The figures (kinds of measurements): their metrics with units, and the functions that measure them in a turn."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Figure:
 
 
 def end_to_end(updates: int, *, source: bool = False) -> Figure:
-    """Return the figure for transactions of ``updates`` updates. With ``source`` they are rows of a table instead."""
+    """Return the figure for transactions of ``updates`` updates. With ``source`` these are rows of a table."""
 
     def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
         with turn.used() as used:

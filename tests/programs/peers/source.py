@@ -1,7 +1,7 @@
 """Contenders that keep the sums of a table by word, while clients insert, update and delete its rows.
 
-A rollup keeps them with this queue, pg_ivm with a view. The other contenders have triggers as users write them, which
-upsert sums, or append rows for a job.
+A rollup keeps the sums with this queue, pg_ivm with a view. The other contenders have triggers as users write them,
+which upsert sums, or append rows for a job.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ versions is rotated. Each version has an environment with its own package, whose
 whose ``worker`` combines. A measured version must also have ``create_queue``, ``<queue>_updates``, ``combine``,
 ``backlog`` and ``<queue>_values``.
 
-The figures. ``-1``, ``-10`` and ``-100`` are numbers of rows in a transaction, except in ``idle-100``:
+``-1``, ``-10`` and ``-100`` in the name of a figure are numbers of rows in a transaction, except in ``idle-100``. The
+figures, which are kinds of measurements, are:
 
 - ``end-to-end-1``, ``-10``, ``-100``: 8 clients write until their time is over; the measured time ends when the values
   include all updates. Before the measurement 100,000 updates fill the tables, as in ``freshness``, ``share`` and
