@@ -28,7 +28,7 @@ ALL = {"good": 1, "bad": 1}
 
 
 def queue_on(clusters: Mapping[str, Cluster], first: str) -> ReplicatedQueue:
-    """Return the queue. Writes try the server ``first`` as coordinator before the others."""
+    """Return the queue. Writes try ``first`` as coordinator before the others, unless it failed recently."""
     return ReplicatedQueue(dsns({first: clusters[first], **clusters}), "wc", timeout=4.0)
 
 

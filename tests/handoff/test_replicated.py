@@ -278,7 +278,7 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
 
 
 def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
-    """A caller tries the servers as coordinators in the order in which it names them.
+    """A caller tries the servers as coordinators in the order in which it names them, but recently failed ones last.
 
     Another order doesn't change the row that each server stores for the queue.
     """
