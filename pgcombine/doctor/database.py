@@ -12,7 +12,7 @@ from pgcombine import schema as versions
 from pgcombine.database.connect import connect, one
 from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, ok, warning
 from pgcombine.errors import PgCombineError, SchemaError
-from pgcombine.worker.maintenance import old_snapshots
+from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
 _ABOUT_NO_QUEUE = ("monitor", "replay")  # rights that are granted without naming a queue
 
@@ -59,9 +59,10 @@ def role(context: Context) -> Iterator[Finding]:
         )
     if not context.attributes["sees"]:
         fine = False
+        deletes = reclaiming(context.connection) == "deleting"
         yield info(
-            f"{who} doesn't see other roles' sessions: its workers delete combined updates instead of truncating them, "
-            "and don't warn of old snapshots",
+            f"{who} doesn't see other roles' sessions: its workers don't warn of old snapshots"
+            f"{', and delete combined updates instead of truncating them' if deletes else ''}",
             f"grant pg_read_all_stats to {_name(context.role)}, for workers and monitoring",
         )
     if not context.attributes["temporary"] and (not context.rights or "work" in context.rights):
