@@ -23,7 +23,7 @@ else:
             value = [*sorted(name for name in names if not name.startswith("_")), "__version__"]
         elif not util.find_spec(f"pgcombine.{name}") and name in __getattr__("__all__"):
             value = getattr(import_module("pgcombine.facade"), name)
-        else:  # also for a submodule that isn't imported yet: the error makes the import system import it
+        else:  # also for a submodule that isn't imported yet: after the error, from … import imports it
             raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
         globals()[name] = value  # so that the next look-up doesn't call this function
         return value

@@ -1,7 +1,7 @@
 """The exceptions of pgcombine, and their SQLSTATEs.
 
-The functions under ``sql/`` raise errors with SQLSTATEs of the class ``PC``. :func:`translate` maps these errors to the
-classes below. A caller can act on the base classes alone:
+Most errors of the functions under ``sql/`` have SQLSTATEs of the class ``PC``. :func:`translate` maps these errors, and
+those about a missing right of pgcombine, to the classes below. A caller can act on the base classes alone:
 
 ==================== ===============================================================================================
 ConfigError          The programmer or the operator must change something, such as an argument, a setting or a right.
@@ -96,7 +96,10 @@ class ServerNotReadyError(ConnectError):
 
 
 class WaitTimeoutError(OperationalError):
-    """The operation's time was up, for example while updates were still pending."""
+    """The operation's time was up, for example while updates were still pending.
+
+    Also raised without a wait, for example if the queue to drain is paused.
+    """
 
 
 class BacklogFullError(OperationalError):
@@ -104,7 +107,7 @@ class BacklogFullError(OperationalError):
 
 
 class PostRestorePendingError(OperationalError):
-    """The database was restored from a dump, and ``post_restore`` hasn't run yet. A starting worker calls it."""
+    """The database was restored from a dump, and ``post_restore`` hasn't run yet. Workers call it."""
 
 
 class QueueError(PgCombineError):
@@ -151,7 +154,7 @@ class LoadError(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of the cause."""
+    """A pass failed, for example because a combiner or an observer raised. ``reason`` says what failed."""
 
     reason: str = ""
 
@@ -307,7 +310,10 @@ def sqlstate_of(kind: type[PgCombineError]) -> str:
 
 
 def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | None = None) -> PgCombineError | None:
-    """Return the pgcombine exception for an error raised by ``sql/``, or None for any other error."""
+    """Return the pgcombine exception for an error with one of pgcombine's SQLSTATEs, or about a missing right.
+
+    Only a missing right of pgcombine counts. Returns None for any other error.
+    """
     message = error.diag.message_primary or str(error)
     return from_sqlstate(error.sqlstate, message, error.diag.message_hint, queue=queue, bucket=bucket)
 
@@ -342,7 +348,7 @@ def operational() -> Iterator[None]:
 
 @contextmanager
 def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
-    """Raise pgcombine's exceptions in place of psycopg's, for errors raised by ``sql/``."""
+    """Raise pgcombine's exceptions in place of psycopg's, for the errors that :func:`translate` maps."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,1 +1,1 @@
-"""The parts that daemons share: reconnecting, sleeping until notified, states of destinations, printable logs."""
+"""The parts that daemons share, such as reconnecting, sleeping until notified, and printable logs."""

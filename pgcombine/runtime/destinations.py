@@ -58,11 +58,17 @@ class Destination:
         return ticket
 
     def delivered(self, ticket: int | None = None) -> str:
-        """Report that an attempt succeeded. Returns the new state."""
+        """Report that an attempt succeeded. Returns the state that follows.
+
+        If the destination has another ticket than ``ticket`` by now, the report changes nothing. None isn't compared.
+        """
         return self._report(ticket, None)
 
     def failed(self, reason: object, ticket: int | None = None) -> str:
-        """Report that an attempt failed because of the destination's health. Returns the new state."""
+        """Report that an attempt failed because of the destination's health. Returns the state that follows.
+
+        ``ticket`` is as for :meth:`delivered`.
+        """
         return self._report(ticket, str(reason))
 
     def retry_in(self) -> float:

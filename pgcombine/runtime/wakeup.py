@@ -1,13 +1,13 @@
 """The sleep of an idle worker, and the notifications that end it.
 
 Enqueues make work for workers, and passes make work for deliveries. A transaction that makes work notifies only while a
-session holds the *idle lock* of the table into which the work is inserted. A worker takes the lock before it polls a
-last time and sleeps. A worker with little work in one queue keeps the idle locks of the other queues. So writers to
-the other queues notify while the worker runs passes. The trigger function ``wake`` explains why no commit goes
-unnoticed.
+session holds the *idle lock* of the table into which the work is inserted. Before a worker polls a last time and
+sleeps, it takes the lock, unless another session has it. A worker with little work in one queue keeps the idle locks of
+the other queues. So writers to the other queues notify while the worker runs passes. The trigger function ``wake``
+explains why no commit goes unnoticed.
 
 The poll interval bounds the delay if a notification is lost. Through a pooler in transaction mode LISTEN doesn't work,
-and the listener polls. The connection must be in autocommit. Its errors are psycopg's.
+and the listener polls. The connection must be in autocommit. Errors of the connection are psycopg's.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from psycopg import sql
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 
-# in seconds; while open transactions of writers share the idle lock, a listener only naps
+# in seconds; while open transactions of writers share the idle lock, a listener only naps. Through a pooler it always
+# naps, for the longest time
 _SHORTEST_NAP = 0.005
 _LONGEST_NAP = 0.1
-_ALL = 1.0  # seconds between two polls of all queues by a busy worker
-STOP_CHECK = 0.2  # seconds until a listener sees that its stop event is set
-_SUCCESSION = 1.0  # seconds until a listener tries again to take an idle lock that another session holds
+_ALL = 1.0  # at most so many seconds are between two polls of all queues by a busy worker
+STOP_CHECK = 0.2  # most seconds until a listener, or a loop of a worker, sees that its stop event is set
+_SUCCESSION = 1.0  # most seconds until a listener tries again to take an idle lock that another session holds
 
 
 class Waker:
@@ -126,7 +127,7 @@ class Listener(ABC):
         """Return after ``seconds``, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
         Use it when there is work that can't be done yet. The listener holds no idle lock meanwhile. A notification,
-        for example that of a resumed destination, ends the rest.
+        for example that of a resumed destination, or the waker ends the rest.
         """
         if not self.listens:
             self._pause(min(self._poll, seconds), stop)
@@ -153,7 +154,7 @@ class Listener(ABC):
         return found
 
     def _take(self, idle_locks: set[int]) -> set[str]:
-        """Take the idle locks that this listener doesn't hold yet. Returns the states from ``take_idle_lock``."""
+        """Try to take the idle locks that this listener doesn't hold. Returns the results of ``take_idle_lock``."""
         missing = sorted(idle_locks - self._locked)
         if not missing:
             return set()
@@ -188,7 +189,10 @@ class Listener(ABC):
         return {notification.channel for notification in self._connection.notifies(timeout=0)}
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
-        """Wait for ``seconds`` or for the waker. Connections through a pooler get no notifications to wait for."""
+        """Wait for ``seconds``, or until the waker (if there is none: ``stop``) ends the wait.
+
+        Connections through a pooler get no notifications to wait for.
+        """
         if self._waker is None:
             stop.wait(seconds)
             return

@@ -36,7 +36,7 @@ log = logging.getLogger("pgcombine.worker")
 Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
-_TROUBLE_PAUSE = 5.0  # seconds for which a bucket is deferred after an unexpected error of the database
+_TROUBLE_PAUSE = 5.0  # seconds for which a bucket is deferred at most after an unexpected error of the database
 _SHORT_PASS = 0.02  # seconds for which wait() waits for passes in progress although a loop has nothing to do
 _FEW = 8  # up to so many queues are polled one by one; if there are more, one query polls all queues of the database
 _TICK = 1.0  # least number of seconds between two calls of pgcombine_internal.tick
@@ -47,7 +47,8 @@ class Dispatcher:
 
     ``observers`` are the Python observers by queue. If a queue has Python observers that aren't among them, no pass
     over the queue is tried for a minute. If no pass can run over a bucket now, for example because another worker has
-    it, the bucket is deferred for ``poll`` seconds, or until :meth:`retry_deferred` is called.
+    it, the bucket is deferred for ``poll`` seconds. After an unexpected error of the database it is deferred for five
+    seconds. :meth:`retry_deferred` ends all deferrals.
 
     ``count`` is called with the result of each pass, and of each search for failing keys, that took updates. ``failed``
     is called with the error of each pass or search that failed. ``waker`` wakes the poller after a pass if its queue
@@ -89,9 +90,10 @@ class Dispatcher:
         """Return the due buckets of ``queues`` (None: of all queues), except those in progress, deferred or refused.
 
         The poll also covers the queues in which passes since the last poll may have left due buckets. It covers all
-        queues if observers or triggers of these passes may have enqueued to other queues.
+        queues if these are more than _FEW, or if observers or triggers of these passes may have enqueued to other
+        queues. Queues that this object doesn't serve are left out.
         """
-        self._waker.drain()  # this poll sees the updates of earlier wake-ups, so they need no other poll
+        self._waker.drain()  # this poll sees what earlier wake-ups were about, so they need no other poll
         with self._changed:
             again, self._again = self._again, set()
             everything, self._everything = queues is None or self._everything, False

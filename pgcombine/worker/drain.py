@@ -39,16 +39,18 @@ def drain(
 ) -> Totals:
     """Combine until the queue has no pending updates. Returns the totals of this call's passes.
 
-    Workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers. ``timeout``
-    is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
+    Workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers, which the
+    call declares unless they are declared already. ``timeout`` is in seconds; None means no limit. A pass in progress
+    isn't ended at the timeout. ``lock_timeout`` and ``statement_timeout`` are as for
     :func:`~pgcombine.worker.passes.open_connection`. ``on_pass`` is called after each pass, or search for
     failing keys, that took updates.
 
     Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates;
     ServerNotReadyError if the server isn't ready within ``timeout`` seconds, or takes no writes; ConnectError if it
-    doesn't answer; SchemaError; QueueNotFoundError; NotGrantedError if the role lacks the right to run passes over the
-    queue; ObserversMissingError if the queue has Python observers that ``queue`` lacks; and OperationalError if the
-    connection is lost. If passes over a bucket fail, the other buckets are drained before PassError is raised.
+    doesn't answer or refuses the connection; SchemaError; QueueNotFoundError; NotGrantedError if the role lacks the
+    right to run passes over the queue; ObserversMissingError if the queue has Python observers that ``queue`` lacks;
+    OperationalError if the connection is lost; and the errors of :func:`~pgcombine.worker.python_pass.declare`. If
+    passes over a bucket fail, the other buckets are drained before PassError is raised.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name

@@ -21,7 +21,7 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # the interval of the checks whether transaction ids have reached the next segment
+ROUND_SECONDS = 0.1  # the interval of the looks for due tasks, and of the checks for a new round (see Reclaim)
 RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes or large segments
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
@@ -69,9 +69,10 @@ def post_restore(connection: Connection) -> bool:
 def reclaim(connection: Connection, queue: str | None) -> None:
     """Reclaim segments of a queue, or of all queues for None. The connection is idle in autocommit.
 
-    If combined updates were deleted instead of truncated, the function also vacuums their segments, since autovacuum
-    may come much later. If the server cancels a statement, for example at the statement timeout, the function returns,
-    and a later call does the rest.
+    None covers the queues over which the role may run passes. Afterwards the function vacuums large segments with dead
+    rows if the role has the rights of their owner: combined updates may have been deleted instead of truncated, and
+    autovacuum may come much later. If the server cancels a statement, for example at the statement timeout, the
+    function returns, and a later call does the rest.
     """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.reclaim(%s)", (queue,))

@@ -1,10 +1,10 @@
 """Failing buckets: back-off, the search for the failing keys, and their quarantine.
 
 A failed pass is rolled back and recorded (``pgcombine_internal.fail_pass``). Normally no worker then tries the bucket
-for a time that grows from a fifth of a second to about a minute. After ``quarantine_after`` failures in a row that a
-key may have caused, a search bisects the bucket's keys: it combines those that don't fail and quarantines those that do
-(``pgcombine_internal.bisect``). For queues with Python observers, this module takes the steps of the search. A search
-is one transaction, so no update is lost if the process is killed.
+for a time that grows from a fifth of a second to about a minute. After ``quarantine_after`` failures in a row, if a key
+may have caused the last one, a search bisects the bucket's keys (``pgcombine_internal.bisect``). It combines keys that
+don't fail. It quarantines failing keys, unless all keys may fail for a common reason. For queues with Python observers,
+this module takes the steps of the search. A search is one transaction, so no update is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TIME_LIMIT_SECONDS = 10.0  # a search with Python observers ends soon after this time
+_TIME_LIMIT_SECONDS = 10.0  # a search with Python observers ends soon after this time at the latest
 
 
 def recover(
@@ -199,7 +199,7 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
 
 
 def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Make the updates of a quarantined key, or of all quarantined keys, pending again.
+    """End the quarantine of a key, or of all keys, and make the quarantined updates pending again.
 
     Returns the number of updates. ``key`` is a mapping by column; None: all keys. Raises QueueNotFoundError,
     NotQuarantinedError, InvalidUpdateError if ``key`` isn't a key of the queue, BacklogFullError,
@@ -209,9 +209,10 @@ def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = No
 
 
 def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Delete the quarantined updates of a key, or of all keys for None. Returns their number.
+    """Delete the quarantined updates of a key, or of all keys for None, and end the quarantine.
 
-    Raises the errors of :func:`retry`, except for those about the backlog and about a restored database.
+    Returns the number of updates. Raises the errors of :func:`retry`, except for those about the backlog and about a
+    restored database.
     """
     return _release(connection, "select pgcombine.drop_quarantined(%s, %s)", queue, key)
 

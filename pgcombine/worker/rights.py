@@ -15,7 +15,7 @@ log = logging.getLogger("pgcombine.worker")
 
 
 class Role(NamedTuple):
-    """A role that has one right. If the right is on objects, such as queues, the role has it on all of them.
+    """A role to which one right is granted. If the right is on objects, such as queues, it is granted on all of them.
 
     ``new`` says whether the role must be created. ``statements`` create a new role, and grant the right.
     """

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Pass:
-    """Result of a pass over a bucket: it combined ``updates`` updates of ``keys`` keys, and changed ``changes`` values.
+    """Result of a pass over a bucket: it took ``updates`` updates, combined ``keys`` keys, changed ``changes`` values.
 
-    A search for failing keys has such a result, too. ``more`` says whether pending updates were left for another pass.
-    ``expired`` is the number of expired keys that the pass removed. ``unfinished`` says whether the next pass goes on
-    with the search for expired keys. ``conflicts`` is the number of times that the pass was run again because of a
-    conflict with another transaction. ``seconds`` is the duration of all these runs.
+    The updates of quarantined keys count, too: the pass moves them to quarantine. A search for failing keys has such a
+    result, too, without these updates. ``more`` says whether pending updates were left for another pass. ``expired`` is
+    the number of expired keys that the pass removed. ``unfinished`` says whether the next pass goes on with the scan
+    for expired keys. ``conflicts`` is the number of times that the pass was run again because of a conflict with
+    another transaction. ``seconds`` is the duration of all runs together.
     """
 
     queue: str
@@ -54,5 +55,5 @@ class Totals:
         self.conflicts += other.conflicts
 
     def as_dict(self) -> dict[str, int]:
-        """Return the figures by name."""
+        """Return the sums by name."""
         return asdict(self)

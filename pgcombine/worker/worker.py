@@ -5,7 +5,7 @@
   buckets go on.
 - A pass that exceeds the statement timeout is cancelled. The next pass over the bucket normally takes fewer updates.
 - A lost connection is opened again with back-off, without limit.
-- The worker waits for a server that isn't ready, or that is a standby.
+- The worker waits for a server that isn't ready, or that takes no writes, such as a standby.
 - If the server lacks locks, memory or disk, the worker tries again with back-off, and logs the server's hint.
 - A schema of another version ends the worker with :class:`SchemaError`, after the passes in progress.
 """
@@ -53,7 +53,8 @@ POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
 # After a round of passes with at least this number of updates, the worker rests for max_delay, so that more updates
 # gather for the next round. After a smaller round it rests for three times the round's duration, max_delay at most, to
-# leave most of the processor to other processes. After a small round that follows a sleep it doesn't rest.
+# leave most of the processor to other processes. After a small round that follows a sleep it doesn't rest. If buckets
+# are due after a large round, the worker also releases its idle locks of all queues (see QueueListener).
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # about how many seconds a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
@@ -83,7 +84,7 @@ class Worker(Background):
     between rounds of passes while updates keep coming: the more updates a pass combines, the less each of them costs.
     ``lock_timeout`` and ``statement_timeout`` are as for :func:`~pgcombine.worker.passes.open_connection`. If the
     server refuses the connection or doesn't answer at the start, the worker tries again for ``connect_timeout``
-    seconds. The worker logs warnings of snapshots that are older than ``old_snapshot``.
+    seconds. The worker logs warnings of snapshots and of writing transactions that are older than ``old_snapshot``.
 
     Raises ConfigError if ``concurrency`` or ``poll`` isn't positive, or if a timeout or ``max_delay`` is negative.
     """
@@ -152,9 +153,10 @@ class Worker(Background):
 
         At the start it raises QueueNotFoundError if a queue of ``queues`` or ``app`` doesn't exist, NotGrantedError if
         the role lacks the right to run passes over a queue of ``queues``, ObserversMissingError if such a queue has
-        Python observers that the worker lacks, and ConnectError if the server refuses the connection or doesn't answer.
-        It raises SchemaError if the schema doesn't fit this program, also later. If ``queues`` is empty, queues over
-        which the role lacks the right to run passes are logged and left alone.
+        Python observers that the worker lacks, ConnectError if the server refuses the connection or doesn't answer, and
+        the errors of :func:`~pgcombine.worker.python_pass.declare`. It raises SchemaError if the schema doesn't fit
+        this program, also later. If ``queues`` is empty, queues over which the role lacks the right to run passes are
+        logged and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -297,7 +299,10 @@ def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
 
 
 def _longest_round(poll: float, statement_timeout: float | None) -> float:
-    """Return how many seconds a round of a loop may take: a sleep, and three statements up to the timeout."""
+    """Return how many seconds a round of a loop may take: a sleep, and three statements up to the timeout.
+
+    The result is at least STALLED_SECONDS, and infinity if statements have no timeout.
+    """
     if statement_timeout == 0:
         return math.inf
     return max(STALLED_SECONDS, poll + 3 * (statement_timeout or STATEMENT_TIMEOUT_SECONDS))
