@@ -154,7 +154,7 @@ class LoadError(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed, for example because a combiner or an observer raised. ``reason`` says what failed."""
+    """A pass failed, for example because a combiner or an observer raised. ``reason`` says why."""
 
     reason: str = ""
 

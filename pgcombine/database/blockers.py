@@ -19,10 +19,11 @@ _EVERY_SECONDS = 0.1
 
 
 class Blockers:
-    """Watches, over a separate connection, which sessions the session ``pid`` waits for while the block runs.
+    """Watches, over a separate connection, what blocks the session ``pid`` while the block runs.
 
-    ``str()`` of the instance names the last sessions that ``pid`` waited for. PostgreSQL reports blockers only during
-    the wait, so a query after a timeout would come too late.
+    ``str()`` of the instance names the sessions and prepared transactions that ``pid`` last waited for, or says "other
+    sessions" if none was seen. PostgreSQL reports blockers only during the wait, so a query after a timeout would come
+    too late.
     """
 
     def __init__(self, dsn: str, pid: int) -> None:

@@ -70,7 +70,8 @@ def connect(
     in transaction mode works, and no generic plan locks all partitions. A server that isn't ready is tried again with
     back-off for ``timeout`` seconds (None: without limit), and then :class:`ServerNotReadyError` is raised. If the
     server doesn't answer, or refuses for another reason, :class:`ConnectError` with the reason is raised, without
-    another try. Each statement waits ``limit`` seconds at most for a silent server
+    another try. :class:`ConfigError` is raised for a ``dsn`` that can't be read, and if the function returns anything
+    but an open connection. Each statement waits ``limit`` seconds at most for a silent server
     (:class:`~pgcombine.database.deadline.DeadlineConnection`).
     """
     dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn

@@ -24,7 +24,7 @@ from pgcombine.errors import ConfigError
 SUPERUSER = "pgcombine"
 OWNER = "pgcombine_owner"
 DATABASE = "pgcombine"
-INITDB_TIMEOUT = 300  # seconds; initdb usually takes one second
+INITDB_TIMEOUT = 300  # seconds for each program that makes the data; initdb usually takes one second
 
 
 @dataclass(frozen=True)

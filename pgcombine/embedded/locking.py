@@ -1,8 +1,8 @@
 """Locks between programs: ``flock`` locks on files of the home directory.
 
 A lock also excludes programs in other containers that share the directory. A lock ends when the last process that holds
-it or has inherited it ends, also if the process is killed. The processes of a server that pgcombine starts inherit the
-lock *alive*. So *alive* is held as long as such a process is left.
+it or has inherited it closes the file or ends, also if the process is killed. The processes of a server that pgcombine
+starts inherit the lock *alive*. So *alive* is held as long as such a process is left.
 """
 
 from __future__ import annotations

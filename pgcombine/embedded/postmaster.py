@@ -123,7 +123,7 @@ class Postmaster:
                 sockets.rmdir()
 
     def trim_log(self) -> None:
-        """If the log exceeds LOG_BYTES, copy its last LOG_BYTES bytes to ``server.log.1``, and truncate it."""
+        """If the log exceeds LOG_BYTES, copy its last LOG_BYTES bytes to ``server.log.1``, and empty the log."""
         try:
             if self.log.stat().st_size > LOG_BYTES:
                 # The log may be truncated while the server runs, since the server appends to it.

@@ -75,7 +75,7 @@ def left_over(data: Path) -> Iterator[Any]:
 
 
 def kill_left_over(data: Path) -> int:
-    """Kill the processes that a killed server left in its data directory. Returns their number.
+    """Kill the PostgreSQL processes of the data directory, which a killed server left. Returns their number.
 
     These processes hold the server's shared memory, which keeps the next server from starting.
     """

@@ -234,7 +234,7 @@ def _memory() -> dict[str, str]:
 def ensure(home: Path | None = None, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
     """Start the server of ``home`` (default: :func:`pgcombine.config.home`) if it doesn't run. Returns its URI.
 
-    The database is not migrated. ``on_start`` is called after a start. Raises ConfigError if the server can't be
-    started.
+    The call doesn't install or upgrade pgcombine's schema. ``on_start`` is called after a start. Raises ConfigError if
+    the server can't be started.
     """
     return EmbeddedServer(config.home() if home is None else home).start(on_start)

@@ -22,7 +22,7 @@ from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError
 Offset = Mapping[str, int]
 Rows = list[dict[str, Any]]
 
-_NAP = 0.05  # seconds until the next read while passes are in progress that won't notify
+_NAP = 0.05  # most seconds until the next read while passes are in progress that won't notify
 
 
 class Batch(NamedTuple):
@@ -38,9 +38,9 @@ class Batch(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Feed:
-    """A feed by name: the changes of ``queue``, which are kept for ``retention``.
+    """A feed by name: the changes of ``queue``, each of which is kept for ``retention`` at least.
 
-    Only :meth:`create` uses ``queue``, ``retention`` and ``max_bytes``. An offset says how far a consumer has read: it
+    Only :meth:`create` needs ``queue``, ``retention`` and ``max_bytes``. An offset says how far a consumer has read: it
     is a dict with a sequence number for each bucket. Connections are as for :class:`~pgcombine.CombineQueue`. On an
     asynchronous connection :meth:`read` returns an asynchronous iterator, and any other method an awaitable.
 
@@ -61,7 +61,8 @@ class Feed:
     def create(self, *, if_not_exists: bool = False) -> Steps[None]:
         """Create the feed.
 
-        Raises QueueNotFoundError, QueueExistsError if the name is taken, and InvalidDefinitionError.
+        With ``if_not_exists`` a feed with the same definition may exist already. Raises QueueNotFoundError,
+        QueueExistsError if the name is taken, and InvalidDefinitionError.
         """
         yield Statement(
             "select pgcombine.create_feed(%s, %s, make_interval(secs => %s), %s, %s)",
@@ -70,7 +71,10 @@ class Feed:
 
     @in_transaction(queue="queue")
     def drop(self) -> Steps[None]:
-        """Drop the feed with its changes. Raises WaitTimeoutError if sessions are reading it for too long."""
+        """Drop the feed with its changes.
+
+        Raises WaitTimeoutError if sessions read the feed for longer than ``lock_timeout``, or 5 seconds if that is 0.
+        """
         yield Statement("select pgcombine.drop_feed(%s)", (self.name,))
 
     @in_transaction(queue="queue")
@@ -88,7 +92,10 @@ class Feed:
 
     @in_transaction(queue="queue")
     def committed(self, consumer: str) -> Steps[dict[str, int] | None]:
-        """Return the offset that a consumer has registered, or None if it hasn't registered any."""
+        """Return the offset that a consumer has registered, or None if it hasn't registered any.
+
+        Also returns None if there is no such feed.
+        """
         for name, after, _ in (yield Statement(query("feed_consumers"), (self.name,))):
             if name == consumer:
                 return _offset(after)
@@ -154,7 +161,8 @@ class Feed:
 
         The iterator ends when all changes are read. With ``follow`` it waits for further changes instead: for a
         notification, but for ``poll`` seconds at most. This needs a psycopg connection in autocommit, outside of a
-        transaction. Other notifications that the connection gets meanwhile are lost.
+        transaction; any other raises InvalidDefinitionError. Other notifications that the connection gets meanwhile are
+        lost.
         """
         if follow and not (
             isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection))
@@ -241,7 +249,10 @@ class Feed:
         ), become
 
     def _listen(self) -> Steps[_Idle]:
-        """Listen, and try to take the idle lock, with which passes notify. Afterwards the caller reads once more."""
+        """Listen, and try to take the feed's idle lock: while a session holds it, passes notify.
+
+        Afterwards the caller reads once more.
+        """
         yield Statement(sql.SQL("listen {}").format(sql.Identifier(f"pgcombine.feed {self.name}")))
         ((relation, state),) = yield Statement(query("feed_listen"), (self.name,))
         return _Idle(int(relation), str(state))
@@ -279,7 +290,7 @@ def _offset(text: str) -> dict[str, int]:
 
 
 def feeds(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the feeds, or only the one named ``name``, each as a dict with the figures of ``pgcombine.feed_stat``.
+    """Return the feeds, or only the one named ``name``, each as a dict with columns of ``pgcombine.feed_stat``.
 
     Raises FeedNotFoundError if there is no feed of that name.
     """

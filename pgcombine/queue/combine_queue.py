@@ -1,12 +1,14 @@
 """``CombineQueue``: a queue as Python sees it.
 
 A method that takes a connection, other than ``wait``, runs in the transaction of this connection, and its effects roll
-back with the transaction. ``wait`` needs a connection that is in no transaction. A connection is psycopg's
-``Connection`` or ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or
-``AsyncSession``. On an asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``.
-Errors that pgcombine's SQL functions raise become exceptions of :mod:`pgcombine.errors`. PostgreSQL's own errors remain
-exceptions of the driver. Any method that takes a connection may raise NotGrantedError if the role lacks a right,
-and PostRestorePendingError in a copied database; the methods name further errors.
+back with the transaction. On a psycopg connection in autocommit, outside a transaction, the call is a transaction of
+its own. ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
+``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection``, ``AsyncSession`` or a scoped
+session. On an asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Only
+``values`` returns an asynchronous iterator. Errors that pgcombine's SQL functions raise become exceptions of
+:mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions of the driver. Any method that takes a connection may
+raise NotGrantedError if the role lacks a right, PostRestorePendingError in a restored database before ``post_restore``
+has run, and ConfigError for an object that is no such connection; the methods name further errors.
 """
 
 from __future__ import annotations
@@ -142,8 +144,8 @@ class CombineQueue:
         The default name is that of the function. A worker that has this queue (``pgcombine worker --app``) calls the
         function in every pass that changed a value. ``tx`` is the pass's connection, inside the pass's transaction.
         ``changes`` is a :class:`~pgcombine.queue.callbacks.ChangeStream` of (key, old, new). If the function raises,
-        the pass rolls back and is tried again. :meth:`create`, or the worker, declares the observer in the database.
-        From then on the database refuses a pass by a program that lacks the function.
+        the pass rolls back and is tried again. :meth:`create`, :meth:`create_tier` or the worker declares the observer
+        in the database. From then on the database refuses a pass by a program that lacks the function.
 
         Raises ConfigError if another observer has the name, or if the function is asynchronous or a generator: a pass
         would never run its body.
@@ -186,10 +188,11 @@ class CombineQueue:
 
         With ``force``, the call also drops pending and quarantined updates, and what other parts of pgcombine have made
         for the queue. Without ``force``, it raises QueueNotEmptyError if there is any of these, and
-        InvalidDefinitionError if the connection's isolation level isn't read committed.
+        InvalidDefinitionError if the transaction's isolation level isn't read committed.
 
         Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case
-        ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFoundError.
+        ``pgcombine queue drop`` drops the queue in several transactions. Raises WaitTimeoutError if the tables aren't
+        free within ``lock_timeout``. Raises QueueNotFoundError.
         """
         yield Statement("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
@@ -247,12 +250,12 @@ class CombineQueue:
 
     @_in_transaction()
     def pause(self) -> Steps[None]:
-        """Stop passes over the queue. Enqueues go on."""
+        """Let no new pass over the queue begin. Passes in progress and enqueues go on. Raises QueueNotFoundError."""
         yield Statement("select pgcombine.pause(%s)", (self.name,))
 
     @_in_transaction()
     def resume(self) -> Steps[None]:
-        """Let passes over the queue run again."""
+        """Let passes over the queue run again. Raises QueueNotFoundError."""
         yield Statement("select pgcombine.resume(%s)", (self.name,))
 
     @overload
@@ -264,8 +267,8 @@ class CombineQueue:
     def wait(self, connection: Any, *, timeout: float | None = None) -> Any:
         """Return when all updates that were committed before the call are combined. Workers must run.
 
-        ``timeout`` is in seconds; None means no limit. Raises WaitTimeoutError, InvalidDefinitionError in a
-        transaction, and ConfigError for a connection that isn't psycopg's.
+        ``timeout`` is in seconds; None means no limit. Raises WaitTimeoutError, QueueNotFoundError,
+        InvalidDefinitionError in a transaction, and ConfigError for a connection that isn't psycopg's.
         """
         return wait(connection, self.name, timeout)
 
@@ -285,9 +288,10 @@ class CombineQueue:
     def rebucket(self, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300) -> Steps[None]:
         """Change the number of buckets while writers and readers go on. No pass runs until the commit.
 
-        At its end the call locks the queue's tables, until the commit. It waits up to ``timeout`` seconds for
-        transactions that use them, then raises WaitTimeoutError. Raises InvalidDefinitionError for invalid numbers, and
-        TooManyLocksError.
+        At its end the call locks the queue's tables, until the commit. It raises WaitTimeoutError if transactions that
+        use the tables don't end within ``timeout`` seconds of the call's beginning. Raises InvalidDefinitionError for
+        invalid numbers, or if the transaction's isolation level isn't read committed; TooManyLocksError; and
+        QueueNotFoundError. If ``buckets_per_partition`` is None, it stays as it is.
         """
         yield Statement(
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",
@@ -296,12 +300,15 @@ class CombineQueue:
 
     @_in_transaction()
     def set_expiry(self, expire_when: str | None) -> Steps[None]:
-        """Set the condition under which keys expire. With None no key expires. Raises InvalidDefinitionError."""
+        """Set the condition under which keys expire. With None no key expires.
+
+        Raises InvalidDefinitionError for an invalid condition, and QueueNotFoundError.
+        """
         yield Statement("select pgcombine.set_expiry(%s, %s)", (self.name, expire_when))
 
     @_in_transaction()
     def verify(self) -> Steps[list[str]]:
-        """Read the whole queue, and return the problems found, one sentence each."""
+        """Read the whole queue, and return the problems found, one sentence each. Raises QueueNotFoundError."""
         found = yield Statement("select problem from pgcombine.verify(%s)", (self.name,))
         return [str(problem) for (problem,) in found]
 

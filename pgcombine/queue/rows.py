@@ -16,7 +16,7 @@ Row = Mapping[str, Any] | Sequence[Any]
 def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
     """Return the columns for which the row has values. ``columns`` are the queue's columns, and give the order.
 
-    Raises InvalidUpdateError for a row with other columns, and for an object that isn't a row.
+    Raises InvalidUpdateError for a row with other columns or with none, and for an object that isn't a row.
     """
     if isinstance(row, Mapping):
         unknown = [name for name in row if name not in columns]

@@ -1,6 +1,7 @@
-"""Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
+"""Facts about queues for people and programs, such as definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second; 0 if no update is pending.
+``lag_seconds`` is the age of the oldest pending update, to about a second; 0 if no update is pending. For a paused
+queue :func:`status` may return 0.
 ``definition``, ``columns`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
@@ -16,7 +17,10 @@ from pgcombine.errors import translated
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:
-    """Return the definition of every queue: ``key``, ``value`` and the options of ``pgcombine.create_queue``."""
+    """Return the definition of every queue, a dict.
+
+    It has ``queue``, ``key``, ``value``, the options of ``pgcombine.create_queue``, ``paused`` and ``created_at``.
+    """
     return dicts(connection, query("queue_definitions"))
 
 
@@ -59,7 +63,7 @@ def pass_sql(connection: Connection, queue: str) -> str:
 
 
 def status(connection: Connection, *, exact: bool = False, fresh: bool = False) -> list[dict[str, Any]]:
-    """Return a dict for each queue, with the figures of its backlog, its passes, its quarantine and failing buckets.
+    """Return a dict for each queue, about its backlog, its passes, its quarantine and its failing buckets.
 
     The dict has ``queue``, ``paused``, ``exact``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and

@@ -21,8 +21,8 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
     """Return when all updates that were committed before the call are combined.
 
     On an asynchronous connection the function returns a coroutine. ``timeout`` is in seconds; None means no limit.
-    Raises WaitTimeoutError, InvalidDefinitionError in a transaction, and ConfigError for a connection that isn't
-    psycopg's.
+    Raises WaitTimeoutError, QueueNotFoundError, InvalidDefinitionError in a transaction, and ConfigError for a
+    connection that isn't psycopg's.
     """
     if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
         raise ConfigError(

@@ -110,8 +110,10 @@ class Rollup:
     def drop(self, *, force: bool = False) -> Steps[None]:
         """Drop the rollup; the source stays. With ``force`` it is dropped even if it is exported or feeds a tier.
 
-        Without ``force``, raises QueueNotEmptyError if the rollup is exported or feeds a tier, for example. Raises
-        QueueNotFoundError if there is no queue of the name, and InvalidDefinitionError if the queue isn't a rollup.
+        Pending and quarantined updates don't prevent the drop. Without ``force``, raises QueueNotEmptyError if the
+        rollup is exported or feeds a tier, for example. Raises QueueNotFoundError if there is no queue of the name,
+        InvalidDefinitionError if the queue isn't a rollup, and the other errors of :meth:`CombineQueue.drop` with
+        ``force``.
         """
         yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
 

@@ -3,7 +3,7 @@
 A move has these steps. A move that was killed can be run again.
 
 1. The front's catalog records the target, which must have no queue of the shard's name. Passes on the source combine
-   most updates.
+   updates until none is pending, or until half a minute is over.
 2. Writers of the shard wait at the front, until step 5 ends.
 3. The queue on the source gets a fence: it refuses updates, also after this program has died. Passes combine the rest.
    Then the queue refuses values, too.

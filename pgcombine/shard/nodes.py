@@ -15,8 +15,8 @@ from pgcombine.errors import InvalidDefinitionError, translated
 def shards(connection: Connection) -> list[dict[str, Any]]:
     """Return a dict for each shard, those with a problem first.
 
-    A dict has ``front``, ``shard``, ``node``, ``problem`` and figures of the view ``pgcombine.front_stat``. The figures
-    are None if ``problem`` says why the node tells nothing of the shard.
+    A dict has ``front``, ``shard``, ``node``, ``problem`` and other columns of the view ``pgcombine.front_stat``. These
+    others are None if ``problem`` says why the node tells nothing of the shard.
     """
     return dicts(connection, query("web_fronts"))
 
