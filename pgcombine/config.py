@@ -54,9 +54,10 @@ def given_dsn(dsn: str | None = None) -> str | None:
 
 
 def _refuse_misspelt() -> None:
-    """Raise ConfigError for a variable whose name, without regard to upper and lower case, resembles one of VARIABLES.
+    """Raise ConfigError for a variable whose name begins with PGCOMBINE_ and resembles one of VARIABLES.
 
-    Other names that begin with PGCOMBINE_ are allowed: Kubernetes sets such variables for a service named pgcombine.
+    A name in lower case counts, too. Other names that begin with PGCOMBINE_ are allowed: Kubernetes sets such variables
+    for a service named pgcombine.
     """
     for name in os.environ:
         prefix, _, rest = name.upper().partition("PGCOMBINE_")

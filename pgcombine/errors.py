@@ -216,7 +216,7 @@ class UnavailableError(ReplicationError, OperationalError):
 
 
 class HintsFullError(UnavailableError):
-    """The hints for a server have reached their quota, so the write was refused. Nothing was written."""
+    """The hints for a server, which are copies of writes, have reached their quota. So nothing was written."""
 
 
 class IndeterminateError(ReplicationError):
@@ -310,9 +310,9 @@ def sqlstate_of(kind: type[PgCombineError]) -> str:
 
 
 def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | None = None) -> PgCombineError | None:
-    """Return the pgcombine exception for an error with one of pgcombine's SQLSTATEs, or about a missing right.
+    """Return the pgcombine exception for an error of a function under ``sql/``, or None if there is none.
 
-    Only a missing right of pgcombine counts. Returns None for any other error.
+    There is one for each of pgcombine's SQLSTATEs, and one for a missing right of pgcombine.
     """
     message = error.diag.message_primary or str(error)
     return from_sqlstate(error.sqlstate, message, error.diag.message_hint, queue=queue, bucket=bucket)

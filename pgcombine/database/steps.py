@@ -87,8 +87,8 @@ def run(
 
     On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
     commit while the steps run, which needs a read committed transaction. On a psycopg connection in autocommit, outside
-    a transaction, this function begins one, regardless of the connection's default. Any other transaction must be read
-    committed already.
+    a transaction, this function begins such a transaction, regardless of the connection's default. Any other
+    transaction must be read committed already.
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)

@@ -22,7 +22,7 @@ from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError
 Offset = Mapping[str, int]
 Rows = list[dict[str, Any]]
 
-_NAP = 0.05  # most seconds until the next read while passes are in progress that won't notify
+_NAP = 0.05  # seconds at most until the next read while passes are in progress that won't notify
 
 
 class Batch(NamedTuple):
@@ -161,8 +161,8 @@ class Feed:
 
         The iterator ends when all changes are read. With ``follow`` it waits for further changes instead: for a
         notification, but for ``poll`` seconds at most. This needs a psycopg connection in autocommit, outside of a
-        transaction; any other raises InvalidDefinitionError. Other notifications that the connection gets meanwhile are
-        lost.
+        transaction; another connection raises InvalidDefinitionError. Other notifications that the connection gets
+        meanwhile are lost.
         """
         if follow and not (
             isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection))

@@ -4,8 +4,8 @@ A method that takes a connection, other than ``wait``, runs in the transaction o
 back with the transaction. On a psycopg connection in autocommit, outside a transaction, the call is a transaction of
 its own. ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
 ``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection``, ``AsyncSession`` or a scoped
-session. On an asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Only
-``values`` returns an asynchronous iterator. Errors that pgcombine's SQL functions raise become exceptions of
+session. On an asynchronous connection ``values`` returns an asynchronous iterator, and any other method an awaitable:
+``await queue.enqueue(session, rows)``. Errors that pgcombine's SQL functions raise become exceptions of
 :mod:`pgcombine.errors`. PostgreSQL's own errors remain exceptions of the driver. Any method that takes a connection may
 raise NotGrantedError if the role lacks a right, PostRestorePendingError in a restored database before ``post_restore``
 has run, and ConfigError for an object that is no such connection; the methods name further errors.
@@ -291,7 +291,7 @@ class CombineQueue:
         At its end the call locks the queue's tables, until the commit. It raises WaitTimeoutError if transactions that
         use the tables don't end within ``timeout`` seconds of the call's beginning. Raises InvalidDefinitionError for
         invalid numbers, or if the transaction's isolation level isn't read committed; TooManyLocksError; and
-        QueueNotFoundError. If ``buckets_per_partition`` is None, it stays as it is.
+        QueueNotFoundError. With None for ``buckets_per_partition`` this number stays.
         """
         yield Statement(
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",

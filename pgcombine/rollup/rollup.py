@@ -112,8 +112,7 @@ class Rollup:
 
         Pending and quarantined updates don't prevent the drop. Without ``force``, raises QueueNotEmptyError if the
         rollup is exported or feeds a tier, for example. Raises QueueNotFoundError if there is no queue of the name,
-        InvalidDefinitionError if the queue isn't a rollup, and the other errors of :meth:`CombineQueue.drop` with
-        ``force``.
+        InvalidDefinitionError if the queue isn't a rollup, and the other errors of ``queue.drop`` with ``force``.
         """
         yield Statement("select pgcombine.drop_rollup(%s, force => %s)", (self.name, force))
 

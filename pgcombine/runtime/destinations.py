@@ -60,7 +60,8 @@ class Destination:
     def delivered(self, ticket: int | None = None) -> str:
         """Report that an attempt succeeded. Returns the state that follows.
 
-        If the destination has another ticket than ``ticket`` by now, the report changes nothing. None isn't compared.
+        If the destination has another ticket than ``ticket`` by now, the report changes nothing. With None the tickets
+        aren't compared.
         """
         return self._report(ticket, None)
 

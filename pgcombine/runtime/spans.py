@@ -22,8 +22,8 @@ _TYPES = {"combine": "process", "deliver": "send", "load": "send"}
 def span(operation: str, destination: str, partition: int | None = None) -> Iterator[Callable[[int], None]]:
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
-    ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue, or the export for ``deliver``,
-    and ``partition`` is the bucket. If the block raises, the span gets the SQLSTATE or the class of the exception, but
+    ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue, or for ``deliver`` the name
+    under which entries are delivered, and ``partition`` is the bucket. If the block raises, the span gets the SQLSTATE or the class of the exception, but
     not its text, which may contain keys. The exception is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:

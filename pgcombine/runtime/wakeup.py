@@ -30,9 +30,9 @@ from pgcombine.database.connect import Connection, one
 # naps, for the longest time
 _SHORTEST_NAP = 0.005
 _LONGEST_NAP = 0.1
-_ALL = 1.0  # at most so many seconds are between two polls of all queues by a busy worker
-STOP_CHECK = 0.2  # most seconds until a listener, or a loop of a worker, sees that its stop event is set
-_SUCCESSION = 1.0  # most seconds until a listener tries again to take an idle lock that another session holds
+_ALL = 1.0  # seconds at most between two polls of all queues by a busy worker
+STOP_CHECK = 0.2  # seconds at most until a listener, or a loop of a worker, sees that its stop event is set
+_SUCCESSION = 1.0  # seconds at most until a listener tries again to take an idle lock that another session holds
 
 
 class Waker:

@@ -1,4 +1,7 @@
-"""The nodes of a database's fronts, and what they tell of the shards."""
+"""The nodes of a database's fronts, and what they tell of the shards.
+
+A node is a foreign server that has a shard, or to or from which a shard is being moved.
+"""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Dispatcher:
         """Return the due buckets of ``queues`` (None: of all queues), except those in progress, deferred or refused.
 
         The poll also covers the queues in which passes since the last poll may have left due buckets. It covers all
-        queues if these are more than _FEW, or if observers or triggers of these passes may have enqueued to other
+        queues if all these are more than _FEW, or if observers or triggers of these passes may have enqueued to other
         queues. Queues that this object doesn't serve are left out.
         """
         self._waker.drain()  # this poll sees what earlier wake-ups were about, so they need no other poll

@@ -49,8 +49,8 @@ def drain(
     ServerNotReadyError if the server isn't ready within ``timeout`` seconds, or takes no writes; ConnectError if it
     doesn't answer or refuses the connection; SchemaError; QueueNotFoundError; NotGrantedError if the role lacks the
     right to run passes over the queue; ObserversMissingError if the queue has Python observers that ``queue`` lacks;
-    OperationalError if the connection is lost; and the errors of :func:`~pgcombine.worker.python_pass.declare`. If
-    passes over a bucket fail, the other buckets are drained before PassError is raised.
+    OperationalError if the connection is lost; and the errors of ``pgcombine.add_observer`` if an observer can't be
+    declared. If passes over a bucket fail, the other buckets are drained before PassError is raised.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name

@@ -21,7 +21,7 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # the interval of the looks for due tasks, and of the checks for a new round (see Reclaim)
+ROUND_SECONDS = 0.1  # the pause between two looks for due tasks, and between two checks for a new round (see Reclaim)
 RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes or large segments
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
@@ -136,7 +136,8 @@ class Reclaim:
 def clean(connection: Connection) -> None:
     """Run the components' queries for the event ``clean_up``, which remove what is no longer needed.
 
-    The counts that they return are logged. If the role lacks a privilege for a query, the query is skipped.
+    The table ``pgcombine.hook`` has these queries. The counts that they return are logged. If the role lacks a
+    privilege for a query, the query is skipped.
     """
     for (statement,) in connection.execute("select query from pgcombine.hook where event = 'clean_up'").fetchall():
         with suppress(pg.InsufficientPrivilege):
@@ -147,8 +148,8 @@ def clean(connection: Connection) -> None:
 def upkeep(connection: Connection) -> None:
     """Run the statements that the components' queries for the event ``upkeep`` return.
 
-    A statement is repeated while one of its rows is true. If a statement fails, the error is logged and the others
-    still run, unless the connection is closed.
+    The table ``pgcombine.hook`` has these queries. A statement is repeated while one of its rows is true. If a
+    statement fails, the error is logged and the others still run, unless the connection is closed.
     """
     for (hook,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
         for (statement,) in connection.execute(hook.encode()).fetchall():

@@ -3,8 +3,9 @@
 A failed pass is rolled back and recorded (``pgcombine_internal.fail_pass``). Normally no worker then tries the bucket
 for a time that grows from a fifth of a second to about a minute. After ``quarantine_after`` failures in a row, if a key
 may have caused the last one, a search bisects the bucket's keys (``pgcombine_internal.bisect``). It combines keys that
-don't fail. It quarantines failing keys, unless all keys may fail for a common reason. For queues with Python observers,
-this module takes the steps of the search. A search is one transaction, so no update is lost if the process is killed.
+don't fail. It quarantines failing keys, unless all keys may fail for a common reason (``close_search``). For queues
+with Python observers, this module takes the steps of the search. A search is one transaction, so no update is lost if
+the process is killed.
 """
 
 from __future__ import annotations

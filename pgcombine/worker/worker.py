@@ -154,9 +154,9 @@ class Worker(Background):
         At the start it raises QueueNotFoundError if a queue of ``queues`` or ``app`` doesn't exist, NotGrantedError if
         the role lacks the right to run passes over a queue of ``queues``, ObserversMissingError if such a queue has
         Python observers that the worker lacks, ConnectError if the server refuses the connection or doesn't answer, and
-        the errors of :func:`~pgcombine.worker.python_pass.declare`. It raises SchemaError if the schema doesn't fit
-        this program, also later. If ``queues`` is empty, queues over which the role lacks the right to run passes are
-        logged and left alone.
+        the errors of ``pgcombine.add_observer`` if an observer can't be declared. It raises SchemaError if the schema
+        doesn't fit this program, also later. If ``queues`` is empty, queues over which the role lacks the right to run
+        passes are logged and left alone.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
