@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-WATCH_SECONDS = 5.0  # the time between a daemon's checks of the schema
+WATCH_SECONDS = 5.0  # the least time between two checks of the schema by a daemon
 _PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
 
 

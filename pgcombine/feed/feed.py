@@ -45,7 +45,8 @@ class Feed:
     asynchronous connection :meth:`read` returns an asynchronous iterator, and any other method an awaitable.
 
     Methods raise FeedNotFoundError; OffsetTooOldError if changes after the offset are no longer kept;
-    InvalidDefinitionError if the offset doesn't fit the feed; and NotGrantedError if the role lacks a right.
+    InvalidDefinitionError for an invalid argument, such as an offset that doesn't fit the feed; and NotGrantedError if
+    the role lacks a right.
     """
 
     name: str

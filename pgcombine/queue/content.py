@@ -177,7 +177,7 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
     """Return the number of quarantined keys among ``keys``, and the number of their updates.
 
-    The values of :func:`get` don't include these updates.
+    The values of :func:`get` don't include these updates. Both numbers are 0 for a role that may not operate the queue.
     """
     chosen = _chosen(queue, (yield from roles(queue)), keys)
     if chosen is None:

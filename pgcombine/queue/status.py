@@ -104,7 +104,10 @@ def _status(connection: Connection, exact: bool) -> list[dict[str, Any]]:
 
 
 def workers(connection: Connection) -> list[dict[str, Any]]:
-    """Return a dict for each worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state``, ``pids``."""
+    """Return a dict for each connected worker.
+
+    It has ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state`` and ``pids``.
+    """
     return dicts(connection, query("workers"))
 
 

@@ -23,8 +23,8 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
     ``operation`` is ``combine``, ``deliver`` or ``load``. ``destination`` is the queue, or for ``deliver`` the name
-    under which entries are delivered, and ``partition`` is the bucket. If the block raises, the span gets the SQLSTATE or the class of the exception, but
-    not its text, which may contain keys. The exception is raised again.
+    under which entries are delivered, and ``partition`` is the bucket. If the block raises, the span gets the SQLSTATE
+    or the class of the exception, but not its text, which may contain keys. The exception is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
         yield lambda number: None

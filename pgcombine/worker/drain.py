@@ -23,7 +23,7 @@ from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
-_RECENT = 0.6  # seconds between two calls of ``reclaim``; after half a second without a pass it truncates more
+_RECENT = 0.6  # seconds between two calls of ``reclaim``, which truncates more after half a second without a pass
 _RECLAIMS = 4  # calls of ``reclaim`` at most; a call leaves a segment that a session reads or writes
 
 

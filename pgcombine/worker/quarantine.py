@@ -168,7 +168,8 @@ def _search(
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
     """Return the quarantined keys of a queue, or of all queues for None, longest in quarantine first.
 
-    Each is a dict of queue, key, updates, attempts, sqlstate, error, since.
+    Queues that the role may not operate are left out. Each key is a dict of queue, key, updates, attempts, sqlstate,
+    error, since.
     """
     return dicts(
         connection,
@@ -179,7 +180,7 @@ def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]
 
 
 def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """Return up to ``limit`` updates of a quarantined key. An update is a dict by column."""
+    """Return up to ``limit`` updates of a quarantined key, or none for another key. An update is a dict by column."""
     columns = [
         str(name)
         for (name,) in connection.execute(
