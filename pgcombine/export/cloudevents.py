@@ -1,8 +1,8 @@
 """Entries as CloudEvents 1.0, in the JSON batch format.
 
-An event's ``id`` is made of the export and ``seq``. Its ``source`` is made of the server, the database and the queue.
-Both together are unique. ``time`` is the start of the transaction that wrote the entry, usually a pass. ``sequence`` is
-``seq`` with 19 digits, as a text that sorts like the number.
+An event's ``id`` is made of the export and ``seq``. Its ``source`` is made of the server's system identifier, the
+database and the queue. Both together are unique. ``time`` is the start of the transaction that wrote the entry, usually
+a pass. ``sequence`` is ``seq`` with 19 digits, as a text that sorts like the number.
 
 ``subject`` is the key: its text, or a JSON array for a key with several columns. An event lacks the subject if the key
 is empty, or has a character that CloudEvents exclude. ``data.key`` has the key in any case.

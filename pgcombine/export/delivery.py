@@ -6,13 +6,13 @@ makes the commits that wrote them durable. This query runs on the ``control`` co
 destination's state is also reported on that connection.
 
 Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. The
-search for such entries uses small batches. Each batch is committed, so if the worker is killed, the search goes on from
-the last committed batch.
+search for such entries uses small batches. Each batch is committed, so a killed worker loses only the search of the
+batch in progress.
 
 If several servers have the export, one of them can be made its owner, and then only the owner delivers. If the
 destination accepts only deliveries of another server, this server records that server as the owner and stops
-delivering. After a new owner has delivered all its values, the exporter marks the keys that the owner lacks as deleted
-at the destination.
+delivering, provided that the worker's role may record it. The *sweep*: after a new owner has delivered all its values,
+the exporter ``postgres`` marks the keys that the owner lacks as deleted at the destination.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger("pgcombine.export")
 
 SEARCH_ENTRIES = 256  # the largest batch in a search for entries that the destination refuses
 _GROWTH = 4  # the factor by which a batch may grow after each delivered batch
-_ROWS = 1000  # the number of COPY's rows in each piece that a RawExporter gets
+_ROWS = 1000  # the largest number of COPY's rows in a piece that a RawExporter gets
 
 
 class Nothing(Enum):
@@ -72,8 +72,10 @@ class Delivery:
     def once(self) -> int | Nothing:
         """Deliver one batch. Returns the number of entries delivered or quarantined, or why there are none.
 
-        A failure of the destination is recorded and returned as ``Nothing.FAILED``. Raises psycopg.OperationalError if
-        the connection to the queue's own database is lost.
+        If a sweep is due, it follows the batch. A failure of the destination is recorded and returned as
+        ``Nothing.FAILED``. After FencedError the new owner is recorded instead of a failure. Raises
+        psycopg.OperationalError if the connection to the queue's own database is lost, and Interrupted if the exporter
+        gave up because the worker must stop.
         """
         ticket: int | None = None
         try:
@@ -113,14 +115,14 @@ class Delivery:
         return count or Nothing.IDLE
 
     def waits(self) -> bool:
-        """Whether an entry waits that no worker has claimed."""
+        """Whether an entry waits in a bucket that no worker has claimed."""
         with translated():
             return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
         """Pass the owner to an exporter that needs it.
 
-        Returns whether keys that the owner lacks must still be marked as deleted at the destination.
+        Returns whether a sweep by this exporter is still to be done.
         """
         if not isinstance(self._exporter, OwnedExporter):
             return False

@@ -1,10 +1,10 @@
 """Entries of export queues, and the interface of an exporter.
 
-An *entry* is a change of a key's value. The sequence numbers of a key's entries grow in the order in which the changes
-commit. Entries are delivered at least once: if a process dies between a delivery and its commit, the same entries are
-delivered again, possibly together with others. A call of ``Exporter.deliver`` gets a key's entries in ascending order.
-A receiver that stores the highest sequence number of each key, and ignores entries up to that number, applies no entry
-twice.
+An *entry* is a change of a key's value, or delivers a value that the key has already. The sequence numbers of a key's
+entries grow in the order in which the entries commit. Entries are delivered at least once: if a process dies between a
+delivery and its commit, the same entries are delivered again, possibly together with others. A call of
+``Exporter.deliver`` gets a key's entries in ascending order. A receiver that stores the highest sequence number of each
+key, and ignores entries up to that number, applies no entry twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-# the time limit of one batch in seconds; less than PROBE_SECONDS, after which another worker may try the destination
+# the default time limit of one batch in seconds, for the exporters postgres and webhook; less than PROBE_SECONDS, since
+# after that time another worker may try a destination that was failing
 TIMEOUT_SECONDS = 30.0
 
 
@@ -22,6 +23,9 @@ class Interrupted(Exception):
 
 class Entry(NamedTuple):
     """A change of a key's value. ``old`` and ``new`` are as in :class:`~pgcombine.Change`.
+
+    ``old`` is also None if the entry delivers a value that the key has already: at the start of an export with
+    ``existing``, for a new owner, and after a resync.
 
     ``seq`` is the sequence number. ``json`` is the entry as a JSON object: key columns, ``old_…``, ``new_…``, ``seq``,
     and for CloudEvents ``pgcombine_at``.
@@ -37,12 +41,14 @@ class Entry(NamedTuple):
 class Exporter(Protocol):
     """Delivers batches to a destination. One thread at a time uses it.
 
-    ``ExportWorker(exporter=…)`` takes a class with these methods, and makes an instance for each of its loops. An
-    installed package names its class by an entry point of the group ``pgcombine.exporters``. The worker finds the class
-    by this name: ``ExportWorker(exporter="name")``.
+    ``ExportWorker(exporter=…)`` takes a class with these methods, and makes an instance for each of its loops. It makes
+    and closes another instance at the start, and makes new ones after a lost connection. An installed package names its
+    class by an entry point of the group ``pgcombine.exporters``. The worker finds the class by this name:
+    ``ExportWorker(exporter="name")``.
 
     ``deliver`` delivers all the entries or raises: DestinationDownError if the same delivery may work later,
-    DeliveryRejectedError if the destination refuses an entry's data. ``close`` closes connections.
+    DeliveryRejectedError if the destination refuses an entry's data. OSError and psycopg.OperationalError count as the
+    former, and other exceptions as the latter. ``close`` closes connections.
     """
 
     def __init__(self, target: str | None, export: str) -> None:
@@ -78,14 +84,15 @@ class RawExporter(Exporter, Protocol):
 class OwnedExporter(Exporter, Protocol):
     """An exporter for an export that several servers may have.
 
-    The destination accepts only deliveries of its latest owner. If the destination has another owner, ``deliver``,
-    ``load`` and ``sweep`` raise FencedError.
+    The destination accepts only deliveries of its latest owner, the one with the highest epoch. If that is another
+    server, ``deliver``, ``sweep`` and the ``load`` of a RawExporter raise FencedError.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
         """Deliver from now on for the server ``owner``, which has owned the export since ``epoch``.
 
-        ``drawn`` is the highest sequence number that this server has drawn, or None if it isn't known.
+        ``owner`` is empty if no owner was chosen. ``drawn`` is an upper bound of the sequence numbers that this server
+        has drawn for the export, or None if the role may not read it.
         """
         ...
 

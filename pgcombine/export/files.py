@@ -22,7 +22,7 @@ FILE_MODE = 0o600
 class FileExporter:
     """Writes files ``<export>.<highest seq>.<lowest seq>.jsonl`` into a directory, which must exist.
 
-    ``mode`` is the files' permissions. By default only the owner may read them.
+    ``mode`` is the files' permissions. By default only the user who runs the worker may read the files.
     """
 
     def __init__(self, directory: str | Path, export: str, *, mode: int = FILE_MODE) -> None:

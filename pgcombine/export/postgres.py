@@ -1,4 +1,4 @@
-"""Export into a table of another PostgreSQL database, which is kept equal to the queue's values.
+"""Export into a table of another PostgreSQL database. The exporter applies the changes of the queue's values there.
 
 The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. The
 exporter creates the table if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes
@@ -41,7 +41,7 @@ _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # the shortest time between a check that found nothing and the next check
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
-# the settings that pgcombine_internal.portable_text makes in the queue's database, for the other database
+# pgcombine_internal.portable_text makes these settings in the queue's database, and the exporter in the other one
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # SQLSTATEs: an exception of a trigger; an index row that is too large
 
@@ -82,7 +82,8 @@ class PostgresExporter:
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
         """Deliver from now on for the server ``owner``, which has owned the export since ``epoch``.
 
-        ``drawn`` is the highest sequence number that this server has drawn, or None if it isn't known.
+        ``owner`` is empty if no owner was chosen. ``drawn`` is an upper bound of the sequence numbers that this server
+        has drawn for the export, or None if the role may not read it.
         """
         self._owner = (owner, epoch)
         self._drawn = drawn
@@ -187,7 +188,7 @@ class PostgresExporter:
         return connection
 
     def _make(self, connection: DeadlineConnection) -> None:
-        """Set up the session, and create the tables that don't exist."""
+        """Create the tables that don't exist. Unless a pooler shares the connection, also set up the session."""
         with connection.transaction():
             self._prepare(connection, self._timeout, local=self._pooled)
             connection.execute(_text(self._statements.create_table))

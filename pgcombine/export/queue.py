@@ -22,11 +22,11 @@ class ExportQueue:
 
     ``exporter`` is ``postgres``, ``files``, ``webhook``, or ``python`` for a function or class that the worker gets.
     ``target`` depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table``
-    is the table that ``postgres`` fills. With ``existing`` the values that exist now are exported, too. With
-    ``compact`` the entries of a key in a batch are delivered as one. ``batch`` is the largest number of entries in a
-    delivery. ``buckets`` is the largest number of loops of workers that deliver at the same time. With
-    ``format="cloudevents"`` the exporter ``webhook`` sends CloudEvents. Only :meth:`create` needs arguments other than
-    the name.
+    is the table that ``postgres`` fills (None: the table has the export's name). With ``existing`` the values that
+    exist now are exported, too. With ``compact`` the entries of a key in a batch are delivered as one. ``batch`` is the
+    largest number of entries in a delivery. ``buckets`` is the largest number of loops of workers that deliver at the
+    same time. With ``format="cloudevents"`` the exporter ``webhook`` sends CloudEvents. Only :meth:`create` needs
+    arguments other than the name.
     """
 
     name: str
@@ -61,12 +61,16 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def drop(self, *, force: bool = False) -> Steps[None]:
-        """Drop the export. Without ``force``, raises QueueNotEmptyError while entries wait or are quarantined."""
+        """Drop the export, and with ``force`` also its waiting and quarantined entries.
+
+        Without ``force``, raises QueueNotEmptyError while there are such entries, and InvalidDefinitionError unless the
+        transaction is read committed.
+        """
         yield Statement("select pgcombine.drop_export(%s, force => %s)", (self.name, force))
 
     @in_transaction(queue="queue")
     def pause(self, reason: str | None = None) -> Steps[None]:
-        """Pause the deliveries until :meth:`resume`. Entries are kept."""
+        """Pause the deliveries until :meth:`resume`. Entries are kept. A delivery in progress isn't stopped."""
         yield Statement("select pgcombine.pause_export(%s, %s)", (self.name, reason))
 
     @in_transaction(queue="queue")
@@ -122,8 +126,9 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
 def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
     """Return the exports, or the one named ``name``: dicts of the columns of the view ``pgcombine.export_status``.
 
-    With ``exact=False``, ``pending`` is an estimate, since counting many entries takes time. Raises ExportNotFoundError
-    if there is no export of that name.
+    With ``exact=False``, the values are from ``pgcombine.export_stat``: ``pending`` is an estimate, since counting many
+    entries takes time, and ``lag_seconds`` is 0 for a paused export. Exports that the role may not see are left out.
+    Raises ExportNotFoundError if no export of that name is left.
     """
     found: list[dict[str, Any]] = run(connection, _dicts("exports" if exact else "exports_about", _STATUS, name))
     if name is not None and not found:

@@ -1,10 +1,11 @@
-"""Comparing the table of the exporter ``postgres`` with the queue's values, and delivering keys again.
+"""Comparing the table of the exporter ``postgres`` with the queue's values, and making workers deliver keys again.
 
 Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
-seem to differ only because its latest change isn't delivered yet. Such keys are compared again. A key really differs if
-its row was the same in two reads of the table, and at some moment between the reads no entry of the key waited. A key
-for which the table is ahead really differs even while an entry waits. Keys for which this can't be decided are
-*moving*.
+seem to differ only because its latest change isn't delivered yet. Keys that seem to differ are compared again. A key
+really differs if it differs again, its sequence number was the same in both reads of the table, and at some moment
+between the reads no entry of the key waited. If the queue has no value of the key, a sweep that is still to be done
+(:mod:`pgcombine.export.delivery`) counts like a waiting entry. A key for which the table is ahead really differs even
+while an entry waits. Keys for which this isn't decided in time are *moving*.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _PORTION = 1000  # number of keys; the pages of the queries that export_verify returns have the same size
-_MOST_MOVING = 50_000  # the largest number of keys that are remembered for another comparison
+_MOST_MOVING = 50_000  # if more keys are undecided after another comparison, they are *moving*
 
 
 class Difference(NamedTuple):
@@ -114,10 +115,10 @@ def differences(
 ) -> Iterator[Difference]:
     """Compare the destination of an export of the exporter ``postgres`` with the queue's values. Yields differences.
 
-    ``connection`` is in autocommit. ``target`` is as for ExportWorker. Keys that keep changing are compared again for
-    ``timeout`` seconds. A missing table is created. Raises ExportNotFoundError, InvalidDefinitionError for another
-    exporter, ReplicaError if another server delivers the export, NotGrantedError, and ExportError if the destination
-    fails.
+    ``connection`` is in autocommit. ``target`` is as for ExportWorker. At the end, undecided keys are compared again
+    for ``timeout`` seconds. Then those that are still undecided are ``moving``. A missing table is created. Raises
+    ExportNotFoundError, InvalidDefinitionError for another exporter, ReplicaError if another server delivers the
+    export, NotGrantedError, and ExportError if the destination fails.
     """
     try:
         with translated(), closing(_Comparison(connection, export, target)) as comparison:
@@ -144,11 +145,12 @@ def differences(
 def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
     """Make workers deliver again the keys that differ.
 
-    With ``every``, or for another exporter than ``postgres``, workers deliver all keys that have a value. Each key gets
-    an entry with a new sequence number. The entries are written in several transactions. After an error, call the
-    function again. Returns the number of new entries, and the number of keys that are *moving*, which get no new entry.
-    Raises the errors of :func:`differences`, and ExportError if the destination is ahead of this server or the queue
-    was rebucketed meanwhile.
+    ``connection`` and ``target`` are as for :func:`differences`. With ``every``, or for another exporter than
+    ``postgres``, workers deliver all keys that have a value. Each key gets an entry with a new sequence number. The
+    entries are written in several transactions. After an error, call the function again. Returns the number of new
+    entries, and the number of keys that are *moving*, which get no new entry. Raises the errors of :func:`differences`,
+    ExportError if the destination is ahead of this server, and ExportError or InvalidDefinitionError if the queue was
+    rebucketed meanwhile.
     """
     with translated():
         (found,) = exports(connection, export)

@@ -2,14 +2,15 @@
 CloudEvents (:mod:`pgcombine.export.cloudevents`).
 
 Requests follow Standard Webhooks (:mod:`pgcombine.export.signing`). The header ``webhook-id``, which is also sent as
-``Idempotency-Key``, is made of the export and a digest of the body. If a receiver has handled a batch with the same
-header before, the receiver may answer 2xx and do nothing. After a failure, a batch may have some entries of an earlier
-batch. So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
+``Idempotency-Key``, is made of the export and a digest of the body. If a receiver has handled a batch with the same id
+before, the receiver may answer 2xx and do nothing. After a failure, a batch may have some entries of an earlier batch.
+So a receiver for which a repeated entry isn't harmless must also compare ``seq`` for each key.
 
 An answer 2xx means that the batch is delivered. An answer 4xx, except for those in ``_HEALTH``, refuses the data:
-DeliveryRejectedError. Other answers, a receiver that is too slow, network errors, and secrets that can't be read are
-DestinationDownError: such a failure may end with time, or when an operator corrects the address or the rights. Only the
-beginning of an answer's body is read, and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
+DeliveryRejectedError. Other answers, a receiver that is too slow, network errors, an invalid URL, and secrets that are
+malformed or can't be read are DestinationDownError: such a failure may end with time, or when an operator corrects the
+address, the rights or the secrets. Only the beginning of an answer's body is read, and it isn't decompressed. Without
+the extra ``http``, ConfigError is raised.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
-_SHOWN = 200  # characters of an answer that an error shows
+_SHOWN = 200  # the most characters of an answer's body that an error shows
 _BODY_BYTES = 64 * 1024  # bytes of an answer's body after which reading ends
 _BODY_SECONDS = 1.0  # the longest time for reading an answer's body; the status alone is enough
 _LOOK_SECONDS = 0.1  # seconds; the longest time between two checks of the deadline and of the stop event
@@ -57,7 +58,7 @@ class WebhookExporter:
     """POSTs to ``url``. ``headers`` are added to each request, for example a token.
 
     ``timeout``, in seconds, is for a whole delivery: looking up the host name, connecting, the request and the answer.
-    When ``stop`` is set, a delivery in progress is given up, and Interrupted is raised.
+    Connecting may take half of it. When ``stop`` is set, a delivery in progress is given up, and Interrupted is raised.
 
     Put credentials into ``headers`` or ``~/.netrc``, not into the registered URL.
 
@@ -143,7 +144,7 @@ class WebhookExporter:
         self._loop = self._client = None
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine in this exporter's event loop, which has a daemon thread.
+        """Start a coroutine in this exporter's event loop, which runs in a daemon thread.
 
         The event loop can give up the look-up of a host name, a handshake or a read at any time.
         """

@@ -4,8 +4,8 @@
 * If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One
   worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`).
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.
-* Several workers may run. A worker claims a bucket before it delivers the bucket's entries. A dead worker's claim ends
-  with its connection, and the entries whose delivery it hadn't committed wait again.
+* Several workers may run. A worker claims a bucket of the export before it delivers the bucket's entries. A dead
+  worker's claim ends with its connection, and the entries whose delivery it hadn't committed wait again.
 * A loop without waiting entries sleeps. A pass with a change wakes the loop (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off. If the export is dropped, the worker ends
   with ExportNotFoundError, and if the schema gets another version, with SchemaError.
@@ -56,7 +56,7 @@ _SHORTEST_REST = 0.01
 
 
 class _ExportListener(Listener):
-    """The listener of a loop over one export: the loop sleeps until entries wait."""
+    """The listener of a loop over one export. New entries of the export end the loop's sleep."""
 
     def __init__(self, connection: Connection, export: str, *, poll: float) -> None:
         super().__init__(connection, poll=poll)
@@ -82,9 +82,9 @@ class ExportWorker(Background):
     without waiting entries sleeps at most. ``batch`` is the largest number of entries in a delivery (None: the export's
     own). ``timeout``, in seconds, is for a delivery by ``postgres`` or ``webhook``. ``file_mode`` is the permissions of
     exported files. ``secrets`` sign the requests of ``webhook``: secrets ``whsec_…`` with white space between them, or
-    a function that returns them and is called for each delivery. ``heartbeat`` records that the loops make progress.
-    Raises ConfigError for a number that isn't positive, a malformed secret, and the name of a class that isn't
-    installed.
+    a function that returns them and is called here and for each delivery. ``heartbeat`` records that the loops make
+    progress. Raises ConfigError for a number that isn't positive, a malformed secret, and the name of a class that
+    isn't installed.
     """
 
     def __init__(
@@ -122,8 +122,8 @@ class ExportWorker(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> int:
-        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the number of entries
-        delivered or quarantined.
+        """Work until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns ``delivered``, the number
+        of entries that this object has delivered or quarantined since it was made.
 
         When ``stop`` is set, the worker finishes the batch in progress. But an HTTP request in progress is cancelled,
         and its entries are sent again later. At the start, the worker waits for a server that isn't ready yet. Raises
@@ -143,10 +143,11 @@ class ExportWorker(Background):
 
     @operational()
     def drain(self, timeout: float | None = None) -> int:
-        """Deliver until no entry waits. Returns the number of entries delivered or quarantined.
+        """Deliver until no entry waits. Returns ``delivered``, as :meth:`run` does.
 
-        Raises DestinationDownError if entries wait and the destination is paused or down, WaitTimeoutError after
-        ``timeout`` seconds, the errors of :meth:`run`, and OperationalError if the connection is lost.
+        Raises DestinationDownError if entries wait and the destination is paused or down, WaitTimeoutError if entries
+        wait and an attempt after ``timeout`` seconds delivers none, the errors of :meth:`run`, and OperationalError if
+        the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with (

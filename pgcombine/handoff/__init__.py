@@ -17,10 +17,11 @@ data go into the *quarantine* of the coordinator, with the reason, and the rest 
 stores them, too (``handoff_refused``), so that they aren't forgotten if the coordinator is lost. If the server refuses
 a whole write, for example because its token is known with other updates, the coordinator quarantines the whole hint.
 
-**States of a server.** Each coordinator has its own view (``pgcombine.destination``, kind ``server``). A server is
-*up*, *suspect* after a failed delivery, or *down* after three failures in a row. After a failure one replayer at a time
-tries again, at growing intervals. A server is *paused* by an operator, or after a failure that another attempt wouldn't
-mend, for example if its queue is missing or it lost commits. ``pgcombine replicas resume`` ends the pause.
+**States of a server.** Each coordinator records the states itself (``pgcombine.destination``, kind ``server``). A
+server is *up*, *suspect* after a failed delivery, or *down* after three failures in a row. After a failure one replayer
+at a time tries again, at growing intervals. A server is *paused* by an operator, or after a failure that another
+attempt wouldn't mend, for example if its queue is missing or it lost commits. ``pgcombine replicas resume`` ends the
+pause.
 
 A server may also *need repair*: hints can't make it complete any more. For example, hints were truncated, refused as
 too old, or left out at the quota, or the server lost commits. ``pgcombine replicas verify`` compares the tokens of two
@@ -31,15 +32,15 @@ quarantined updates, and ``replicas truncate`` deletes the hints for the server,
 server then needs repair.
 
 **Retained writes.** If a coordinator loses its disk, its hints are lost. So a server that gets a write from another one
-retains the write's updates, the *payload*, if a third server may lack the write and no quota is reached
+retains the write's updates, the *payload*, if a third server may lack the write and the quota of payloads isn't reached
 (``handoff_store_tokens``). :mod:`pgcombine.handoff.retained` drops payloads that aren't needed any more. ``pgcombine
 replicas repair`` (:mod:`pgcombine.handoff.repairing`) compares the servers by tokens, and forwards writes that a server
 lacks. ``tests/model/handoff.pml`` is a model of the protocol.
 
-**Rebuild.** A server becomes a copy of another one, or of several (:mod:`pgcombine.handoff.rebuilding`). Writers go on.
-The rebuilt server has a new id. A coordinator that was left out (``--force``) delivers nothing to the rebuilt server
-until another rebuild includes the coordinator. Observers of the server don't get the new values as changes. Exports
-that the server owns deliver every value again.
+**Rebuild.** A server becomes a copy of another one, or of several (:mod:`pgcombine.handoff.rebuilding`). Writers go on
+with the other servers. The rebuilt server has a new id. A coordinator that was left out (``--force``) delivers nothing
+to the rebuilt server until another rebuild includes the coordinator. Observers of the server don't get the new values
+as changes. Exports that the server delivers begin again with every value.
 
 **Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.UnavailableError`
 means that nothing was written. :class:`~pgcombine.errors.IndeterminateError` means that too few servers acknowledged in
@@ -53,14 +54,15 @@ coordinator has lost commits (:func:`pgcombine.handoff.delivery.verify_identity`
 (:mod:`pgcombine.handoff.reading`).
 
 **Generations.** A queue may be dropped and created again. For each name, a server counts the replicated queues that it
-has dropped. This *generation* is part of the queue's shape, which writes carry. So the new queue refuses a write to the
-dropped queue.
+has dropped. This *generation* is part of the queue's *shape*, a digest of its definition that writes carry. So the new
+queue refuses a write to the dropped queue.
 
-**Failures.** If a coordinator dies before its deliveries, its replayer delivers when the coordinator is back. A caller
-without an answer retries through another coordinator, which writes its own hints. If a replayer dies between a delivery
-and the deletion of the hint, the hint is delivered again, and the server ignores the duplicate. When the hints for a
-server reach their quota (updates, bytes), the coordinator refuses new writes. An operator can choose that the
-coordinator accepts these writes without a hint instead, and marks the server as in need of repair.
+**Failures.** If a caller or a coordinator dies before the deliveries, the coordinator's replayer delivers once the
+coordinator is up. A caller without an answer retries through another coordinator, which writes its own hints. If a
+replayer dies between a delivery and the deletion of the hint, the hint is delivered again, and the server ignores the
+duplicate. When the hints for a server reach their quota (updates, bytes), the coordinator refuses new writes for the
+server. An operator can choose that the coordinator accepts these writes without a hint instead, and marks the server as
+in need of repair.
 
 **Text.** Values travel as text that means the same on all servers, regardless of their settings
 (``pgcombine_internal.portable_text``).

@@ -61,8 +61,8 @@ def options(timeout: float) -> dict[str, Any]:
 def open_peer(name: str, dsn: str, timeout: float) -> Peer:
     """Connect to a server and ask for its identity. ``timeout``, in seconds, is for each of the two steps.
 
-    Raises WrongServerError if the server isn't ``name`` or can't take writes, and psycopg.OperationalError if it
-    doesn't answer.
+    A server without a name may get one (:func:`handshake`). Raises WrongServerError if the server isn't ``name`` or
+    can't take writes, and psycopg.OperationalError if it doesn't answer.
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
     with closed_on_error(connection), connection.within(timeout):
@@ -70,7 +70,10 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
 
 def handshake(name: str, connection: DeadlineConnection) -> Peer:
-    """Ask a server for its identity. Raises WrongServerError if the server isn't ``name``, or can't take writes."""
+    """Ask a server for its identity. A server without a name gets ``name``, if the role may do that.
+
+    Raises WrongServerError if the server isn't ``name``, or can't take writes.
+    """
     with translated():
         normalized(connection)
         hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_handshake(%s)", name)

@@ -119,7 +119,8 @@ class Coordinators:
 
         If the connection is lost after the write was sent, adds the coordinator's name to ``doubtful``. After
         ReplicaError the servers are registered at the coordinator, and it is tried again. It is also tried again after
-        QueueMismatchError, after a lost connection while time is left, and once after WrongServerError.
+        QueueMismatchError, after such a lost connection while time is left, and if the first attempt raises
+        WrongServerError.
         """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):
@@ -187,7 +188,7 @@ class Coordinators:
         )
 
     def _register(self, coordinator: Server, seconds: float) -> None:
-        """Register at a coordinator the servers that it doesn't know yet."""
+        """Register at a coordinator the servers that it doesn't know yet, if the role may do that."""
         with coordinator.peer(seconds) as peer:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_register_missing(%s, %s)",
@@ -195,7 +196,7 @@ class Coordinators:
             )
 
     def define(self, deadline: float) -> Definition:
-        """Return the queue's definition. The servers are asked one after the other, until one returns it.
+        """Return the queue's definition. If it isn't known yet, the servers are asked one after the other.
 
         Raises QueueNotFoundError if all servers answer that they lack the queue, and otherwise UnavailableError if none
         returns the definition.

@@ -1,4 +1,7 @@
-"""Copying a queue from other servers: its values, its pending and quarantined updates, and the tokens of its writes."""
+"""Copying a queue from other servers: its values, its pending and quarantined updates, and the tokens of its writes.
+
+Payloads that the sources have, and records of updates that they refused, are copied, too.
+"""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ def verify_identity(
 ) -> None:
     """Check that the coordinator knows this peer, and that neither of them has lost commits.
 
-    Does nothing if the check has succeeded for this coordinator and this connection before.
+    Does nothing if the check has succeeded for this coordinator and this connection before. If the coordinator doesn't
+    know the peer's id yet, or knows an earlier epoch, it stores the id and the epoch, provided that the role may do
+    that.
 
     Raises WrongServerError if the peer isn't the server that the coordinator knows by this name, and ReplicaError if no
     server of this name is registered at the coordinator. If the peer has lost a write that it had acknowledged, raises
@@ -233,6 +235,8 @@ def payloads(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]
 def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
     """Apply writes of one queue. Returns for each token why the target refuses the write, or None if it has the write
     now.
+
+    Raises errors whose cause is neither *data* nor *schema*.
     """
     try:
         statuses = apply(target, hints)

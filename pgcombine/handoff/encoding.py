@@ -39,7 +39,7 @@ class Definition:
 def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str, int]:
     """Return the payload and the number of updates in it.
 
-    Raises InvalidUpdateError for a row that doesn't fit the columns.
+    Raises InvalidUpdateError for a row that doesn't fit the columns, and for a value without a text form.
     """
     names = list(definition.columns)
     values: list[list[str]] = [[] for _ in names]
@@ -58,7 +58,7 @@ def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str
 
 
 def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]]) -> str:
-    """Return keys as a payload that has the key columns only."""
+    """Return keys as a payload that has the key columns only. Raises InvalidUpdateError as :func:`encode` does."""
     transformer = Transformer()
     parts = [[_text(part, queue, transformer) for part in column] for column in zip(*keys, strict=True)]
     return array(f"{{{','.join(column)}}}" for column in parts)

@@ -11,7 +11,7 @@ Level = Literal["ONE", "QUORUM", "ALL"] | int
 
 
 def check_level(level: Level, replicas: int) -> Level:
-    """Return the level if ``replicas`` servers can reach it. Otherwise raises ConfigError."""
+    """Return the level, in upper case if it is a name. Raises ConfigError if ``replicas`` servers can't reach it."""
     if isinstance(level, str):
         if level.upper() in ("ONE", "QUORUM", "ALL"):
             return level.upper()  # type: ignore[return-value]
@@ -30,5 +30,8 @@ def needed(level: Level, replicas: int) -> int:
 
 
 def reached(level: Level, replica_sets: Iterable[frozenset[str]], acked: set[str]) -> bool:
-    """Return whether the servers ``acked``, which acknowledged the write, reach the level in each replica set."""
+    """Return whether the servers ``acked``, which acknowledged the write, reach the level for each of the write's keys.
+
+    ``replica_sets`` are the sets of servers that hold keys of the write.
+    """
     return all(len(acked & replicas) >= needed(level, len(replicas)) for replicas in replica_sets)

@@ -1,4 +1,4 @@
-"""An operator's actions on the other servers and their hints, over a connection to the coordinator.
+"""An operator's actions on the other servers and the hints for them, over a connection to the coordinator.
 
 Errors that pgcombine's SQL functions raise become classes of :mod:`pgcombine.errors`. The functions that change
 something, except :func:`add`, raise ReplicaError or DestinationNotFoundError if the server isn't registered.
@@ -33,7 +33,8 @@ def add(
     """Register a server, or change its registration.
 
     ``max_rows`` and ``max_bytes`` are the quota of the hints for the server, and ``when_full`` says what happens when
-    the quota is reached. ``new_identity`` says that another server has taken the place of the registered one.
+    the quota is reached (None: no change, or the default). ``new_identity`` says that another server has taken the
+    place of the registered one.
 
     Raises ReplicaError for an invalid name or quota, for the name of this server, and for an address with a password or
     a parameter that an address may not set. Raises ConfigError if ``dsn`` isn't a connection string.
@@ -51,12 +52,13 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
 
 
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
-    """Remove a server's registration. Returns whether the server answered and had no hints for other servers.
+    """Remove a server's registration.
 
-    If the server doesn't answer within ``timeout`` seconds, and writers may have named it, the remaining servers are
-    marked as in need of repair: some may lack writes that the removed server acknowledged. Raises ReplicaError while
-    hints for the server, or updates that it refused, are here. Also raises ReplicaError if the server answers and has
-    hints for other servers, or updates that these refused.
+    Returns whether the server answered, and had no hints for other servers and no updates that these refused. If the
+    server doesn't answer within ``timeout`` seconds, and writers may have named it, the remaining servers are marked as
+    in need of repair: some may lack writes that the removed server acknowledged. Raises ReplicaError while hints for
+    the server, or updates that it refused, are here. Also raises ReplicaError if the server answers and has hints for
+    other servers, or updates that these refused.
     """
     hints = None
     _, others = addresses(connection)
@@ -110,7 +112,10 @@ def quarantined(
 
 
 def pause(connection: Connection, name: str) -> None:
-    """Stop the replayers' deliveries to a server. Its hints stay."""
+    """Stop the replayers' deliveries to a server. The hints for it stay.
+
+    A replayer that is delivering to the server first goes through all waiting hints.
+    """
     Destination(connection, "server", name).pause("manually")
 
 
@@ -124,7 +129,7 @@ def retry_quarantined(connection: Connection, name: str, token: UUID | None = No
 
     By default these are all updates that the server refused. With ``token`` they are those of one write, and with
     ``number`` one update of that write. Raises NotQuarantinedError if ``token`` is given and no such update is
-    quarantined. Raises ReplicaError while the server needs repair, or while a rebuild or a repair of servers runs.
+    quarantined. Raises ReplicaError while the server needs repair, or a rebuild or a repair hasn't ended.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])

@@ -1,10 +1,10 @@
 """Exports that several servers have: an operator chooses the server that delivers.
 
-Each server combines its own copy of a queue, and so has its own changes. The export's *owner* delivers its changes. A
-server that knows that another server is the owner writes no entries. A new owner begins a new *epoch*, with an entry
-for every key that has a value (``pgcombine_internal.own_export``). The exporter ``postgres`` stores owner and epoch at
-the destination, which then refuses batches of an earlier epoch. With the other exporters, a receiver can do the same:
-the epoch is in the high bits of the sequence numbers.
+Each server combines its own copy of a queue, and so has its own changes. The export's *owner* is the server whose
+changes are delivered. A server that knows that another server is the owner writes no entries. A new owner begins a new
+*epoch*, with an entry for every key that has a value (``pgcombine_internal.own_export``). The exporter ``postgres``
+stores owner and epoch at the destination, which then refuses batches of an earlier epoch. With the other exporters, a
+receiver can do the same: the epoch is in the high bits of the sequence numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Owned:
     """The new owner of an export, and the epoch that the owner begins.
 
     ``told`` are the other servers that now know the owner, or that lack the export. ``unreached`` has the servers that
-    couldn't be connected to, with the reasons.
+    couldn't be connected to, with the reasons. A server that knows of a later epoch is in neither.
     """
 
     export: str

@@ -36,7 +36,7 @@ class Pages:
     """The hints of a coordinator for one server, in the order of their tokens.
 
     Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, is for one call at the server.
-    ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says
+    ``count`` is called with the statuses that ``apply`` returned and the number of quarantined updates. ``full`` says
     whether the last page was full, so that more hints probably wait.
     """
 
@@ -75,10 +75,10 @@ class Pages:
         return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
 
     def _deliver(self, writes: int) -> list[Hint]:
-        """Deliver a page of up to ``writes`` hints. If an update of the page doesn't fit, deliver each hint alone.
+        """Deliver a page of up to ``writes`` hints. If the page is refused for its data, deliver each hint alone.
 
         If the server refuses the page because of the queue's definition, and the coordinator has another definition now
-        than when the hints were written, all hints of the page are quarantined: no server takes them any more.
+        than when the hints were written, all hints of the page are quarantined, so that they don't block later ones.
         """
         page: list[Hint] = []
         try:

@@ -62,7 +62,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Status:
-    """One server's answer from ``handoff_status``.
+    """One server's answers from ``handoff_status`` and ``handoff_holders``.
 
     ``holders`` has the servers that hold each key, or is empty if each server holds all keys.
     """
@@ -133,7 +133,7 @@ def read(
         lags, _ = _lags(servers, queue, statuses, deadline, failures, forgetful)
     lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
     broken = forgetful.union(*(status.broken for status in statuses.values())) & servers.keys()
-    # If a server knows another one by a different id, it has delivered to a former server of that name.
+    # If a server knows another one by a different id, it may have delivered to a former server of that name.
     for found in statuses.values():
         broken |= {name for name, other in statuses.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server unknown to another one was removed there or is new: it may lack writes
@@ -164,8 +164,8 @@ def _lags(
 ) -> tuple[dict[str, int], bool]:
     """Return the largest number of writes that each server may lack, and whether all writes could be counted.
 
-    The hints of a coordinator that answered are counted. A coordinator in ``forgetful`` may have lost hints, and is
-    treated as one that didn't answer. Other servers may retain writes of such a coordinator. They are asked for the
+    The hints of a coordinator that answered are counted. A coordinator that didn't answer may have hints, and one in
+    ``forgetful`` may have lost hints. Other servers may retain writes of such a coordinator. They are asked for the
     tokens of these writes. Then the servers are asked which of the tokens they have.
     """
     lags = {name: sum(found.lags.get(name, 0) for found in statuses.values()) for name in statuses}
@@ -255,7 +255,10 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, by server. ``failures`` gets the reasons why others didn't answer."""
+    """Return the answers that came in time, by server. ``failures`` gets the reasons why others didn't answer.
+
+    Raises InvalidUpdateError, and errors that are neither psycopg's nor pgcombine's.
+    """
 
     def answer_of(server: Server) -> T:
         while True:

@@ -23,10 +23,11 @@ _CONNECT_SECONDS = 10.0
 class Plan:
     """The plan to rebuild the server ``name`` from ``sources``. An empty list stands for all other servers that answer.
 
-    ``target`` is a connection to the server. ``coordinators`` has the servers that answer, the rebuilt one included.
-    ``unreached`` has the reasons why other servers don't answer. ``placed`` says which servers hold each queue, and
-    ``copies`` which slots are copied from each source. ``Plan.sources`` are the sources that have a slot to copy.
-    ``stack`` closes the connections.
+    ``dsns`` has the connection strings of all servers by name. ``force`` is as for ``rebuild``. ``target`` is a
+    connection to the server. ``coordinators`` has the servers that answer, the rebuilt one included. ``unreached`` has
+    the reasons why other servers don't answer. ``placed`` says which servers hold each queue, and ``copies`` which
+    slots are copied from each source. ``Plan.sources`` are the sources that have a slot to copy. ``stack`` closes the
+    connections.
     """
 
     def __init__(self, stack: ExitStack, dsns: dict[str, str], name: str, sources: list[str], force: bool) -> None:
@@ -50,7 +51,8 @@ class Plan:
         return peer
 
     def others(self) -> Iterator[tuple[str, Connection]]:
-        """Return the other servers that answer, with their connections. They may have hints for the rebuilt server."""
+        """Return the other servers that answer, with connections. These servers may have hints for the rebuilt
+        server."""
         return (
             (coordinator, peer.connection)
             for coordinator, peer in self.coordinators.items()
@@ -135,7 +137,7 @@ class Plan:
     def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the slots of each queue to copy from each source.
 
-        Raises ReplicaError if a slot of a queue is on none of the sources, or if there is no replicated queue.
+        Raises ReplicaError if a slot that the rebuilt server holds is on none of the sources, or if it holds none.
         """
         plan = []
         for queue, (_, replicas, placed, _) in sorted(self.placed.items()):

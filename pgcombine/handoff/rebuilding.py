@@ -1,7 +1,7 @@
 """Rebuilding a server from other servers: an empty server, or a server that hints can't make complete any more.
 
 The server gets a copy of the others' queues: values, updates that are pending or in quarantine, and the tokens of their
-writes. Writers go on. The steps are:
+writes. Writers go on with the other servers. The steps are:
 
 1. The server stops taking writes, and waits for those in progress.
 2. Each coordinator marks the server as in need of repair, with the id of this rebuild, and the rebuild waits for the
@@ -12,8 +12,8 @@ writes. Writers go on. The steps are:
    began after step 2 is in the copy, or in a hint for the server, or in both. If it is in both, its token keeps it
    from counting twice. If one source has a write that another lacks, the server records that it has only a part of
    the write (``handoff_partial``).
-5. The server gets a new id. The coordinators store this id, remove the marks with this rebuild's id, and adapt their
-   quarantines (``handoff_repair_end``).
+5. The server gets a new id. The coordinators store this id, and remove the marks with this rebuild's id, unless a
+   source needs repair. They also adapt their quarantines (``handoff_repair_end``).
 
 If the rebuild is killed, or doesn't reach all coordinators, run it again. Until the server's transaction commits, its
 queues are unchanged. Coordinators that don't know the new id deliver nothing to the server.
@@ -83,8 +83,8 @@ def rebuild(
     writes), or a registered server doesn't answer. ``timeout``, in seconds, is for writes in progress at the
     coordinators and for the hints that the sources get first.
 
-    Raises ReplicaError for servers that aren't registered and for unfit sources, ReplicationError when the time is up,
-    other subclasses of ReplicationError, SchemaError, and psycopg's errors.
+    Raises ReplicaError for servers that aren't registered and for unfit sources, ReplicationError when the time is up
+    or deliveries to a source are paused, other subclasses of ReplicationError, SchemaError, and psycopg's errors.
     """
     own, dsns = known_servers(coordinator, coordinator_dsn)
     if name not in dsns or name == own:

@@ -1,4 +1,4 @@
-"""Repairing servers from each other: each server gets the writes that it lacks and whose updates another server has.
+"""Repairing servers from each other: each server gets the writes that it lacks, if another server has their payloads.
 
 If a coordinator is lost, its hints are lost. But a server that got a write from it may still retain the write's
 updates, the *payload* (:mod:`pgcombine.handoff.retained`), and can forward the write. The repair compares each pair of

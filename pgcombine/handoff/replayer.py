@@ -1,10 +1,11 @@
 """The replayer of a coordinator: it delivers the hints that callers could not deliver.
 
 The replayer runs one loop for each server that is due, and a second one if many hints wait for a server without a
-``replay_rate``. A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops retained payloads
-that aren't needed any more (:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all
-replayers. After a failure that another attempt wouldn't mend, for example if the server lacks the queue, deliveries to
-the server are paused. After other failures they are tried again, at growing intervals.
+``replay_rate`` (``Pages.rest``). A loop delivers pages of hints (:mod:`pgcombine.handoff.pages`). One more loop drops
+retained payloads that aren't needed any more, and forwards writes of lost coordinators
+(:mod:`pgcombine.handoff.retained`). Failures are recorded at the coordinator for all replayers. After a failure that
+another attempt wouldn't mend, for example if the server lacks the queue, deliveries to the server are paused. After
+other failures they are tried again, at growing intervals.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Replayed:
     """The counts of a replayer.
 
     ``delivered`` counts writes that were new to the servers, and ``deduplicated`` counts writes that the servers had
-    already. ``quarantined`` counts updates.
+    already. ``quarantined`` counts updates, but not those of writes with the status ``conflict`` or ``expired``
+    (``handoff_apply``).
     """
 
     delivered: int = 0
@@ -69,13 +71,13 @@ class Replayer(Background):
     """Delivers the hints of the coordinator at ``dsn`` to ``servers`` (empty: to all).
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
-    :meth:`run` works in the calling thread. :meth:`start` and :meth:`stop`, or a ``with`` block, run the replayer in a
-    background thread.
+    :meth:`run` returns when the replayer has ended. :meth:`start` and :meth:`stop`, or a ``with`` block, run the
+    replayer in the background.
 
     ``poll``, ``min_age`` and ``timeout`` are in seconds. The replayer looks for hints every ``poll`` seconds. Hints
-    younger than ``min_age`` are left to the callers that made them. ``timeout`` is for one page of hints. Several
-    replayers may run at once. ``heartbeat`` records that the main loop makes progress. Raises ConfigError for a number
-    that is too small.
+    younger than ``min_age`` are left to the callers that made them. ``timeout`` is for connecting, and for one page of
+    hints at the server. Several replayers may run at once. ``heartbeat`` records that the main loop makes progress.
+    Raises ConfigError for a number that is too small.
     """
 
     def __init__(
@@ -100,12 +102,12 @@ class Replayer(Background):
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> Replayed:
-        """Deliver until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns the counts.
+        """Deliver until ``stop`` is set; without ``stop``, until :meth:`stop` is called. Returns ``totals``.
 
-        At the start, the replayer waits for a coordinator that isn't ready yet, for example because it recovers. If the
-        connection to the coordinator is lost later, the replayer connects again with back-off. Raises SchemaError,
-        ReplicaError for a server that isn't registered, and ConnectError if the coordinator can't be connected to at
-        the start.
+        ``totals`` has the counts since this object was made. At the start, the replayer waits for a coordinator that
+        isn't ready yet, for example because it recovers. If the connection to the coordinator is lost later, the
+        replayer connects again with back-off. Raises SchemaError, ReplicaError for a server that isn't registered, and
+        ConnectError if the coordinator can't be connected to at the start.
         """
         with self.heartbeat.loop():
             return self._run(self._until_stopped() if stop is None else stop)
@@ -129,10 +131,11 @@ class Replayer(Background):
 
     @operational()
     def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
-        """Deliver the waiting hints once, server by server. Returns the counts.
+        """Deliver the waiting hints once, server by server. Returns ``totals``, as :meth:`run` does.
 
-        With ``force``, also deliver to servers whose next attempt isn't due. Hints that can't be delivered stay. Raises
-        the errors of :meth:`run`, and OperationalError if the coordinator is lost.
+        Hints for paused servers, and hints younger than ``min_age``, are left out. With ``force``, also deliver to
+        servers whose next attempt isn't due. Hints that can't be delivered now stay. Raises the errors of :meth:`run`,
+        and OperationalError if the coordinator is lost.
         """
         self._check()
         with closing(self._coordinator()) as coordinator:

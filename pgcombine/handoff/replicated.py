@@ -92,10 +92,11 @@ class ReplicatedQueue:
     def enqueue(self, rows: Iterable[Row], token: UUID | str | None = None, *, level: Level | None = None) -> Receipt:
         """Append updates as one write. Rows are as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`.
 
-        To retry a write, give its ``token`` and the same rows. After UnavailableError or HintsFullError, nothing was
-        written. IndeterminateError means that the level wasn't reached in ``timeout`` seconds: the write was made, or
-        may have been made. Raises InvalidUpdateError for rows that don't fit, QueueNotFoundError, TokenConflictError,
-        TokenExpiredError, and ConfigError for a bad token or level.
+        To retry a write, give its ``token`` and the same rows. Without rows, no server is asked, and the receipt names
+        none. After UnavailableError or HintsFullError, nothing was written. IndeterminateError means that the level
+        wasn't reached in ``timeout`` seconds: the write was made, or may have been made. Raises InvalidUpdateError for
+        rows that don't fit, QueueNotFoundError, TokenConflictError, TokenExpiredError, and ConfigError for a bad token
+        or level.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         token = as_token(token)

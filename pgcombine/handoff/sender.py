@@ -28,7 +28,8 @@ log = logging.getLogger("pgcombine.handoff")
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
-# seconds for which a write that no caller waits for is delayed, so that more writes share its transaction
+# the least delay in seconds of a write that no caller waits for, so that more writes share its transaction; the delay
+# ends when a write comes that a caller waits for
 GATHER_SECONDS = 0.01
 PAGE_SECONDS = 0.05  # seconds between the beginnings of two pages, at least, if no caller waits
 
@@ -93,7 +94,8 @@ class Sender:
     def close(self) -> None:
         """Let the thread deliver the waiting writes and end. Waits for it for three timeouts at most.
 
-        Replayers deliver the writes that remain, from their hints.
+        If the thread's queue stays full for a timeout, the thread doesn't end. Replayers deliver the writes that
+        remain, from their hints.
         """
         if self._thread is not None:
             try:

@@ -61,7 +61,10 @@ class _Health:
 
 
 class Server:
-    """One server: its pool of connections, and its recent failures. ``timeout`` is in seconds."""
+    """One server: its pool of connections, and its recent failures.
+
+    ``timeout``, in seconds, is for connecting, and for a delivery by a Sender. The pool has at most ``connections``.
+    """
 
     def __init__(self, name: str, dsn: str, *, timeout: float, connections: int) -> None:
         try:
@@ -90,8 +93,9 @@ class Server:
     def peer(self, seconds: float) -> Iterator[Peer]:
         """Yield a connection and the server's identity. ``seconds`` is for opening the connection and for the block.
 
-        Raises NotConnected if no connection could be opened or the server doesn't answer, and WrongServerError if
-        another server answers or the server can't take writes. Errors of the block are raised unchanged.
+        Raises NotConnected if no connection could be opened or the server didn't tell its identity, and
+        WrongServerError if another server answers or the server can't take writes. Errors of the block are raised
+        unchanged.
         """
         deadline = time.monotonic() + seconds
         try:

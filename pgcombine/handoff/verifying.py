@@ -80,7 +80,8 @@ def differing(
 ) -> tuple[dict[UUID, UUID], dict[UUID, UUID]]:
     """Return for each of two servers its writes with their digests, for the days and slices that differ.
 
-    With ``surplus``, days and slices in which the first server has no writes are left out.
+    Only writes that both servers must have are compared. With ``surplus``, days and slices in which the first server
+    has no writes are left out.
     """
     here, there = _digests(one, other), _digests(another, name)
     own: dict[UUID, UUID] = {}
