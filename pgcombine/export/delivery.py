@@ -46,7 +46,7 @@ class Nothing(Enum):
 
     IDLE = "idle"  # no entry waits in a bucket that other workers haven't claimed
     BLOCKED = "blocked"  # the destination is paused, or the next attempt isn't due
-    FAILED = "failed"  # this delivery failed
+    FAILED = "failed"  # the delivery, or the sweep after it, failed
 
 
 class Delivery:

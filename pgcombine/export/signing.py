@@ -1,6 +1,6 @@
 """Identity and signatures of HTTP requests, as in Standard Webhooks 1.0 (https://www.standardwebhooks.com).
 
-The standard's library signs with one secret and reads the clock itself, so this module signs with :mod:`hmac`.
+The standard's library signs with one secret, and takes the body as a text, so this module signs with :mod:`hmac`.
 """
 
 from __future__ import annotations

@@ -70,7 +70,9 @@ class _ExportListener(Listener):
 
 
 class ExportWorker(Background):
-    """Delivers the entries of ``export`` in ``concurrency`` loops. Each loop is a thread with two connections.
+    """Delivers the entries of ``export`` in ``concurrency`` loops.
+
+    Each loop is a thread with two connections to the queue's database.
 
     ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
     :meth:`run` returns when the worker has ended. :meth:`start` and :meth:`stop`, or a ``with`` block, run the worker

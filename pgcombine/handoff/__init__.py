@@ -3,8 +3,8 @@
 **Hint first.** A write goes to one live server, its *coordinator*. In one transaction the coordinator stores the
 write's token, appends the updates of the keys that it holds, and stores a *hint* for each other server that holds keys
 of the write. A hint is a copy of the write. After the commit, the caller delivers the write to the other servers in
-parallel. The level (ONE, QUORUM, ALL or a number) is the number of acknowledgements for which the caller waits. A
-*replayer* (``pgcombine replicas run``) at each coordinator delivers the hints that callers could not deliver.
+parallel. The level (ONE, QUORUM, ALL or a number) says for how many servers of each key the caller waits. A *replayer*
+(``pgcombine replicas run``) at each coordinator delivers the hints that callers could not deliver.
 
 **Tokens.** A write has a token, a UUID of version 7. A server that has the token already doesn't append the updates
 again. So a program may send a write again, through any coordinator. The same token with other updates is refused. A

@@ -97,7 +97,7 @@ def own_state(connection: Connection) -> list[str]:
 
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
-    """Return the first ``limit`` of the hints for a server, with their updates."""
+    """Return the hints for a server, ``limit`` at most and in the order of their tokens, with their updates."""
     return dicts(connection, query("handoff_hints"), (name, limit))
 
 

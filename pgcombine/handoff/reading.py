@@ -84,7 +84,8 @@ class _Status:
 class _Values:
     """The values of one server, grouped by the set of servers that hold the keys.
 
-    ``forgotten`` is the number of writes that the server lacks although another server knows that it had them.
+    ``forgotten`` is the number of writes that the server lacks although another server knows that it had them. Only the
+    last writes that each other server knows of are checked.
     """
 
     by_set: dict[frozenset[str], dict[Any, Any]]

@@ -52,9 +52,9 @@ _POLL_SECONDS = 0.05
 class Rebuilt:
     """The result of a rebuild.
 
-    ``values``, ``updates`` and ``tokens`` count what was copied. ``unreached`` has the coordinators that don't know of
-    the rebuild, with the reasons. ``unrepaired`` are the coordinators at which the server still needs repair, for
-    example because a source needs repair.
+    ``values``, ``updates`` and ``tokens`` count what was copied, but ``tokens`` leaves out writes that were copied in
+    part. ``unreached`` has the coordinators that don't know the server's new id, with the reasons. ``unrepaired`` are
+    the coordinators at which the server still needs repair, for example because a source needs repair.
     """
 
     server: str

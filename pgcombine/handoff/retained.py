@@ -31,8 +31,8 @@ PAGE_WRITES = 5_000
 def drop_retained(coordinator: DeadlineConnection, timeout: float) -> int:
     """Drop the payloads at ``coordinator`` that no server needs, and forward the writes of lost coordinators.
 
-    ``timeout``, in seconds, is for each query and each delivery at another server. Returns the number of payloads
-    dropped. Raises psycopg.OperationalError if the coordinator is lost.
+    ``timeout``, in seconds, is for connecting to another server, and for each query and each delivery there. Returns
+    the number of payloads dropped. Raises psycopg.OperationalError if the coordinator is lost.
     """
     dropped = 0
     after = UUID(int=0)
