@@ -12,7 +12,8 @@ as $$
            count(*), md5(string_agg(k.token::text || k.digest::text, ',' order by k.token))
     from pgcombine.handoff_token k, pgcombine.handoff_server s
     where (k.servers is null or k.servers @> array[handoff_digests.other, s.name])
-      and k.token >= (lpad(to_hex(extract(epoch from (now() at time zone 'UTC' - s.retention)::date + 1)::bigint * 1000),
-          12, '0') || repeat('0', 20))::uuid
+      and k.token >= (lpad(to_hex(
+          extract(epoch from (now() at time zone 'UTC' - s.retention)::date + 1)::bigint * 1000), 12, '0')
+          || repeat('0', 20))::uuid
     group by 1, 2
 $$;
