@@ -149,19 +149,18 @@ class _Repair:
             )
         found = peer.connection.execute("select token, number, error from pgcombine.handoff_refused").fetchall()
         for token, number, error in found:
-            refused[token] = (
-                f"the server refused updates (pgcombine replicas quarantine retry {peer.name} at the coordinator): "
-                f"{error}"
-            )
-            if (token, number) not in coordinators:
-                try:
-                    retry = "select pgcombine_internal.handoff_retry_refused(%s, %s)"
-                    peer.connection.execute(retry, (token, number))
-                    del refused[token]
-                except psycopg.Error as failed:
-                    if peer.connection.closed:
-                        raise
-                    refused[token] = f"the server refuses updates: {first_line(failed)}"
+            if (token, number) in coordinators:
+                refused[token] = (
+                    f"the server refused updates (pgcombine replicas quarantine retry {peer.name} at the coordinator): "
+                    f"{error}"
+                )
+                continue
+            try:
+                peer.connection.execute("select pgcombine_internal.handoff_retry_refused(%s, %s)", (token, number))
+            except psycopg.Error as failed:
+                if peer.connection.closed:
+                    raise
+                refused[token] = f"the server refuses updates: {first_line(failed)}"
         return refused
 
     def _remove_arrived(self, peer: Peer) -> None:

@@ -1,5 +1,5 @@
 -- Locks the next hints for a server, in the order of their tokens. Hints that another transaction has locked are left
--- out. Returns those locked hints that have the queue and the shape (see handoff_shape) of the first one, up to a
+-- out. While the server is paused, there are none. Returns those locked hints that have the queue and the shape (see handoff_shape) of the first one, up to a
 -- number of updates.
 --   placed, replicas  the servers that writers name for the queue, and how many of them hold a key
 --   coordinator       this server's id if a hint of the same write waits here for another server, too; else null. The
@@ -26,6 +26,8 @@ from (
         from pgcombine.handoff_hint h
         where h.destination = (select a.destination from asked a) and h.token > (select a.after from asked a)
           and h.since <= now() - (select a.age from asked a)
+          and not exists (select from pgcombine.destination d join asked a on a.destination = d.name
+                          where d.kind = 'server' and d.state = 'paused')
         order by h.token
         limit (select a.max_writes from asked a)
         for update of h skip locked

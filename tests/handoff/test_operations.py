@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Collection
 
 import pytest
 from support import eventually, run_cli, start_cli
@@ -15,6 +16,7 @@ from support.sessions import in_background
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import HintsFullError
 from pgcombine.handoff import operations
+from pgcombine.handoff.replayer import Replayer
 from pgcombine.handoff.replicated import Receipt
 
 Clusters = dict[str, Cluster]
@@ -42,6 +44,28 @@ def call(clusters: Clusters, *args: object, status: int = 0) -> str:
 
 def told(clusters: Clusters, *args: object) -> object:
     return json.loads(call(clusters, *args, "--json"))
+
+
+def test_pause_ends_a_replay_after_its_page(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    clusters["c"].proxy.refuse = True
+    clusters["c"].proxy.cut()
+    for _ in range(60):  # the first page has 50
+        queue.enqueue([("fluo", 1)], level="QUORUM")
+    queue.close()
+    clusters["c"].proxy.heal()
+
+    class Pausing(Replayer):
+        def _count(self, statuses: Collection[str], quarantined: int) -> None:
+            super()._count(statuses, quarantined)
+            with clusters["a"].connect() as conn:
+                operations.pause(conn, "c")
+
+    assert Pausing(clusters["a"].direct, min_age=0).replay().delivered == 50
+    assert hints(clusters) == {"a": 10, "b": 0, "c": 0}
+    with clusters["a"].connect() as conn:
+        operations.resume(conn, "c")
+    assert replay_all(clusters)["delivered"] == 10
+    agreed(clusters, {"fluo": 60})
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from support.queues import combine_all, one, values
 
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import IndeterminateError, NotQuarantinedError, ReplicaError, ReplicationError, UnavailableError
-from pgcombine.handoff import operations, rebuilding
+from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.rebuilding import Rebuilt
 from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.verifying import compare
@@ -470,6 +470,23 @@ def test_refused_updates_are_retried(refused: Clusters) -> None:
             combine_all(conn)
             assert values(conn) == {"fluo": 5000, "ok": 1, "spark": 6000}
     equal(refused, "c")
+
+
+def test_repair_leaves_a_write_incomplete_while_a_coordinator_has_one_of_its_updates(refused: Clusters) -> None:
+    """Only one of the two refused updates is in a quarantine. The repair appends the other one."""
+    with refused["a"].connect() as coordinator, refused["c"].connect() as conn:
+        token = one(coordinator, "select distinct token from pgcombine.handoff_quarantine")
+        coordinator.execute("delete from pgcombine.handoff_quarantine where number = 3")
+        conn.execute("alter table pgcombine.wc_updates drop constraint small")
+        done = repairing.repair(coordinator, refused["a"].direct)
+        assert list(done.lacking) == ["c"]
+        assert list(done.lacking["c"]) == [token]
+        combine_all(conn)
+        assert values(conn) == {"ok": 1, "spark": 6000}
+        operations.retry_quarantined(coordinator, "c")
+        replay_all(refused)
+        combine_all(conn)
+        assert values(conn) == {"fluo": 5000, "ok": 1, "spark": 6000}
 
 
 @pytest.mark.slow
