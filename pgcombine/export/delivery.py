@@ -73,7 +73,7 @@ class Delivery:
         """Deliver one batch. Returns the number of entries delivered or quarantined, or why there are none.
 
         If a sweep is due, it follows the batch. A failure of the destination is recorded and returned as
-        ``Nothing.FAILED``. After FencedError the new owner is recorded instead of a failure. Raises
+        ``Nothing.FAILED``. After FencedError the new owner is recorded instead, if the role may do so. Raises
         psycopg.OperationalError if the connection to the queue's own database is lost, and Interrupted if the exporter
         gave up because the worker must stop.
         """
@@ -102,13 +102,12 @@ class Delivery:
             if self._claims.closed:  # the connection to the queue's own database is lost; the destination hasn't failed
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, FencedError):
-                # Some roles lack the right to record the owner. The destination refuses their deliveries anyway.
-                with suppress(InsufficientPrivilege):
+                log.warning("export.fenced export=%s owner=%s epoch=%d", self._export, error.owner, error.epoch)
+                with suppress(InsufficientPrivilege):  # such a role can only record the failure
                     self._control.execute(
                         "select pgcombine_internal.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
                     )
-                log.warning("export.fenced export=%s owner=%s epoch=%d", self._export, error.owner, error.epoch)
-                return Nothing.FAILED
+                    return Nothing.FAILED
             self.destination.failed(error, ticket)
             return Nothing.FAILED
         self.destination.delivered(ticket)

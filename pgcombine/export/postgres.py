@@ -42,7 +42,13 @@ _SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # the shortest time between a check that found nothing and the next check
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # pgcombine_internal.portable_text makes these settings in the queue's database, and the exporter in the other one
-_TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
+_TEXT = {
+    "datestyle": "ISO, MDY",
+    "timezone": "UTC",
+    "intervalstyle": "postgres",
+    "lc_monetary": "C",
+    "extra_float_digits": "1",
+}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # SQLSTATEs: an exception of a trigger; an index row that is too large
 
 

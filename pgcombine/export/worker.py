@@ -148,8 +148,7 @@ class ExportWorker(Background):
         """Deliver until no entry waits. Returns ``delivered``, as :meth:`run` does.
 
         Raises DestinationDownError if entries wait and the destination is paused or down, WaitTimeoutError if entries
-        wait and an attempt after ``timeout`` seconds delivers none, the errors of :meth:`run`, and OperationalError if
-        the connection is lost.
+        still wait after ``timeout`` seconds, the errors of :meth:`run`, and OperationalError if the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with (
@@ -162,7 +161,8 @@ class ExportWorker(Background):
                 done = delivery.once()
                 if not isinstance(done, Nothing):
                     self._count(done)
-                    continue
+                    if deadline is None or time.monotonic() <= deadline:
+                        continue
                 (found,) = exports(control, self.export)
                 if not found["pending"]:
                     return self.delivered

@@ -19,10 +19,11 @@ from support import eventually, run_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one
 from support.receiver import Receiver
+from support.roles import Roles, as_role
 from support.servers import embedded_only
 
 from pgcombine import Entry, ExportWorker
-from pgcombine.errors import ConfigError, DestinationDownError, ExportNotFoundError
+from pgcombine.errors import ConfigError, DestinationDownError, ExportNotFoundError, FencedError, WaitTimeoutError
 from pgcombine.export.webhook import WebhookExporter
 
 pytestmark = embedded_only
@@ -111,6 +112,37 @@ def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
     assert conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall() == [
         ("poison", "ValueError: poison")
     ]
+
+
+def test_drain_ends_in_time_beside_new_entries(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn)
+
+    def deliver(entries: list[Entry]) -> None:
+        add(conn, {"more": 1})
+        combine_all(conn)
+
+    deliver([])
+    with pytest.raises(WaitTimeoutError, match="still has 1 waiting entries after"):
+        ExportWorker(dsn, "search", deliver).drain(0.5)
+
+
+def test_role_that_can_not_record_the_new_owner_rests(conn: psycopg.Connection, dsn: str) -> None:
+    """A worker with only the right to export records a failure, so it tries less and less often."""
+    make_queue(conn)
+    make_export(conn)
+    conn.execute("select pgcombine_internal.add_destination('export', 'search', longest_backoff => '1 us')")
+    add(conn, {"a": 1})
+    combine_all(conn)
+
+    def deliver(entries: list[Entry]) -> None:
+        raise FencedError("server b owns the export", owner="b", epoch=2)
+
+    with Roles(conn, dsn) as roles:
+        role = roles.login().info.user
+        conn.execute("select pgcombine.grant_right('export', %s, 'search')", (role,))
+        with pytest.raises(DestinationDownError, match="its destination is down, 1 entries wait: server b owns"):
+            ExportWorker(as_role(dsn, role), "search", deliver, poll=0.01).drain(30)
 
 
 class Shelf:

@@ -20,6 +20,7 @@ from pgcombine import ExportWorker
 from pgcombine.errors import DeliveryRejectedError, DestinationDownError
 from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
+from pgcombine.export.verifying import differences
 from pgcombine.handoff import ownership
 
 
@@ -44,10 +45,18 @@ def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str
 
 
 def test_values_survive_other_settings(dsn: str, target: str, server: Server) -> None:
-    """Dates, intervals and floating point numbers arrive unchanged when the databases' settings differ."""
+    """Dates, intervals and floating point numbers arrive unchanged when the databases' settings differ.
+
+    Verify finds no difference then.
+    """
     for database, settings in {
         dsn: {"datestyle": "SQL, DMY", "intervalstyle": "sql_standard", "extra_float_digits": "0"},
-        target: {"datestyle": "German", "intervalstyle": "iso_8601", "timezone": "Asia/Tokyo"},
+        target: {
+            "datestyle": "German",
+            "intervalstyle": "iso_8601",
+            "timezone": "Asia/Tokyo",
+            "extra_float_digits": "0",
+        },
     }.items():
         name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
         for setting, value in settings.items():
@@ -70,8 +79,10 @@ def test_values_survive_other_settings(dsn: str, target: str, server: Server) ->
     assert worker_to(dsn, target).drain() == 1
     expected = (date(2024, 3, 4), datetime(2024, 3, 4, 5, 6), timedelta(days=-1, hours=2), 1 / 3)
     with psycopg.connect(target) as there:
-        there.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'")
+        there.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1")
         assert there.execute("select d, at, i, f from search").fetchall() == [expected]
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        assert list(differences(conn, "search", target=target)) == []
     assert [(entry.key, *entry.new) for entry in seen] == [expected]
 
 
