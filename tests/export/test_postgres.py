@@ -47,7 +47,7 @@ def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str
 def test_values_survive_other_settings(dsn: str, target: str, server: Server) -> None:
     """Dates, intervals and floating point numbers arrive unchanged when the databases' settings differ.
 
-    Verify finds no difference then.
+    Verify finds a surplus key then, but no other difference.
     """
     for database, settings in {
         dsn: {"datestyle": "SQL, DMY", "intervalstyle": "sql_standard", "extra_float_digits": "0"},
@@ -66,24 +66,33 @@ def test_values_survive_other_settings(dsn: str, target: str, server: Server) ->
                 )
             )
     with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn, key=["d date"], value=["at timestamp max", "i interval sum", "f float8 max"], delete_when=None)
+        make_queue(
+            conn,
+            key=["d date", "k float8"],
+            value=["at timestamp max", "i interval sum", "f float8 max"],
+            delete_when=None,
+        )
         make_export(conn, target)
         conn.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'")
         conn.execute(
-            "insert into pgcombine.wc_updates values ('2024-03-04', '2024-03-04 05:06', '-1 day 2 hours', 1/3.0)"
+            "insert into pgcombine.wc_updates values ('2024-03-04', 2/3.0, '2024-03-04 05:06', '-1 day 2 hours', 1/3.0)"
         )
         combine_all(conn)
         seen: list[Entry] = []
         make_export(conn, export="other", existing=True)
         ExportWorker(dsn, "other", seen.extend).drain()
     assert worker_to(dsn, target).drain() == 1
-    expected = (date(2024, 3, 4), datetime(2024, 3, 4, 5, 6), timedelta(days=-1, hours=2), 1 / 3)
+    expected = (date(2024, 3, 4), 2 / 3, datetime(2024, 3, 4, 5, 6), timedelta(days=-1, hours=2), 1 / 3)
     with psycopg.connect(target) as there:
         there.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 1")
-        assert there.execute("select d, at, i, f from search").fetchall() == [expected]
+        assert there.execute("select d, k, at, i, f from search").fetchall() == [expected]
     with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'")
         assert list(differences(conn, "search", target=target)) == []
-    assert [(entry.key, *entry.new) for entry in seen] == [expected]
+        with psycopg.connect(target, autocommit=True) as there:
+            there.execute("update search set k = 1 / 3.0::float8")
+        assert sorted(problem for _, problem in differences(conn, "search", target=target)) == ["missing", "surplus"]
+    assert [(*entry.key, *entry.new) for entry in seen] == [expected]
 
 
 @pytest.mark.parametrize("compact", [True, False])
