@@ -18,6 +18,7 @@ from pgcombine.bench.processor import ServerTime
 from pgcombine.bench.scratch import QUEUE, Scratch
 from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.database.connect import Connection, connect
+from pgcombine.errors import PgCombineError
 
 _GAP = 0.02  # seconds between probes, on average
 _UPDATES = 20  # updates in each transaction of the load
@@ -102,6 +103,8 @@ def _probe(scratch: Scratch, seconds: float) -> list[float]:
             for notification in listener.notifies(timeout=60):
                 if notification.payload == key:
                     break
+            else:
+                raise PgCombineError(f"the value of {key} was not committed within 60 s")
             delays.append(1000 * (time.monotonic() - committed))
     return delays
 

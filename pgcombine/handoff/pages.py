@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -99,7 +99,7 @@ class Pages:
                     break
                 self._after = one_of_them.token
             return page
-        self.count(statuses.values(), 0)
+        self.count(statuses.values(), _refused(page, statuses))
         return page
 
     def _deliver_one(self) -> Hint | None:
@@ -130,7 +130,7 @@ class Pages:
                 raise
             self._quarantine_whole(hint, error)
         else:
-            self.count(statuses.values(), len(unfit))
+            self.count(statuses.values(), len(unfit) + _refused([hint], statuses))
         return hint
 
     def _take(self, writes: int) -> list[Hint]:
@@ -171,6 +171,11 @@ class Pages:
         """Quarantine a whole hint, and count its updates."""
         self._quarantine(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
         self.count((), hint.updates)
+
+
+def _refused(page: list[Hint], statuses: Mapping[UUID, str]) -> int:
+    """Return the number of updates in the hints that ``acknowledge`` quarantines."""
+    return sum(hint.updates for hint in page if statuses.get(hint.token) in ("conflict", "expired"))
 
 
 def _without(hint: Hint, unfit: list[tuple[int, str, str]]) -> Hint:

@@ -100,8 +100,12 @@ def test_server_refuses_hints_that_seem_too_old(queue: ReplicatedQueue, clusters
     with clusters["c"].connect() as conn, clusters["a"].connect() as coordinator:
         conn.execute("update pgcombine.handoff_server set retention = '1 hour'")
         token = token_of(timedelta(hours=-5))
+        clusters["c"].proxy.refuse = True
+        clusters["c"].proxy.cut()
         assert queue.enqueue([("fluo", 10)], token).acked == ("a", "b")
-        replay_all(clusters)
+        queue.close()
+        clusters["c"].proxy.heal()
+        assert replay_all(clusters) == {"delivered": 0, "deduplicated": 0, "quarantined": 1}
         assert figures(clusters["a"])["c"][2] == 1
         (held,) = operations.quarantined(coordinator, "c", 10)
         assert (held["token"], held["number"], held["sqlstate"]) == (token, 0, "PC041")
