@@ -103,7 +103,7 @@ def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> Deadli
         apart = ("\t", "DETAIL:", "HINT:")
         lines = [line for line in str(error).strip().splitlines() if not line.startswith(apart)]
         reason = lines[-1] if lines else type(error).__name__
-        # After a timeout, a ping would wait just as long, and block all threads of the process.
+        # After a timeout no ping is made: it would wait for an answer, too.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
         if not silent and becomes_ready(dsn if isinstance(dsn, str) else None, reason):
             raise ServerNotReadyError(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error

@@ -86,9 +86,9 @@ def run(
     """Run the steps in the connection's transaction, and return their result.
 
     On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
-    commit while the steps run, which needs a read committed transaction. On a psycopg connection in autocommit, outside
-    a transaction, this function begins such a transaction, regardless of the connection's default. Any other
-    transaction must be read committed already.
+    commit while the steps run, which needs a read committed transaction. Then on a psycopg connection in autocommit,
+    outside a transaction, this function begins a read committed transaction, regardless of the connection's default.
+    Any other transaction must be read committed already.
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)

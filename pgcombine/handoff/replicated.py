@@ -41,12 +41,12 @@ class Receipt:
 class ReplicatedQueue:
     """The queue ``queue`` on ``servers`` (name: connection string), with each key on ``replicas`` of them (None: all).
 
-    ``level`` is ONE, QUORUM, ALL or a number: how many servers must acknowledge a write or answer a read. ``timeout``,
-    in seconds, is for each call. ``connections`` is the largest number of pooled connections to a server. Servers are
-    tried as coordinators in the given order, and servers that failed recently last. The names of the servers, and
-    ``replicas``, must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as
-    a context manager. Raises ConfigError for an impossible level, number of replicas or timeout, without servers, and
-    without the package psycopg_pool.
+    ``level`` is ONE, QUORUM, ALL or a number: how many of the servers that hold a key must acknowledge a write or
+    answer a read. ``timeout``, in seconds, is for each call. ``connections`` is the largest number of pooled
+    connections to a server. Servers are tried as coordinators in the given order, and servers that failed recently
+    last. The names of the servers, and ``replicas``, must be the same for all callers. Several threads may use the
+    queue. Close it at the end, or use it as a context manager. Raises ConfigError for an impossible level, number of
+    replicas or timeout, without servers, and without the package psycopg_pool.
     """
 
     def __init__(

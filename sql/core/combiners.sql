@@ -43,7 +43,7 @@
 -- may have either.
 -- Deleted keys. delete_when deletes all of the key's values. With last(at), an update that arrives late would bring the
 -- key back, even if its "at" is older than the deletion. Keep a tombstone instead: a column
--- 'deleted boolean last(at)', and read "where not deleted".
+-- 'deleted boolean last(at)', and read "where deleted is not true", since an update without the column makes it null.
 --
 -- Templates, which expand fills in:
 --   fold     aggregate over the pending updates of a key: {value} is the column

@@ -21,7 +21,8 @@ end
 $$;
 grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer,
     pgcombine.hook, pgcombine.right_kind, pgcombine.right_privilege, pgcombine.component_table to public;
--- These views show each reader only the rows that it may see.
+-- Views with rows of single queues show a reader only those of the queues on which it has a right. The view rights
+-- shows all rows to every role.
 grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pgcombine.bucket_stat,
     pgcombine.minute_stat, pgcombine.rights,
     pgcombine.pass_recent, pgcombine.oldest_snapshot, pgcombine.segment_stat, pgcombine.table_size to public;

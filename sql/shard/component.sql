@@ -1,4 +1,4 @@
--- What fronts register with the core (see sql/core/component.sql). The last statement recreates their functions.
+-- What fronts register with the core (see sql/core/component.sql). The last statement recreates the fronts' functions.
 insert into pgcombine.hook (event, query) values
     ('enqueue', 'select pgcombine_internal.front_enqueue($1, $2, $3)'),
     ('generated', $$

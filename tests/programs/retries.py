@@ -1,6 +1,6 @@
 """``python -m tests.programs.retries --calls 1000000``: retries with tokens, under kills; then everything is counted.
 
-Eight client processes call ``pgcombine.enqueue_once`` with events in random order. Several clients send the same event
+Eight client processes enqueue events with tokens, in random order. Several clients send the same event
 at about the same time. A transaction has one event or several, under read committed, repeatable read or serializable,
 and some transactions are rolled back. Meanwhile the program ends sessions by ``pg_terminate_backend`` and clients by
 kill -9. After an error the client repeats the events whose commit wasn't confirmed; after a kill, a new
@@ -60,7 +60,7 @@ class Outcome:
     seconds: float
     terminated: int
     killed: int
-    appended: int  # committed calls of enqueue_once that returned true, as far as the clients know
+    appended: int  # events that a call appended instead of finding their token, and whose commit the client saw
     tokens: int
     wrong: int  # keys whose value isn't the sum over the events
 

@@ -3,11 +3,11 @@
 -- An offset is an object that has a sequence for each bucket, such as {"0": 812, "1": 977}: the consumer has read the
 -- bucket's changes up to this sequence.
 --   after  null: the result is the present offset. Otherwise the result is the end of the portion of changes after this
---          offset, for <feed>_read. If no change follows, the end has the same sequences as this offset. The changes
+--          offset, for <feed>_read. If no change follows, the end is this offset, with all buckets. The changes
 --          from before a rebucket and those from after it are in different portions
 --   most   maximum number of changes in the portion, spread over the buckets. Null: no maximum
--- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept: read it all again; PC003 an invalid
--- offset or number; 42501 the caller lacks the right to read the queue.
+-- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept: read everything again, from
+-- <feed>_snapshot; PC003 an invalid offset or number; 42501 the caller lacks the right to read the queue.
 create or replace function pgcombine.feed_offset(feed text, after jsonb default null, most integer default null)
 returns jsonb
 language plpgsql stable
