@@ -73,9 +73,9 @@ class Delivery:
         """Deliver one batch. Returns the number of entries delivered or quarantined, or why there are none.
 
         If a sweep is due, it follows the batch. A failure of the destination is recorded and returned as
-        ``Nothing.FAILED``. After FencedError the new owner is recorded instead, if the role may do so. Raises
-        psycopg.OperationalError if the connection to the queue's own database is lost, and Interrupted if the exporter
-        gave up because the worker must stop.
+        ``Nothing.FAILED``. After FencedError the new owner is recorded instead, if the role may do so and this server
+        doesn't claim the same or a later epoch. Raises psycopg.OperationalError if the connection to the queue's own
+        database is lost, and Interrupted if the exporter gave up because the worker must stop.
         """
         ticket: int | None = None
         try:
@@ -103,11 +103,10 @@ class Delivery:
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, FencedError):
                 log.warning("export.fenced export=%s owner=%s epoch=%d", self._export, error.owner, error.epoch)
-                with suppress(InsufficientPrivilege):  # such a role can only record the failure
-                    self._control.execute(
-                        "select pgcombine_internal.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
-                    )
-                    return Nothing.FAILED
+                disown = "select pgcombine_internal.disown_export(%s, %s, %s)"
+                with suppress(InsufficientPrivilege):
+                    if one(self._control, disown, self._export, error.owner, error.epoch)[0]:
+                        return Nothing.FAILED
             self.destination.failed(error, ticket)
             return Nothing.FAILED
         self.destination.delivered(ticket)

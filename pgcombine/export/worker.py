@@ -173,9 +173,10 @@ class ExportWorker(Background):
                         "tries again at once)"
                     )
                 if deadline is not None and time.monotonic() > deadline:
+                    why = "another worker has claimed them" if done is Nothing.IDLE else "others were delivered"
                     raise WaitTimeoutError(
                         f'export "{self.export}" still has {found["pending"]} waiting entries after {timeout:g} s '
-                        f"({found['reason'] or 'another worker has claimed them'})"
+                        f"({found['reason'] or why})"
                     )
                 time.sleep(min(self.poll, _DRAIN_POLL))
 

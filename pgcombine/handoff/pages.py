@@ -130,7 +130,7 @@ class Pages:
                 raise
             self._quarantine_whole(hint, error)
         else:
-            self.count(statuses.values(), len(unfit) + _refused([hint], statuses))
+            self.count(statuses.values(), _refused([hint], statuses) or len(unfit))
         return hint
 
     def _take(self, writes: int) -> list[Hint]:

@@ -160,7 +160,7 @@ class _Repair:
             except psycopg.Error as failed:
                 if peer.connection.closed:
                     raise
-                refused[token] = f"the server refuses updates: {first_line(failed)}"
+                refused.setdefault(token, f"the server refuses updates: {first_line(failed)}")
         return refused
 
     def _remove_arrived(self, peer: Peer) -> None:

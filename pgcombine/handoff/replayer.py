@@ -54,8 +54,7 @@ class Replayed:
     """The counts of a replayer.
 
     ``delivered`` counts writes that were new to the servers, and ``deduplicated`` counts writes that the servers had
-    already. ``quarantined`` counts updates, but not those of writes with the status ``conflict`` or ``expired``
-    (``handoff_apply``).
+    already. ``quarantined`` counts updates.
     """
 
     delivered: int = 0

@@ -1,6 +1,6 @@
 -- Locks the next hints for a server, in the order of their tokens. Hints that another transaction has locked are left
--- out. While the server is paused, there are none. Returns those locked hints that have the queue and the shape (see handoff_shape) of the first one, up to a
--- number of updates.
+-- out. While the server is paused, there are none. Returns those locked hints that have the queue and the shape (see
+-- handoff_shape) of the first one, up to a number of updates.
 --   placed, replicas  the servers that writers name for the queue, and how many of them hold a key
 --   coordinator       this server's id if a hint of the same write waits here for another server, too; else null. The
 --                     receiver retains the payload of such a write (handoff_store_tokens)

@@ -127,8 +127,12 @@ def test_drain_ends_in_time_beside_new_entries(conn: psycopg.Connection, dsn: st
         ExportWorker(dsn, "search", deliver).drain(0.5)
 
 
-def test_role_that_can_not_record_the_new_owner_rests(conn: psycopg.Connection, dsn: str) -> None:
-    """A worker with only the right to export records a failure, so it tries less and less often."""
+@pytest.mark.parametrize("claims", [False, True])
+def test_worker_that_can_not_record_the_new_owner_rests(conn: psycopg.Connection, dsn: str, claims: bool) -> None:
+    """The worker has only the right to export, or this server claims the same epoch. So the worker records a failure.
+
+    Once the new owner is recorded, the destination is up.
+    """
     make_queue(conn)
     make_export(conn)
     conn.execute("select pgcombine_internal.add_destination('export', 'search', longest_backoff => '1 us')")
@@ -141,8 +145,12 @@ def test_role_that_can_not_record_the_new_owner_rests(conn: psycopg.Connection, 
     with Roles(conn, dsn) as roles:
         role = roles.login().info.user
         conn.execute("select pgcombine.grant_right('export', %s, 'search')", (role,))
+        if claims:
+            conn.execute("update pgcombine.export set owner = 'a', epoch = 2")
         with pytest.raises(DestinationDownError, match="its destination is down, 1 entries wait: server b owns"):
-            ExportWorker(as_role(dsn, role), "search", deliver, poll=0.01).drain(30)
+            ExportWorker(dsn if claims else as_role(dsn, role), "search", deliver, poll=0.01).drain(30)
+    assert one(conn, "select pgcombine_internal.disown_export('search', 'b', 3)")
+    assert one(conn, "select state from pgcombine.destination where name = 'search'") == "up"
 
 
 class Shelf:

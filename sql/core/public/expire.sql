@@ -4,10 +4,10 @@
 -- workers. Call the procedure outside of a transaction: it commits after each pass. A pass claims a bucket, combines
 -- its pending updates, reads 8 MB of its values and removes at most 10000 keys. If another session keeps a bucket
 -- claimed for five seconds, the call leaves the bucket. The call doesn't touch a paused queue.
--- A conflict with another session ends the call (40001, 40P01, 55P03), and so do PC008, PC012 and a cancellation.
--- If a pass fails with another error, it runs again without removing expired keys. If that fails,
--- too, the call leaves the bucket; otherwise it continues after the pages of the failed pass. After all other passes,
--- the call raises the last error.
+-- A conflict with another session ends the call (40001, 40P01, 55P03), and so do PC008, PC012 and a cancellation. If a
+-- pass fails with another error, it runs again without removing expired keys. If that fails, too, the call leaves the
+-- bucket; otherwise it continues after the pages of the failed pass. After all other passes, the call raises the last
+-- error.
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; PC012
 -- the database is a copy in which post_restore has not run yet; 40001 observers or the condition changed during a pass;

@@ -5,7 +5,7 @@
 -- If this server knows of a later epoch, or of another owner of the same epoch, the function changes nothing, and
 -- returns false.
 -- The call waits for passes and deliveries in progress.
--- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
 -- Errors: PC021 unknown export; those of claim_deliveries.
 create or replace function pgcombine_internal.disown_export(export text, owner text, epoch bigint)
 returns boolean
@@ -27,6 +27,10 @@ begin
     execute format('delete from pgcombine.%I', _export.export || '_exports');
     update pgcombine.export e set owner = disown_export.owner, epoch = disown_export.epoch, sweep = null
     where e.export = _export.export;
+    if exists (select from pgcombine.destination d where d.kind = 'export' and d.name = _export.export
+        and d.state <> 'paused') then -- no attempt follows that could end a failure
+        perform pgcombine_internal.resume_destination('export', _export.export);
+    end if;
     return true;
 end
 $$;
