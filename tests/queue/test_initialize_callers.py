@@ -139,7 +139,7 @@ def test_initialize_splits_many_rows(dsn: str, conn: psycopg.Connection, wc: str
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.initialize(caller, ((f"w{i}", 1) for i in range(2500))) == 2500
-            with pytest.raises(InvalidUpdateError, match=r"given twice or has a value: .*\(w7\)"):
+            with pytest.raises(InvalidUpdateError, match=r"given twice, or has a value already: .*\(w7\)"):
                 await WC.initialize(caller, [(f"v{i}", 1) for i in range(2500)] + [("w7", 1)], force=True)
             await caller.commit()
 
