@@ -1,4 +1,4 @@
-"""Which database and which home a command uses: arguments come first, then variables."""
+"""Which database a command uses (an argument comes first, then variables), and which home."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def phrasecount(
 
 @bench.command()
 def handoff(
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Seconds that a measurement takes.")] = 4.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Seconds for each measurement of writes.")] = 4.0,
     updates: Annotated[int, typer.Option("--updates", min=1, help="Updates of a write.")] = 10,
     replayed: Annotated[int, typer.Option("--replayed", min=500, help="Updates that are replayed.")] = 500_000,
     as_json: Json = False,

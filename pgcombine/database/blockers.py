@@ -19,7 +19,7 @@ _EVERY_SECONDS = 0.1
 
 
 class Blockers:
-    """Watches, over a separate connection, what blocks the session ``pid`` while the block runs.
+    """Watches, over a separate connection, for which sessions ``pid`` waits until the end of the ``with`` block.
 
     ``str()`` of the instance names the sessions and prepared transactions that ``pid`` last waited for, or says "other
     sessions" if none was seen. PostgreSQL reports blockers only during the wait, so a query after a timeout would come

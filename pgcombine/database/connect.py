@@ -123,7 +123,7 @@ def _opened(dsn: Database, name: str, autocommit: bool) -> DeadlineConnection:
         given = dsn()
     except (psycopg.Error, PgCombineError):
         raise
-    except Exception as error:  # the client that fetches a password may raise any exception
+    except Exception as error:  # the function may use any library, for example for a password
         raise ConnectError(f"the function that connects failed: {type(error).__name__}: {error}") from error
     if not isinstance(given, psycopg.Connection):
         raise ConfigError(f"the function that connects returned {type(given).__name__}: return a psycopg.Connection")

@@ -1,9 +1,9 @@
 """Finding a coordinator for a write: a live server that takes it.
 
-Servers are tried one after the other, those that failed recently last. Each gets an equal share of the remaining time.
-If a server may have taken the write but didn't answer, later attempts there and at other servers use the same token, so
-that the write isn't applied twice. An error of the write itself, for example of an update that doesn't fit, ends the
-search. So does HintsFullError.
+Servers are tried one after the other. Those that failed recently come last. Each gets an equal share of the remaining
+time. If a server may have taken the write but didn't answer, later attempts there and at other servers use the same
+token, so that the write isn't applied twice. An error of the write itself, for example of an update that doesn't fit,
+ends the search. So does HintsFullError.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ class Listener(ABC):
         for channel in new:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         self._channels |= new
-        # A notification on a new channel may have been sent before LISTEN. So these sources' idle locks are released:
-        # the listener polls again after it has taken an idle lock.
+        # A notification on a new channel may have been sent before LISTEN. So the idle locks of its sources are
+        # released: the listener polls again after it has taken an idle lock.
         self._release({source.idle_lock for source in found if not new.isdisjoint(source.channels)} & self._locked)
         return found
 

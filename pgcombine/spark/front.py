@@ -76,7 +76,7 @@ class FrontWriting(Writing):
         with closing(connect(conninfo, name=NAME)) as front, translated(queue=options.queue):
             places = front.execute("select * from pgcombine_internal.front_places(%s)", (options.queue,)).fetchall()
         roles = {address["user"]: node for _, node, address in places}
-        if len(roles) > 1:  # a run counts once for each role, and a shard may move to another node
+        if len(roles) > 1:  # a run counts once for each role: it would count again after a shard moved
             raise ConfigError(
                 f'the user mappings of front "{options.queue}" name different roles: '
                 + ", ".join(f'"{role}" on node "{node}"' for role, node in sorted(roles.items())),

@@ -23,7 +23,7 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
 
     def deliver(entries: list[Entry]) -> None:
         if at_fault := refused & {entry.key for entry in entries}:
-            raise ValueError(f"no {sorted(at_fault)}")
+            raise ValueError(f"refused: {sorted(at_fault)}")
         delivered.extend(entry.key for entry in entries)
 
     add(conn, {"a": 1, "ü": 2, "worse": 3})
@@ -41,7 +41,7 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
     assert {name: text.strip() for name, text in lines.items() if name != "since"} == {
         "export": "search",
         "seq": seqs["ü"],
-        "error": "ValueError: no ['ü']",
+        "error": "ValueError: refused: ['ü']",
         "word": "ü",
         "old_n": "None",
         "new_n": "2",

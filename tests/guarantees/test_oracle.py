@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        # the timeout ends an action's wait for a transaction that an earlier action has left open
+        # lock_timeout ends an action's wait for a transaction that an earlier action has left open
         self.conn = psycopg.connect(self.dsn, autocommit=True, options="-c lock_timeout=10s")
         self.writers = [Writer(self.connect()) for _ in range(3)]
         self.passers = [self.connect(level) for level in LEVELS]

@@ -11,8 +11,8 @@
 --   pid           process of the session or the standby's connection, or the one that reads the slot; null if there is
 --                 none
 --   name          application_name (if it is empty, the kind of process), or the name of the transaction or slot
---   role          role of the session
---   state         state of the session, such as active or idle in transaction
+--   role          role of the session or of the standby's connection, or owner of the prepared transaction
+--   state         state of the session or of the standby's connection, such as active or idle in transaction
 --   since         when the session's transaction began, or when it was prepared; for a standby or a slot an estimate
 --   age_seconds   seconds since that time
 --   transactions  age of the snapshot or of the transaction, as a number of transaction ids

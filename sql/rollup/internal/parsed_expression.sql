@@ -2,10 +2,10 @@
 -- Lets PostgreSQL parse an output column of a select from a table, such as 'sum(tokens) as tokens'.
 --   expression  the text that PostgreSQL prints for the expression (see printed_view). The columns of the table may be
 --               qualified by the table's name
---   tree        PostgreSQL's parse tree of the expression, as text
+--   tree        PostgreSQL's parse tree of the whole select, as text
 --   reads       the numbers of the table's columns that the expression reads, by name
--- Errors: PC003 the text isn't one output column over this table alone, has no name, reads a whole row or a system
--- column, or calls a function that another role could replace.
+-- Errors: PC003 the text isn't one output column over this table alone, has a subquery or no name, reads a whole row or
+-- a system column, or calls a function that another role could replace.
 create or replace function pgcombine_internal.parsed_expression(source regclass, given text, out name text,
     out expression text, out type text, out "collation" text, out tree text, out reads jsonb)
 language plpgsql
