@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,9 +18,11 @@ from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine import ExportWorker
+from pgcombine.database.sqlfiles import repeatables
 from pgcombine.errors import DeliveryRejectedError, DestinationDownError
 from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
+from pgcombine.export.postgres import _TEXT
 from pgcombine.export.verifying import differences
 from pgcombine.handoff import ownership
 
@@ -42,6 +45,11 @@ def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str
     combine_all(conn)
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn) == {"before": 1, "b": 7}
+
+
+def test_both_databases_get_the_same_settings() -> None:
+    text = dict(repeatables())["core/internal/types/portable_text.sql"]
+    assert dict(re.findall(r"\('(\w+)', '([^']*)'\)", text)) == _TEXT
 
 
 def test_values_survive_other_settings(dsn: str, target: str, server: Server) -> None:

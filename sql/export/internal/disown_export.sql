@@ -27,10 +27,9 @@ begin
     execute format('delete from pgcombine.%I', _export.export || '_exports');
     update pgcombine.export e set owner = disown_export.owner, epoch = disown_export.epoch, sweep = null
     where e.export = _export.export;
-    if exists (select from pgcombine.destination d where d.kind = 'export' and d.name = _export.export
-        and d.state <> 'paused') then -- no attempt follows that could end a failure
-        perform pgcombine_internal.resume_destination('export', _export.export);
-    end if;
+    -- no attempt follows that could end a failure
+    perform pgcombine_internal.resume_destination('export', d.name) from pgcombine.destination d
+    where d.kind = 'export' and d.name = _export.export and d.state <> 'paused';
     return true;
 end
 $$;

@@ -29,10 +29,8 @@ begin
     select nextval('pgcombine.export_sequence') + _epoch * 1099511627776 into _sweep;
     update pgcombine.export e set owner = own_export.owner, epoch = _epoch, sweep = _sweep
         where e.export = _export.export;
-    if exists (select from pgcombine.destination d where d.kind = 'export' and d.name = _export.export
-        and d.state <> 'paused') then
-        perform pgcombine_internal.resume_destination('export', _export.export);
-    end if;
+    perform pgcombine_internal.resume_destination('export', d.name) from pgcombine.destination d
+    where d.kind = 'export' and d.name = _export.export and d.state <> 'paused';
     return _epoch;
 end
 $$;
