@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from pgcombine.cli.loops import interrupted_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -131,8 +131,7 @@ def tail(
     Example: pgcombine feed tail wc_feed --follow --json --offset-file wc.offset
     """
     start = _start(offset_file, after)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with open_database(dsn) as connection, suppress(KeyboardInterrupt):
+    with interrupted_by_signal(), open_database(dsn) as connection:
         for batch in Feed(name).read(connection, after=start, most=most, compact=compact, follow=follow):
             for row in batch.rows:
                 if as_json:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -45,15 +46,43 @@ def log_to_stderr(form: LogFormat = LogFormat.text, *, verbose: bool = False) ->
 
 
 def stopped_by_signal() -> threading.Event:
-    """Handle SIGTERM and Ctrl-C from now on: each sets the returned event."""
+    """Handle SIGTERM and Ctrl-C from now on: each sets the returned event.
+
+    A handler runs in the middle of any step of the main thread, also of another handler. So it takes no lock, such as
+    that of an event: it writes to a pipe, and a thread sets the event.
+    """
     stop = threading.Event()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
 
     def end(*_: Any) -> None:
+        with suppress(BlockingIOError):  # the pipe is full of earlier signals
+            os.write(writer, b"!")
+
+    def wait() -> None:
+        os.read(reader, 1)
         stop.set()
 
+    threading.Thread(target=wait, name="pgcombine-signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     return stop
+
+
+@contextmanager
+def interrupted_by_signal() -> Iterator[None]:
+    """End the block at the first SIGTERM or Ctrl-C. Later signals are ignored, so they don't disturb the end."""
+
+    def end(*_: Any) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(number) != signal.SIG_IGN:  # a signal that the caller ignores stays ignored
+                signal.signal(number, end)
+        yield
 
 
 @contextmanager

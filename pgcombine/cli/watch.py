@@ -8,12 +8,11 @@ again. Ctrl-C and SIGTERM end the watch. If the first connection fails, the comm
 from __future__ import annotations
 
 import math
-import signal
 import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +22,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from pgcombine.cli.loops import interrupted_by_signal
 from pgcombine.cli.options import echo, note, open_database, print_json
 from pgcombine.database.connect import Connection
 from pgcombine.errors import ConnectError, first_line
@@ -59,8 +59,7 @@ class History:
 
 def watch(dsn: str | None, every: float, poll: Callable[[Connection], Shown], *, as_json: bool) -> None:
     """Call ``poll`` every ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
-    with suppress(KeyboardInterrupt):
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the watch as Ctrl-C does
+    with interrupted_by_signal():
         connection = open_database(dsn)
         try:
             with _screen(every, as_json) as screen:

@@ -33,7 +33,11 @@ def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> Non
     ]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:  # Ctrl-C in a program without handlers: otherwise the loops would go on, and so the program
+        stop.set()
+        raise
     if failures:
         raise failures[0]
