@@ -22,6 +22,7 @@ from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError
 Offset = Mapping[str, int]
 Rows = list[dict[str, Any]]
 
+_SUCCESSION = 1.0  # seconds at most until the next read while another session has the idle lock, as any role can
 _NAP = 0.05  # seconds at most until the next read while passes are in progress that won't notify
 
 
@@ -278,7 +279,8 @@ class _Idle(NamedTuple):
     state: str
 
     def seconds(self, poll: float) -> float:
-        return min(poll, _NAP) if self.state == "writers" else poll
+        """Return how long to wait for a notification."""
+        return min(poll, {"writers": _NAP, "other": _SUCCESSION}.get(self.state, poll))
 
 
 def _text(offset: Offset | None) -> str | None:

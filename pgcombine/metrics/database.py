@@ -5,6 +5,7 @@ Normally, one of the processes that serve metrics gives these figures.
 - The process that holds an advisory lock gives the figures. The others try to take the lock at each scrape, without
   waiting for it. When the holder ends, fails to read the database, or isn't scraped for five minutes, the lock is free
   for another process. Behind a pooler, which can't keep such a lock, each process gives the figures.
+- Any role can take the lock. If the holder's role lacks the right ``monitor``, each process gives the figures.
 - Except behind a pooler, a process whose role lacks the right ``monitor`` gives no figures, since the role doesn't see
   all queues.
 - Scrapes within a few seconds get the same figures. If the server refuses or cancels a query, the figures of this query
@@ -57,6 +58,7 @@ class DatabaseFigures(Collector):
         self._connection: DeadlineConnection | None = None
         self._turn: bool | None = False  # see metrics_turn.sql
         self._pooled = False
+        self._strangers: str | None = None
         self._found: list[Metric] = []
         self._asked = self._kept_until = self._rest_until = 0.0  # monotonic times
         self._trouble: str | None = None
@@ -151,7 +153,12 @@ class DatabaseFigures(Collector):
             return True
         if not self._turn:
             before = self._turn
-            (self._turn,) = one(connection, sqlfiles.query("metrics_turn"))
+            self._turn, strangers = one(connection, sqlfiles.query("metrics_turn"))
+            if strangers is not None:
+                if self._strangers != strangers:
+                    log.warning("metrics.lock_taken by=%s hint=end these sessions", strangers)
+                self._strangers = strangers
+                return True
             if self._turn:
                 log.info("metrics.gives figures=database")
             elif self._turn is None and before is False:

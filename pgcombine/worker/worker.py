@@ -30,7 +30,7 @@ from psycopg import errors as pg
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
-from pgcombine.database.connect import Connection, Database
+from pgcombine.database.connect import Connection, Database, one
 from pgcombine.errors import ConfigError, PassError, ServerNotReadyError, first_line
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.callbacks import NO_OBSERVERS
@@ -222,7 +222,9 @@ class Worker(Background):
         alone = self.concurrency == 1
         listener = QueueListener(connection, self.queues, poll=self.poll, waker=waker)
         if listener.listens:
-            connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
+            announced = one(connection, sqlfiles.query("announce_worker"), list(self.queues) or None, self._since)
+            if announced != (True,):
+                log.warning("worker.unannounced reason=another session holds the advisory locks of the view worker")
         rounds = 0  # consecutive rounds with work
         found: list[Bucket] = []
 

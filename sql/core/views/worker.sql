@@ -1,15 +1,16 @@
 -- pgcombine.worker
 -- One row for each worker that is connected to this database. Every role sees all rows.
 -- Behind a pooler in transaction mode a worker is visible only at times, and its columns since and queues are null.
+-- They are null, too, if another session had the locks that announce them (see queries/announce_worker.sql).
 --   worker  host:process, also in the application_name of the worker's sessions
 --   role    role that the worker runs as
 --   since   when the worker started
---   queues  names of the queues that it works on; null for all (see queries/announce_worker.sql)
+--   queues  names of the queues that it works on; null for all
 --   state   working, waiting (for a lock) or idle
 --   pids    process ids of its sessions at the server
 create or replace view pgcombine.worker as
 select substr(s.application_name, length('pgcombine worker ') + 1) as worker, s.usename as role,
-       to_timestamp(min(l.since)) as since, min(l.queues) as queues,
+       to_timestamp(min(l.since)) as since, min(l.queues) filter (where l.since is not null) as queues,
        case when bool_or(l.waits) then 'waiting' when bool_or(l.works) then 'working' else 'idle' end as state,
        array_agg(s.pid order by s.pid) as pids
 from pg_stat_activity s

@@ -23,9 +23,7 @@ begin
         where s.srvname = begin_move.node and w.fdwname = 'postgres_fdw'), 'PC003',
         format('there is no server "%s" of postgres_fdw', begin_move.node), 'create server makes it');
     name := pgcombine_internal.shard_name(_front.queue, begin_move.shard);
-    perform pgcombine_internal.require(pg_try_advisory_lock(hashtext('pgcombine.front_shard'), hashtext(name)),
-        'PC006', format('another session moves shard %s of "%s"', begin_move.shard, _front.queue),
-        'wait until that ends');
+    perform pgcombine_internal.lock_move('pgcombine.front_shard', name);
     select s.node, s.target, s.former into source, target, former
     from pgcombine.front_shard s where (s.queue, s.shard) = (_front.queue, begin_move.shard);
     perform pgcombine_internal.require(former is not null or coalesce(target, node) = node or node = source, 'PC003',

@@ -13,9 +13,7 @@ declare
     _problem text;
     _hint text;
 begin
-    perform pgcombine_internal.require(
-        pg_try_advisory_lock(hashtext('pgcombine.move_shard'), hashtext(require_movable.queue)), 'PC006',
-        format('another session moves queue "%s"', require_movable.queue), 'wait until that ends');
+    perform pgcombine_internal.lock_move('pgcombine.move_shard', require_movable.queue);
     perform pgcombine_internal.require(not (pgcombine_internal.require_queue(require_movable.queue)).paused, 'PC005',
         format('queue "%s" is paused', require_movable.queue), 'resume it, and pause it again after the move');
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop

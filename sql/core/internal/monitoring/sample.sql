@@ -29,6 +29,7 @@ declare
     _good interval;
     _ended timestamptz; -- when the last pass ended; null: more than ten seconds before the figures were found
     _was timestamptz;
+    _new boolean; -- whether the figures were found anew
 begin
     select case sample.kind when 'pending' then least(10, greatest(1, 100 * coalesce(sum(s.seconds), 0)))
                             else least(300, greatest(30, 100 * coalesce(sum(s.seconds), 0))) end * interval '1 second'
@@ -54,13 +55,15 @@ begin
         end if;
         if at is null or _fresh or at < clock_timestamp() - _good then
             _was := at;
+            _new := false;
             at := case when _stores then clock_timestamp() else now() end; -- a time not later than the snapshot
             begin
                 figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue)
                                             else pgcombine_internal.sizes(sample.queue) end;
-                -- Another caller that stores figures of the queue has the lock until its transaction ends.
-                if _stores and pg_try_advisory_xact_lock(hashtext('pgcombine.sample.' || sample.kind),
-                    hashtext(sample.queue)) then
+                _new := true;
+                -- another caller that stores figures of the queue locks the row until its transaction ends
+                if _stores and (_was is null or exists (select from pgcombine.sample s
+                    where (s.queue, s.kind) = (sample.queue, sample.kind) for update skip locked)) then
                     insert into pgcombine.sample as s (queue, kind, at, figures, seconds)
                     values (sample.queue, sample.kind, sample.at, sample.figures,
                         extract(epoch from clock_timestamp() - sample.at))
@@ -68,7 +71,7 @@ begin
                         set (at, figures, seconds) = (excluded.at, excluded.figures, excluded.seconds);
                 end if;
             exception
-                when lock_not_available then at := _was;
+                when lock_not_available then at := case when _new then at else _was end;
                 -- the queue is being dropped
                 when undefined_table or foreign_key_violation or sqlstate 'PC001' then continue;
             end;
