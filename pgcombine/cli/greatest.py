@@ -100,5 +100,5 @@ class Watched:
         age = timedelta(seconds=round(stat["lag_seconds"]))
         return Text(
             printable(f"\n{self._name}: about {stat['pending']} pending")
-            + f"\nlag     {lag} {age}\nupdates {rate} {stat['updates_per_second_1m']:.0f}/s"
+            + f"\nlag      {lag} {age}\ncombined {rate} {stat['updates_per_second_1m']:.0f}/s"
         )

@@ -108,7 +108,7 @@ def parts(found: Found, history: History | None = None) -> list[RenderableType]:
 
 
 def _shards(found: list[dict[str, Any]]) -> Table:
-    columns = ["front", "shard", "node", "backlog, about", "lag", "updates", "quarantined", "failing", ""]
+    columns = ["front", "shard", "node", "backlog, about", "lag", "combined", "quarantined", "failing", ""]
     rows = [
         (s["front"], s["shard"], s["node"], "", "", "", "", "", s["problem"])
         if s["problem"]
@@ -163,9 +163,9 @@ def _table(found: list[dict[str, Any]], lines: dict[str, tuple[str, str]]) -> Ta
         backlog: [_backlog(q) for q in found],
         "lag": [f"{q['lag_seconds']:.0f} s" for q in found],
         " ": [lines.get(q["queue"], ("", ""))[0] for q in found],
-        "updates": [f"{q['updates_per_second_1m']:.0f}/s" for q in found],
+        "combined": [f"{q['updates_per_second_1m']:.0f}/s" for q in found],
         "  ": [lines.get(q["queue"], ("", ""))[1] for q in found],
-        "busy": [f"{sum(bool(b['backlog']) for b in q['buckets'])} of {len(q['buckets'])}" for q in found],
+        "behind": [f"{sum(bool(b['backlog']) for b in q['buckets'])} of {len(q['buckets'])}" for q in found],
         "quarantined": [counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else "" for q in found],
         "failing": [counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else "" for q in found],
         "   ": ["paused" if q["paused"] else "" for q in found],

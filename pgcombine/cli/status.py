@@ -9,6 +9,8 @@ import typer
 
 from pgcombine.cli.options import Dsn, Every, Json, echo, fail, open_database, print_json, seconds, show_table
 
+LATE_SECONDS = 300.0  # the threshold of the alert PgcombineLag
+
 
 def status(
     max_lag: Annotated[
@@ -16,7 +18,7 @@ def status(
         typer.Option(
             "--max-lag",
             callback=seconds,
-            help="Greatest lag in seconds; exit status 1 if a queue that isn't paused has a greater one.",
+            help="Exit with status 1 if a queue has updates that have been pending for more seconds. Default: 300.",
         ),
     ] = None,
     exact: Annotated[
@@ -43,9 +45,10 @@ def status(
         history = History()
         watch(dsn, every, lambda connection: shown(read(connection, exact=exact), history), as_json=as_json)
         return
+    limit = LATE_SECONDS if max_lag is None else max_lag
     with open_database(dsn) as connection:
         found = read(connection, exact=exact, fresh=max_lag is not None)
-        if max_lag is not None and figures.late(queues_of(found), max_lag):
+        if figures.late(queues_of(found), limit):
             # the first lag may be too high: if no worker has recorded the time recently, a new update seems old
             time.sleep(AGAIN)
             found = read(connection, exact=exact, fresh=True)
@@ -61,10 +64,11 @@ def status(
         for shard in found["fronts"]:
             if shard["problem"]:
                 fail(f'node "{shard["node"]}" tells nothing of a shard of "{shard["front"]}": {shard["problem"]}')
-    late = [] if max_lag is None else figures.late(queues_of(found), max_lag)
+    late = figures.late(queues_of(found), limit)
     if late:
         others = f"; other late queues: {len(late) - 1}" if len(late) > 1 else ""
         fail(
-            f'the lag of queue "{late[0]["queue"]}" is {late[0]["lag_seconds"]:.0f} s, more than {max_lag:g} s{others}'
+            f'the lag of queue "{late[0]["queue"]}" is {late[0]["lag_seconds"]:.0f} s, more than {limit:g} s{others}'
+            + (f" (paused: pgcombine queue resume {late[0]['queue']})" if late[0]["paused"] else "")
             + ("" if found["workers"] else " (no worker is connected: pgcombine worker)")
         )

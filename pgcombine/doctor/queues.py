@@ -24,7 +24,11 @@ def queues(context: Context) -> Iterator[Finding]:
         yield info("there is no queue that the role may use", "pgcombine queue create makes one")
     for row in context.stats:
         figures = f"about {row['pending']} pending, lag {row['lag_seconds']:.0f} s"
-        yield ok(f"{figures}, {row['updates_per_second_1m']:.0f} updates/s", subject=row["queue"], value=row["pending"])
+        yield ok(
+            f"{figures}, {row['updates_per_second_1m']:.0f} updates combined/s",
+            subject=row["queue"],
+            value=row["pending"],
+        )
 
 
 def workers(context: Context) -> Iterator[Finding]:
@@ -48,8 +52,10 @@ def paused(context: Context) -> Iterator[Finding]:
     """Whether queues are paused."""
     for row in context.stats:
         if row["paused"]:
-            yield info(
-                f"paused, about {row['pending']} updates are pending",
+            late = row["lag_seconds"] > context.limits.lag
+            yield (warning if late else info)(
+                f"paused, about {row['pending']} updates are pending"
+                + (f", the oldest for {row['lag_seconds']:.0f} s" if late else ""),
                 f"pgcombine queue resume {row['queue']}, if it was forgotten",
                 subject=row["queue"],
                 value=row["pending"],
@@ -60,7 +66,7 @@ def lag(context: Context) -> Iterator[Finding]:
     """Whether the oldest pending update of a queue is too old, and whether passes end."""
     limit = context.limits.lag
     for row in context.stats:
-        if row["lag_seconds"] <= limit:
+        if row["paused"] or row["lag_seconds"] <= limit:
             continue
         name = row["queue"]
         ended = row["last_pass_seconds"] is not None and row["last_pass_seconds"] <= limit

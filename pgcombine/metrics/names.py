@@ -66,7 +66,7 @@ OF_THE_DATABASE = (
         ("queue",),
         "queue",
         "lag_seconds",
-        "Age of the oldest pending update; 0 if none is pending or the queue is paused.",
+        "Age of the oldest pending update, also in a paused queue; 0 if none is pending.",
     ),
     _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Quarantined keys."),
     _gauge(
@@ -81,7 +81,7 @@ OF_THE_DATABASE = (
         ("export", "queue"),
         "export",
         "lag_seconds",
-        "Age of the oldest waiting entry; 0 if none waits or the export is paused.",
+        "Age of the oldest waiting entry, also in a paused export; 0 if none waits.",
     ),
     _gauge(
         "destination_up",

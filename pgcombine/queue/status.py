@@ -1,7 +1,7 @@
 """Facts about queues for people and programs, such as definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second; 0 if no update is pending. For a paused
-queue :func:`status` may return 0.
+``lag_seconds`` is the age of the oldest pending update, to about a second, also in a paused queue; 0 if no update is
+pending.
 ``definition``, ``columns`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
@@ -69,9 +69,8 @@ def status(connection: Connection, *, exact: bool = False, fresh: bool = False) 
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
     times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
     ``since`` and ``retry_at`` of each bucket where a pass has failed and none has taken all updates since. ``backlog``
-    is an estimate made at ``pending_at``. With ``exact`` each pending update is counted, and ``lag_seconds`` is the age
-    of the oldest one in paused queues, too (otherwise it is 0 there). With ``fresh`` the call makes new estimates,
-    except for queues whose tables are locked.
+    is an estimate made at ``pending_at``. With ``exact`` each pending update is counted. With ``fresh`` the call makes
+    new estimates, except for queues whose tables are locked.
     """
     if fresh:
         with connection.transaction():
@@ -112,11 +111,8 @@ def workers(connection: Connection) -> list[dict[str, Any]]:
 
 
 def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
-    """Choose the queues of :func:`status` whose lag is above ``max_lag`` seconds, worst first.
-
-    Paused queues are left out.
-    """
-    above = [entry for entry in found if not entry["paused"] and entry["lag_seconds"] > max_lag]
+    """Choose the queues of :func:`status` whose lag is above ``max_lag`` seconds, worst first."""
+    above = [entry for entry in found if entry["lag_seconds"] > max_lag]
     return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
-GOOD_FOR = 300.0  # seconds after a run of the doctor until a page's request for findings starts another run
+GOOD_FOR = 60.0  # seconds after a run of the doctor until a page's request for findings starts another run
 YOUNGEST = 5.0  # for so many seconds after a run, no request starts another run
 
 log = logging.getLogger("pgcombine.web")

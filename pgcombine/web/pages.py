@@ -174,7 +174,8 @@ def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, 
 
     found = site.database.run(read)
     found["down"] = figures.Part([one for one in found["down"].rows if one["state"] in ("down", "suspect")])
-    alarms = {f"{row['queue']} {state_of(row)}" for row in rows if state_of(row) in TROUBLES}
+    # the number of failing buckets lets the doctor run again when more buckets fail
+    alarms = {f"{row['queue']} {state_of(row)} {row['failing_buckets']}" for row in rows if state_of(row) in TROUBLES}
     alarms |= {f"snapshot {one['holder']} {one['name']} {one['pid']}" for one in found["snapshots"].rows}
     alarms |= {f"export {one['export']} {one['state']}" for one in found["down"].rows}
     if not found["workers"].rows and not found["workers"].trouble:

@@ -1,24 +1,28 @@
 -- Lists holders of old snapshots, and old transactions that have written. An old snapshot keeps combined updates from
 -- being truncated. An old snapshot or such a transaction keeps old versions of values from being vacuumed. Passes read
 -- past these updates and versions, and get slower.
---   since   when the transaction began or was prepared. For standbys and slots: the time of the transaction id (see
---           time_of); null for an unused slot
+--   since   when the transaction began or was prepared. For standbys, slots, and sessions of roles that the reader can't
+--           see: the time of the transaction id (see time_of); null for an unused slot
 --   detail  identifies the holder, and may say how to end it. It leaves out the text of queries, which may hold values:
 --           workers log it
--- Only a member of pg_read_all_stats sees sessions of all roles.
 -- Parameter, given four times: the minimum age in seconds. Unused replication slots are listed at any age.
-select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
-    a.xact_start as since,
-    extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,
-    format('%%s, role %%s, its query began at %%s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
-           to_char(a.query_start, 'HH24:MI:SS')) as detail
-from pg_stat_activity a
-where (a.backend_xmin is not null or a.backend_xid is not null)
-  and a.pid <> pg_backend_pid()
-  and (a.datname = current_database() or a.datname is null) -- null: for example a standby's connection
-  and a.backend_type not in ('autovacuum worker', 'parallel worker')
-  and a.query !~* '^\s*vacuum\y' -- other vacuums ignore a vacuum's snapshot
-  and a.xact_start < clock_timestamp() - make_interval(secs => %s)
+select 'session' as holder, a.pid, a.name, a.since,
+    extract(epoch from clock_timestamp() - a.since)::double precision as age_seconds,
+    concat_ws(', ', a.state, 'role ' || coalesce(a.usename, '?'),
+        'its query began at ' || to_char(a.query_start, 'HH24:MI:SS')) as detail
+from (
+    select s.pid, s.usename, s.query_start, coalesce(nullif(s.application_name, ''), s.backend_type) as name,
+           coalesce(s.state, s.backend_type) as state, coalesce(s.xact_start, pgcombine_internal.time_of(
+               txid_snapshot_xmax(txid_current_snapshot()) - greatest(age(s.backend_xmin), age(s.backend_xid)))
+           ) as since
+    from pg_stat_activity s
+    where (s.backend_xmin is not null or s.backend_xid is not null)
+      and s.pid <> pg_backend_pid()
+      and (s.datname = current_database() or s.datname is null and s.xact_start is not null) -- null: a base backup
+      and coalesce(s.backend_type, '') not in ('autovacuum worker', 'parallel worker')
+      and s.query !~* '^\s*vacuum\y' -- other vacuums ignore a vacuum's snapshot
+) a
+where a.since < clock_timestamp() - make_interval(secs => %s)
 union all
 select 'standby', s.pid, s.name, s.since, extract(epoch from clock_timestamp() - s.since)::double precision,
     'hot_standby_feedback: end the query on the standby'

@@ -177,7 +177,7 @@ def test_status_on_a_narrow_terminal_cuts_nothing(conn: psycopg.Connection, dsn:
     assert code == 0
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
     assert "…" not in shown
-    for text in ("page_views_by_day", "backlog, about", "updates", "busy", "quarantined", "1 key", "paused"):
+    for text in ("page_views_by_day", "backlog, about", "combined", "behind", "quarantined", "1 key", "paused"):
         assert text in shown, text
 
 
@@ -185,7 +185,7 @@ def test_top_shows_rates_on_a_terminal(conn: psycopg.Connection, dsn: str) -> No
     make_queue(conn)
     add(conn, {"a\x1b[31m": 1})
     combine_all(conn)
-    seen, code = on_terminal("top", "wc", "--watch", 0.1, "--dsn", dsn, until=r"change(?s:.*)\+0\.0/s(?s:.*)updates")
+    seen, code = on_terminal("top", "wc", "--watch", 0.1, "--dsn", dsn, until=r"change(?s:.*)\+0\.0/s(?s:.*)combined")
     assert code == 0
     assert "a\\x1b[31m" in seen
     assert "about 0 pending" in seen

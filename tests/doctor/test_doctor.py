@@ -373,7 +373,7 @@ def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("delete from pgcombine.sample")
     found(queues.lag, "warning", dsn, "workers are late")
     conn.execute("select pgcombine.pause('wc')")
-    found(queues.paused, "info", dsn, "paused, about [123] updates")
+    found(queues.paused, "warning", dsn, "paused, about [123] updates .* the oldest for 3[56]")
     assert findings(queues.lag, dsn) == []
 
 

@@ -4,7 +4,7 @@
 --   queue              name of the queue
 --   bucket             number of the bucket
 --   pending            about how many updates are pending
---   lag_seconds        age of the oldest pending update; 0 if none is pending or the queue is paused
+--   lag_seconds        age of the oldest pending update, also in a paused queue; 0 if none is pending
 --   last_pass          number of the last pass in the journal; null if there is none
 --   last_pass_at       when the last pass ended
 --   last_pass_seconds  how long the last pass took
@@ -17,7 +17,7 @@
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
        -- queue_stat explains why a pass after the estimate counts
-       case when q.paused or a.since is null then 0
+       case when a.since is null then 0
             else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at
                 and l.range_mask is null then l.began end))) end as lag_seconds,
        l.pass as last_pass, l.ended as last_pass_at, date_part('epoch', l.ended - l.began) as last_pass_seconds,

@@ -6,7 +6,7 @@
 --   buckets                number of buckets
 --   paused                 whether no pass runs over the queue
 --   pending                about how many updates are pending
---   lag_seconds            age of the oldest pending update; 0 if none is pending or the queue is paused
+--   lag_seconds            age of the oldest pending update, also in a paused queue; 0 if none is pending
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
 --   keys_per_second_1m     keys that passes combined in the last minute, as an average per second
 --   changes_per_second_1m  keys whose values passes changed in the last minute, as an average per second
@@ -21,8 +21,7 @@
 --                          locked
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
-       case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)),
-           0) end as lag_seconds,
+       coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)), 0) as lag_seconds,
        m.updates / 60.0::double precision as updates_per_second_1m,
        m.keys / 60.0::double precision as keys_per_second_1m,
        m.changes / 60.0::double precision as changes_per_second_1m,

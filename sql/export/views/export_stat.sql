@@ -12,7 +12,7 @@
 --   failures      number of deliveries that have failed in a row
 --   retry_at      when the next attempt is due
 --   pending       about how many entries wait, by the server's statistics, which are some seconds old; 0 is exact
---   lag_seconds   about the age of the oldest entry (see export_backlog); 0 if none waits or the export is paused
+--   lag_seconds   about the age of the oldest entry (see export_backlog), also in a paused export; 0 if none waits
 --   delivered     number of entries delivered or quarantined since the export was created
 --   delivered_at  when entries were last delivered or quarantined
 --   quarantined   number of quarantined entries, which the destination refused
@@ -22,7 +22,7 @@ create or replace view pgcombine.export_stat with (security_barrier) as
 select e.export, e.queue, e.exporter, e.target, d.state,
        case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.failures, d.retry_at,
        b.entries as pending,
-       case when d.state = 'paused' then 0 else b.lag_seconds end as lag_seconds, c.delivered, c.delivered_at,
+       b.lag_seconds, c.delivered, c.delivered_at,
        (select count(*) from pgcombine.export_quarantine q where q.export = e.export) as quarantined, e.owner,
        e.epoch
 from pgcombine.export e

@@ -111,8 +111,8 @@ def test_command_shows_the_lag(wc: psycopg.Connection, dsn: str) -> None:
     assert json.loads(shown.stdout)["queues"][0]["lag_seconds"] == pytest.approx(3600, abs=60)
 
 
-def test_paused_queue_shows_no_lag(wc: psycopg.Connection) -> None:
-    """The SQL in monitoring.md and the command show no lag. The view pgcombine.status shows it."""
+def test_paused_queue_shows_its_lag(wc: psycopg.Connection, dsn: str) -> None:
+    """The SQL in monitoring.md, the command, its exit status and the view pgcombine.status show it."""
     add(wc, {"a": 1, "b": 1})
     pass_time(wc, 3600)
     WC.pause(wc)
@@ -120,7 +120,12 @@ def test_paused_queue_shows_no_lag(wc: psycopg.Connection) -> None:
     (figures,) = [text for text in fences(page, "sql") if "lag_seconds" in text]
     (found,) = wc.cursor(row_factory=dict_row).execute(figures.partition(";")[0].encode()).fetchall()
     (shown,) = status.status(wc)
-    assert (found["pending"], found["lag_seconds"]) == (shown["backlog"], shown["lag_seconds"]) == (2, 0)
+    assert (found["pending"], shown["backlog"]) == (2, 2)
+    assert found["lag_seconds"] == pytest.approx(3600, abs=60) == shown["lag_seconds"]
+    for limit in ((), ("--max-lag", 1800)):
+        done = run_cli("status", *limit, "--dsn", dsn)
+        assert (done.returncode, "(paused: pgcombine queue resume wc)" in done.stderr) == (1, True)
+    assert run_cli("status", "--max-lag", 7200, "--dsn", dsn).returncode == 0
     (counted,) = wc.execute("select backlog, lag_seconds from pgcombine.status").fetchall()
     assert counted == (2, pytest.approx(3600, abs=60))
     assert lag(wc) == pytest.approx(3600, abs=60)
