@@ -1,8 +1,8 @@
 -- Lists holders of old snapshots, and old transactions that have written. An old snapshot keeps combined updates from
 -- being truncated. An old snapshot or such a transaction keeps old versions of values from being vacuumed. Passes read
 -- past these updates and versions, and get slower.
---   since   when the transaction began or was prepared. For standbys, slots, and sessions of roles that the reader can't
---           see: the time of the transaction id (see time_of); null for an unused slot
+--   since   when the transaction began or was prepared. For standbys, slots, and sessions that the reader can't see:
+--           the time of the transaction id (see time_of); null for an unused slot
 --   detail  identifies the holder, and may say how to end it. It leaves out the text of queries, which may hold values:
 --           workers log it
 -- Parameter, given four times: the minimum age in seconds. Unused replication slots are listed at any age.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, make_queue
+from support.queues import add, combine_all, lose, make_queue
 from support.readme import PAGES, fences, statements
 from support.servers import Server, names, start
 
@@ -45,7 +45,7 @@ def test_reader_of_the_log_gets_committed_changes(tmp_path: Path, name: str) -> 
         add(conn, {"gone": 1})
         with conn.transaction(force_rollback=True):
             combine_all(conn)
-        conn.execute("delete from pgcombine.wc_updates")
+        lose(conn)
         for number in (1, 2):
             add(conn, {"fluo": number})
             combine_all(conn)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from support import eventually, start_cli
 from support.clusters import Cluster, agreed, dsns, figures, hints, replay, replay_all, tokens
-from support.queues import current, one
+from support.queues import current, lose, one
 
 from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import HintsFullError, IndeterminateError, UnavailableError
@@ -496,7 +496,7 @@ def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clu
     with clusters["a"].connect() as conn:  # restores the state of the backup
         conn.execute("delete from pgcombine.handoff_token where token <> %s", (first,))
         conn.execute("delete from pgcombine.handoff_delivery")
-        conn.execute("delete from pgcombine.wc_updates")
+        lose(conn)
         conn.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
     for cluster in clusters.values():
         cluster.proxy.cut()

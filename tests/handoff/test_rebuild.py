@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from support import eventually, run_cli, start_cli
 from support.clusters import Cluster, agreed, dsns, empty, hints, replay, replay_all, tokens
-from support.queues import combine_all, one, values
+from support.queues import combine_all, lose, one, values
 
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import IndeterminateError, NotQuarantinedError, ReplicaError, ReplicationError, UnavailableError
@@ -147,7 +147,7 @@ def test_server_from_an_older_backup_is_rebuilt(queue: ReplicatedQueue, clusters
     queue.close()
     with clusters["c"].connect() as conn:
         conn.execute("delete from pgcombine.handoff_token")
-        conn.execute("delete from pgcombine.wc_updates")
+        lose(conn)
     clusters["c"].proxy.heal()
     replay(clusters)
     assert hints(clusters)["a"] == 1

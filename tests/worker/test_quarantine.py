@@ -10,7 +10,7 @@ import pytest
 from psycopg import errors as pg
 from support import eventually, run_cli
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, hold, make_queue, one, values, word_in
+from support.queues import add, combine_all, current, hold, lose, make_queue, one, values, word_in
 from support.servers import embedded_only
 from support.sessions import workers
 
@@ -131,7 +131,7 @@ def test_failures_are_shared_and_retried_after_growing_waits(conn: psycopg.Conne
     assert waits[-1] > 4 * waits[0]
     assert conn.execute("select * from pgcombine_internal.due()").fetchall() == []
     assert conn.execute("select * from pgcombine_internal.busy()").fetchall() == [("wc", 0)]
-    conn.execute("delete from pgcombine.wc_updates where n = 1")
+    lose(conn, "n = 1")
     drain(dsn, "wc")
     assert conn.execute(failure).fetchall() == []
 

@@ -20,7 +20,7 @@ as $$
         'new_values', pgcombine_internal.column_list($1, 'value'),
         'key_is_quarantined', pgcombine_internal.key_is_quarantined($1),
         'quarantine', format('pgcombine.%I', $1 || '_quarantine'),
-        'quarantined_keys', format('pgcombine.%I', $1 || '_quarantine_keys'),
+        'quarantined_keys', pgcombine_internal.quarantined_keys($1),
         'python', array(
             select o.observer from pgcombine.observer o where o.queue = $1 and o.language = 'python'
             order by o.position),

@@ -61,7 +61,7 @@ begin
             from generate_series(0, _queue.segments - 1) s)),
         'values', 'pgcombine.' || _name || '_values_b{pgcombine_partition}',
         'quarantine', format('pgcombine.%I', _name || '_quarantine'),
-        'quarantined_keys', format('pgcombine.%I', _name || '_quarantine_keys'),
+        'quarantined_keys', pgcombine_internal.quarantined_keys(_name),
         'key_is_quarantined', pgcombine_internal.key_is_quarantined(_name),
         'same_key', pgcombine_internal.column_list(_name, 'key', 'v.{name} {equals} u.{name}', ' and '),
         'source', pgcombine_internal.fold_source(_name, 'pgcombine_updates as updates'),
@@ -117,7 +117,7 @@ $pass$with pgcombine_updates as not materialized (
 ), pgcombine_quarantining as (
     insert into {quarantine} (pgcombine_key, {keys}, {new_values})
     select pgcombine_quarantined.pgcombine_key, {keys}, {new_values}
-    from pgcombine_updates as updates join {quarantined_keys} as pgcombine_quarantined on {key_is_quarantined}
+    from pgcombine_updates as updates join {quarantined_keys} on {key_is_quarantined}
     where $1
     returning pgcombine_key
 ), pgcombine_counted as (
@@ -127,7 +127,7 @@ $pass$with pgcombine_updates as not materialized (
 ), pgcombine_folded as (
     select {keys}, {folds}, count(*) as pgcombine_updates
     from {source}
-    where not ($1 and exists (select from {quarantined_keys} as pgcombine_quarantined where {key_is_quarantined}))
+    where not ($1 and exists (select from {quarantined_keys} where {key_is_quarantined}))
     group by {keys}
 ), $pass$ || case when _computed is null then '' else
 'pgcombine_touched as materialized (
@@ -151,7 +151,7 @@ $expired$    union all
     from {values} v
     where v.ctid >= $2 and v.ctid < $3 and {expired}
       and not exists (select from pgcombine_folded u where {same_key})
-      and not exists (select from {quarantined_keys} as pgcombine_quarantined where {key_is_quarantined})
+      and not exists (select from {quarantined_keys} where {key_is_quarantined})
     limit 10000)
 $expired$ end || $pass$), pgcombine_removed as (
     delete from {values} v using pgcombine_combined c

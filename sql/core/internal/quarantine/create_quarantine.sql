@@ -1,8 +1,7 @@
 -- pgcombine_internal.create_quarantine(queue)
 -- Creates the tables of a queue's quarantine, unless they exist.
 --   <queue>_quarantine       the quarantined updates; pgcombine_key is the number of their key
---   <queue>_quarantine_keys  the keys that passes leave out, compared by the equality of their types. Columns are named
---                            by position (pgcombine_0), so that no name is also one of the updates' columns
+--   <queue>_quarantine_keys  the keys that passes leave out, compared by the equality of their types
 create or replace function pgcombine_internal.create_quarantine(queue text)
 returns void
 language plpgsql
@@ -17,8 +16,8 @@ begin
     if to_regclass(format('pgcombine.%I', create_quarantine.queue || '_quarantine_keys')) is null then
         execute format('create table pgcombine.%I (%s, pgcombine_key bigint not null unique, primary key (%s))',
             create_quarantine.queue || '_quarantine_keys', pgcombine_internal.column_list(create_quarantine.queue,
-                'key', 'pgcombine_{position} {type}{collate}'),
-            pgcombine_internal.column_list(create_quarantine.queue, 'key', 'pgcombine_{position}'));
+                'key', '{name} {type}{collate}'),
+            pgcombine_internal.column_list(create_quarantine.queue, 'key'));
     end if;
 end
 $$;

@@ -1,6 +1,5 @@
 -- pgcombine_internal.key_is_quarantined(queue) → text
--- Returns a condition in SQL: a row has the same key as pgcombine_quarantined. The caller's query gives this alias to
--- <queue>_quarantine_keys.
+-- Returns a condition in SQL: a row has the same key as pgcombine_quarantined, the from item of quarantined_keys.
 create or replace function pgcombine_internal.key_is_quarantined(queue text)
 returns text
 language sql stable

@@ -58,7 +58,7 @@ begin
                     as pgcombine_key
          from (select updates.*, {hash} as pgcombine_hash, pgcombine_quarantined.pgcombine_key as pgcombine_quarantined
                from {updates} left
-                   join {quarantined_keys} as pgcombine_quarantined on {key_is_quarantined}) as updates',
+                   join {quarantined_keys} on {key_is_quarantined}) as updates',
         _queue.pass || jsonb_build_object(
             'range_mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'updates', _updates));
     create index on pg_temp.pgcombine_search (pgcombine_key);

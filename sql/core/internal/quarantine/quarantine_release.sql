@@ -30,8 +30,8 @@ begin
             format('give a JSON object with: %s', array_to_string(_keys, ', ')));
         begin
             execute format('select pgcombine_quarantined.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
-                            join pgcombine.%I as pgcombine_quarantined on %s',
-                _quarantine, _queue.queue || '_quarantine_keys', pgcombine_internal.key_is_quarantined(_queue.queue))
+                            join %s on %s', _quarantine, pgcombine_internal.quarantined_keys(_queue.queue),
+                pgcombine_internal.key_is_quarantined(_queue.queue))
             into _id using key;
         exception when data_exception then
             raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm

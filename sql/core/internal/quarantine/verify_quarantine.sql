@@ -17,7 +17,7 @@ begin
         union all
         select format('%s updates in %s belong to another key than the one for which they are quarantined', count(*),
             $2)
-        from {quarantine} q join {keys} as pgcombine_quarantined using (pgcombine_key)
+        from {quarantine} q join {quarantined_keys} using (pgcombine_key)
             where not ({key_is_quarantined}) having count(*) > 0
         union all
         select format('quarantined key %s is missing in %s: passes combine its updates', k.key, $3)
@@ -31,6 +31,7 @@ begin
         from quarantined k cross join lateral (select count(*) as updates from {quarantine} q
             where q.pgcombine_key = k.id) h
         where k.updates <> h.updates$check$, jsonb_build_object('quarantine', _quarantine, 'keys', _keys,
+            'quarantined_keys', pgcombine_internal.quarantined_keys(verify_quarantine.queue),
             'key_is_quarantined', pgcombine_internal.key_is_quarantined(verify_quarantine.queue)))
     using verify_quarantine.queue, _quarantine, _keys;
 end

@@ -26,7 +26,7 @@ begin
                 jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'),
                     'pending', quote_ident(_queue.queue || '_pending'),
                     'not_quarantined', format(
-                        'not exists (select from pgcombine.%I as pgcombine_quarantined where %s)',
-                        _queue.queue || '_quarantine_keys', pgcombine_internal.key_is_quarantined(_queue.queue)))))));
+                        'not exists (select from %s where %s)', pgcombine_internal.quarantined_keys(_queue.queue),
+                        pgcombine_internal.key_is_quarantined(_queue.queue)))))));
 end
 $$;

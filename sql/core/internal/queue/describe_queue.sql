@@ -29,8 +29,7 @@ begin
             when k.role = 'value' then format('The update''s operand of %s.', m.name)
             when a.attname = 'pgcombine_tx' then 'Id of the transaction that inserts the update: leave it out.'
             when a.attname = 'pgcombine_key' then 'Number of the key: id in pgcombine.quarantine.'
-            else (select format('Key column %s.', o.name) from pgcombine.queue_column o
-                  where o.queue = _queue and a.attname = 'pgcombine_' || o.position) end as comment
+            end as comment
         from pg_class c
         join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
         left join pgcombine.queue_column k on k.queue = _queue and k.name = a.attname

@@ -43,6 +43,8 @@ begin
     execute format('create or replace trigger pgcombine_wake before insert on %s
                     for each statement execute function pgcombine_internal.wake(%s)',
         _updates, case when _queue.notify then quote_literal(_queue.queue) end);
+    execute format('create or replace trigger pgcombine_append_only before update or delete or truncate on %s
+                    for each statement execute function pgcombine_internal.refuse_change(%L)', _updates, _queue.queue);
     execute format('create or replace trigger pgcombine_values before insert or update or delete or truncate on '
         'pgcombine.%I
                     for each statement execute function pgcombine_internal.refuse_values(%L)',

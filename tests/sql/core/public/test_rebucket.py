@@ -92,7 +92,7 @@ def test_rebucket_keeps_tables_indexes_and_privileges(wc: psycopg.Connection) ->
         )
         assert identities.fetchone() == (5,)
         triggers = "select count(*) from pg_trigger where tgrelid = 'pgcombine.wc_updates'::regclass"
-        assert wc.execute(triggers).fetchone() == (1,)
+        assert wc.execute(triggers).fetchone() == (2,)
     finally:
         wc.execute("drop owned by pgcombine_test_reader")
         wc.execute("drop role pgcombine_test_reader")

@@ -58,4 +58,4 @@ def test_comments_describe_types_and_combiners(conn: psycopg.Connection) -> None
     assert found["orders_updates.day"] == "Key: date."
     assert found["orders_updates.status"] == "The update's operand of last(at)."
     assert found["orders_current.status"] == "Value, combined by last(at)."
-    assert found["orders_quarantine_keys.pgcombine_1"] == "Key column shop."
+    assert found["orders_quarantine_keys.shop"] == "Key: text."

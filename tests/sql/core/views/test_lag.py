@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 from support import eventually, run_cli
-from support.queues import add, combine_all, one, pass_time, word_in
+from support.queues import add, combine_all, lose, one, pass_time, word_in
 from support.readme import ROOT, fences
 
 from pgcombine.queue import status
@@ -63,7 +63,7 @@ def test_recorded_times_date_updates(wc: psycopg.Connection) -> None:
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
     assert lag(wc) == pytest.approx(3600, abs=60)
     assert one(wc, "select lag_seconds from pgcombine.status") == pytest.approx(3600, abs=60)
-    wc.execute("delete from pgcombine.wc_updates where word = 'old'")
+    lose(wc, "word = 'old'")
     assert lag(wc) < 60
 
 

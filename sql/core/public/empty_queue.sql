@@ -1,0 +1,38 @@
+-- pgcombine.empty_queue(queue)
+-- Removes all updates, values and tokens of a queue, its quarantine and its failures, for example between tests.
+-- Observers see no changes. The function waits for the queue's writers and passes, no longer than lock_timeout allows.
+-- A queue that a component uses can't be emptied, since the component would keep what it has.
+-- Tables written: <queue>_updates, <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, quarantined_key,
+-- failure, token, sample.
+-- Errors: PC001 unknown queue; PC005 a component uses the queue; 42501 the caller doesn't own the queue; 55P03 the
+-- tables weren't free within lock_timeout.
+create or replace function pgcombine.empty_queue(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant text := (pgcombine_internal.require_queue(empty_queue.queue)).queue;
+    _query text;
+    _problem text;
+begin
+    perform pgcombine_internal.require_owner();
+    for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
+        execute format('select problem from (%s) as used (problem, hint, removal) limit 1', _query)
+        into _problem using _queue;
+        perform pgcombine_internal.require(_problem is null, 'PC005', _problem,
+            'it would keep what it has: drop it first');
+    end loop;
+    perform pgcombine_internal.claim_buckets(_queue); -- passes lock partitions alone
+    execute format('lock table pgcombine.%I, pgcombine.%I', _queue || '_updates', _queue || '_values');
+    execute ( -- the partitions, since triggers guard the two tables
+        select format('truncate pgcombine.%I, pgcombine.%I, ', _queue || '_quarantine', _queue || '_quarantine_keys')
+            || string_agg(t.relid::regclass::text, ', ')
+        from unnest(array['_updates', '_values']) s (suffix)
+        cross join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', _queue || s.suffix))) t
+        where t.isleaf);
+    delete from pgcombine.quarantined_key k where k.queue = _queue;
+    delete from pgcombine.failure f where f.queue = _queue;
+    delete from pgcombine.token t where t.queue = _queue;
+    delete from pgcombine.sample s where s.queue = _queue;
+end
+$$;
