@@ -447,7 +447,8 @@ create table pgcombine.handoff_server (
     needs_repair      text,
     repairing         uuid,
     max_retained_bytes    bigint not null default 4294967296 check (max_retained_bytes >= 0),
-    not_retained_at         timestamptz
+    not_retained_at         timestamptz,
+    removed            text[] not null default '{}'
 );
 comment on table pgcombine.handoff_server is
     'This server''s identity for the other servers that hold the same queues: one row, made at the first contact.';
@@ -461,6 +462,8 @@ comment on column pgcombine.handoff_server.repairing is
     'Id of a comparison that began after needs_repair was set.';
 comment on column pgcombine.handoff_server.max_retained_bytes is
     'Quota of the table handoff_retained. At the quota no further write is retained.';
+comment on column pgcombine.handoff_server.removed is
+    'Servers that were removed here. Writers that still name them don''t register them again.';
 comment on column pgcombine.handoff_server.not_retained_at is
     'When a write was last not retained because of the quota.';
 

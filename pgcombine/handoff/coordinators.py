@@ -57,7 +57,7 @@ class Accepted:
     digest: UUID
     payload: str
     updates: int
-    hinted: Sequence[str]
+    hinted: frozenset[str]
     replica_sets: list[frozenset[str]]
 
 
@@ -183,7 +183,7 @@ class Coordinators:
                     raise
                 raise mapped from error
         return Accepted(
-            *(server.name, peer.id, definition.shape, digest, payload, updates, hinted),
+            *(server.name, peer.id, definition.shape, digest, payload, updates, frozenset(hinted)),
             [frozenset(names) for names in sets],
         )
 

@@ -7,8 +7,9 @@ servers by the tokens of their writes, and applies missing writes as hints are a
 A server may have refused updates of a write. The repair tries again to append those that no coordinator has in its
 quarantine or its hints. For others, run ``pgcombine replicas quarantine retry`` at the coordinator.
 
-At the end the repair removes the marks (``needs_repair``) of servers that lack no write, if all servers were compared.
-A mark that needs a rebuild stays, and so does a mark that was made after the repair began.
+At the end the repair marks servers that lack whole writes, which no server can forward (``needs_repair``). If all
+servers were compared, it removes the marks of servers that lack no write. A mark that needs a rebuild stays, and so
+does a mark that was made after the repair began.
 """
 
 from __future__ import annotations
@@ -103,15 +104,19 @@ class _Repair:
             for token in ours.keys() & theirs.keys():
                 if ours[token] != theirs[token]:
                     conflicts[other.name][token] = f'its updates differ from those on "{one.name}"'
+        incomplete: set[str] = set()  # of refused updates the quarantines tell readers
         for peer in self._peers.values():
             self._remove_arrived(peer)
-            done.lacking[peer.name] |= conflicts[peer.name] | self._refused(peer)
+            done.lacking[peer.name] |= conflicts[peer.name]
+            if done.lacking[peer.name]:
+                incomplete.add(peer.name)
+            done.lacking[peer.name] |= self._refused(peer)
         done.lacking = {name: tokens for name, tokens in done.lacking.items() if tokens}
         complete = [] if done.unreached else [name for name in self._peers if name not in done.lacking]
         marked: set[str] = set()
         for peer in self._peers.values():
-            end = "select pgcombine_internal.handoff_compare_end(%s, %s)"
-            marked |= {name for (name,) in peer.connection.execute(end, (comparison, complete))}
+            end = "select pgcombine_internal.handoff_compare_end(%s, %s, %s)"
+            marked |= {name for (name,) in peer.connection.execute(end, (comparison, complete, sorted(incomplete)))}
         done.marked = sorted(marked)
         log.info("handoff.repaired servers=%s delivered=%d", ",".join(done.servers), sum(done.delivered.values()))
         return done

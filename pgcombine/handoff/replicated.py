@@ -44,9 +44,10 @@ class ReplicatedQueue:
     ``level`` is ONE, QUORUM, ALL or a number: how many of the servers that hold a key must acknowledge a write or
     answer a read. ``timeout``, in seconds, is for each call. ``connections`` is the largest number of pooled
     connections to a server. Servers are tried as coordinators in the given order, and servers that failed recently
-    last. The names of the servers, and ``replicas``, must be the same for all callers. Several threads may use the
-    queue. Close it at the end, or use it as a context manager. Raises ConfigError for an impossible level, number of
-    replicas or timeout, without servers, and without the package psycopg_pool.
+    last. If ``replicas`` is smaller than the number of servers, all callers must name the same servers. Otherwise a
+    server that other callers name gets hints of the writes, too. Several threads may use the queue. Close it at the
+    end, or use it as a context manager. Raises ConfigError for an impossible level, number of replicas or timeout,
+    without servers, and without the package psycopg_pool.
     """
 
     def __init__(
@@ -105,25 +106,26 @@ class ReplicatedQueue:
         if not rows:
             return Receipt(token, (), ())
         accepted = self._coordinators.accept(token, rows, deadline)
-        holders = frozenset().union(*accepted.replica_sets)
+        # other writers may have named more servers; hints deliver the write to them
+        holders = frozenset(accepted.hinted).union(*accepted.replica_sets)
         acked_by_coordinator = {accepted.coordinator} & holders
         write = Write(
             accepted.coordinator,
             acked_by_coordinator,
             awaited=not reached(wanted, accepted.replica_sets, acked_by_coordinator),
         )
-        for name in accepted.hinted:
+        for name in accepted.hinted & self._servers.keys():
             hint = Hint(
                 *(token, self.queue, accepted.shape, accepted.digest),
                 sorted(holders) if self.replicas < len(self._servers) else None,
-                *(accepted.updates, accepted.payload, sorted(self._servers), self.replicas),
+                *(accepted.updates, accepted.payload, *self._placed(holders)),
                 accepted.id if holders - {name, accepted.coordinator} else None,
             )
             self._senders[name].submit(write, hint)
         self._await(write, accepted, wanted, deadline)
         with write.changed:
             acked = tuple(sorted(write.acked))
-        hinted = tuple(sorted(set(accepted.hinted) - set(acked)))
+        hinted = tuple(sorted(accepted.hinted - set(acked)))
         if not reached(wanted, accepted.replica_sets, set(acked)):
             raise IndeterminateError(
                 f"level {wanted} was missed: {', '.join(acked) or 'no server'} acknowledged write {token}; "
@@ -149,12 +151,19 @@ class ReplicatedQueue:
             self._servers, self.queue, self._coordinators.define(deadline), keys, self.replicas, wanted, deadline
         )
 
+    def _placed(self, holders: frozenset[str]) -> tuple[list[str], int]:
+        """Return the servers of the queue, and how many of them hold a key."""
+        if self.replicas < len(self._servers):
+            return sorted(self._servers), self.replicas
+        servers = sorted(holders | self._servers.keys())
+        return servers, len(servers)
+
     def _await(self, write: Write, accepted: Accepted, level: Level, deadline: float) -> None:
         """Wait until the level is reached, the result of each delivery is known, or ``deadline`` has passed."""
         with write.changed:
             while (
                 not reached(level, accepted.replica_sets, write.acked)
-                and set(accepted.hinted) - write.acked - write.given_up
+                and (accepted.hinted & self._servers.keys()) - write.acked - write.given_up
             ):
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:

@@ -283,7 +283,9 @@ def test_mark_made_during_a_repair_stays(survivors: Clusters, clusters: Clusters
     with survivors["b"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_compare_begin(%s)", (comparison,))
         conn.execute("select pgcombine_internal.handoff_require_repair('c', 'something else', by_tokens => true)")
-        left = conn.execute("select pgcombine_internal.handoff_compare_end(%s, '{b,c}')", (comparison,)).fetchall()
+        left = conn.execute(
+            "select pgcombine_internal.handoff_compare_end(%s, '{b,c}', '{}')", (comparison,)
+        ).fetchall()
         assert left == [("c",)]
     assert repair(survivors["b"]).marked == []
 

@@ -124,7 +124,8 @@ def test_writer_may_not_move_keys(roles: Roles) -> None:
             roles.writer.execute(note, (list(servers), replicas))
         assert "{a, b, c} with 3 replicas" in str(refused.value.diag.message_hint)
     marked = "select array_agg(name order by name) from pgcombine.handoff_replica where needs_repair is not null"
-    assert one(roles.owner, marked) is None
+    assert one(roles.owner, marked) == ["c"]  # writes may have had no hints for the server that wasn't named
+    roles.owner.execute("update pgcombine.handoff_replica set needs_repair = null")
     roles.owner.execute("select pgcombine.grant_right('handoff', %s, 'wc')", (roles.replayer.info.user,))
     roles.replayer.execute(note, (list("abc"), 2))
     assert one(roles.owner, marked) == ["b", "c"]
@@ -184,7 +185,7 @@ def test_writer_cannot_change_servers(roles: Roles) -> None:
         "handoff_require_repair('b', 'for fun')",
         "handoff_forget('b')",
         f"handoff_compare_begin('{DIGEST}')",
-        f"handoff_compare_end('{DIGEST}', '{{b}}')",
+        f"handoff_compare_end('{DIGEST}', '{{b}}', '{{}}')",
         "handoff_identify('z')",
         "handoff_discard('b', 'for fun')",
         "handoff_discard('b', 'for fun', hints => true)",

@@ -6,7 +6,8 @@
 -- write whose first coordinator is lost with its hints.
 --   server        the id of this server (handoff_handshake)
 --   payload       see handoff_insert_sql
---   servers       names of all servers of the queue
+--   servers       names of all servers of the queue. If all servers hold all keys, the servers that other writers have
+--                 named here hold them, too, and get hints; those that were removed here get none (handoff_union)
 --   replicas      number of servers that hold a key
 --   applied       whether the token was new here
 --   digest        digest of the payload
@@ -27,23 +28,31 @@ declare
     _me pgcombine.handoff_server;
     _holders text[];
     _others text[];
+    _known pgcombine.handoff_queue;
+    _all text[] := handoff_accept.servers;
+    _copies integer := handoff_accept.replicas;
     _status text;
     _full text[] := '{}';
 begin
     perform pgcombine_internal.portable_text();
     perform pgcombine_internal.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
     select s.* into strict _me from pgcombine.handoff_server s;
-    if not exists (select from pgcombine.handoff_queue q
-                   where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers
-                       and q.replicas = handoff_accept.replicas) then
+    select q.* into _known from pgcombine.handoff_queue q where q.queue = handoff_accept.queue;
+    if (_known.servers, _known.replicas) is distinct from (handoff_accept.servers, handoff_accept.replicas) then
+        _all := pgcombine_internal.handoff_union(_known, servers, replicas, _me.removed || array(
+            select s from unnest(_known.servers) s
+            where s <> all (servers) and s <> _me.name
+              and not exists (select from pgcombine.handoff_replica r where r.name = s)));
+        _copies := case when _all = servers then replicas else cardinality(_all) end;
+    end if;
+    if (_known.servers, _known.replicas) is distinct from (_all, _copies) then
         -- Each server must be registered before a topology names it: handoff_register flags a new server for repair
         -- only if a topology lacks it.
         perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r
             where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))
-        from unnest(handoff_accept.servers) o (name) where o.name <> _me.name;
-        perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, handoff_accept.servers,
-            handoff_accept.replicas);
+        from unnest(_all) o (name) where o.name <> _me.name;
+        perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, _all, _copies);
     end if;
     -- A new write may be as old as half of the retention. The other half is left for the delivery of its hints.
     if pgcombine_internal.handoff_time(token) < now() - _me.retention
@@ -71,13 +80,13 @@ begin
 
     select t.status into _status
     from pgcombine_internal.handoff_apply(null, handoff_accept.queue, handoff_accept.shape, array[token],
-        array[digest], array[to_jsonb(_holders)], array[payload], placed => servers, replicas => replicas) t;
+        array[digest], array[to_jsonb(_holders)], array[payload], placed => _all, replicas => _copies) t;
     perform pgcombine_internal.require(_status <> 'conflict', 'PC040',
         format('token %s was used for other updates', token),
         'use a token again only to retry the same write; give other updates a new token');
     applied := _status = 'applied';
 
-    _others := array_remove(coalesce(_holders, servers), _me.name);
+    _others := array_remove(coalesce(_holders, _all), _me.name);
     if _others <> '{}' then
         _full := pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape,
             handoff_accept.digest, _holders, _others, payload);

@@ -15,7 +15,8 @@
 --   payloads          see handoff_insert_sql; null: no updates are appended here
 --   coordinator, coordinators  see handoff_store_tokens
 --   placed, replicas  the servers that the writer named, and how many of them hold a key; null: unknown. If the queue
---                     has no topology here, the function stores them (handoff_set_topology). If the parameter servers
+--                     has no topology here, or lacks one of these servers that is registered here and holds all keys,
+--                     the function stores them (handoff_set_topology). If the parameter servers
 --                     is given, only the updates of this server's keys are appended (handoff_local_updates)
 --   details           for each write null, or a JSON object. "refused" lists updates that this server refuses, as
 --                     objects of number, sqlstate and error, for handoff_refused. "retried" and "number" mean that the
@@ -35,6 +36,8 @@ returns setof record
 language plpgsql
 as $$
 declare
+    _known pgcombine.handoff_queue;
+    _all text[];
     _statuses text[];
     _payloads text[];
 begin
@@ -42,11 +45,21 @@ begin
     if handoff_apply.server is not null then
         perform pgcombine_internal.handoff_check(handoff_apply.server, handoff_apply.queue, handoff_apply.shape);
     end if;
-    if handoff_apply.placed is not null and handoff_apply.replicas is not null
-       and not exists (select from pgcombine.handoff_queue q
-                       where q.queue = handoff_apply.queue and q.servers is not null) then
-        perform pgcombine_internal.handoff_set_topology(handoff_apply.queue, handoff_apply.placed,
-            handoff_apply.replicas);
+    if handoff_apply.placed is not null and handoff_apply.replicas is not null then
+        select q.* into _known from pgcombine.handoff_queue q where q.queue = handoff_apply.queue;
+        if _known.servers is null then
+            perform pgcombine_internal.handoff_set_topology(handoff_apply.queue, handoff_apply.placed,
+                handoff_apply.replicas);
+        elsif not placed <@ _known.servers and _known.replicas >= cardinality(_known.servers) then
+            -- writers here must leave hints for the servers that writers elsewhere name, too
+            _all := pgcombine_internal.handoff_union(_known, placed, replicas, array(
+                select s from unnest(placed) s
+                where s <> all (_known.servers)
+                  and not exists (select from pgcombine.handoff_replica r where r.name = s)));
+            if not _all <@ _known.servers then
+                perform pgcombine_internal.handoff_set_topology(handoff_apply.queue, _all, cardinality(_all));
+            end if;
+        end if;
     end if;
     select array_agg(c.status order by c.number),
            array_agg(case when w.details is not null then pgcombine_internal.handoff_fitting(handoff_apply.queue,

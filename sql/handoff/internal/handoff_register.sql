@@ -11,7 +11,7 @@
 --                        for the server, which is flagged for repair
 --   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
 --                        If the former server took writes, the next one may lack them, so it is flagged for repair
--- Tables written: handoff_replica, handoff_delivery, destination_state.
+-- Tables written: handoff_replica, handoff_server, handoff_delivery, destination_state.
 -- Errors: PC045 an invalid name or that of this server, a dsn with a secret or a forbidden option, an invalid quota.
 create or replace function pgcombine_internal.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
@@ -34,6 +34,8 @@ begin
         not exists (select from pgcombine.handoff_server s where s.name = handoff_register.name),
         'PC045', format('"%s" is this server itself', handoff_register.name),
         'register the other servers here, and this server on each of them');
+    update pgcombine.handoff_server s set removed = array_remove(s.removed, handoff_register.name)
+    where handoff_register.name = any (s.removed);
     perform pgcombine_internal.add_destination('server', handoff_register.name, down_after => 3);
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)
     values (handoff_register.name, handoff_register.dsn, coalesce(handoff_register.max_rows, 10000000),

@@ -1,8 +1,9 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
 -- Moves updates that a server refused from the quarantine into new hints; returns the number of updates. Each hint is a
--- write for that server alone, with a new token. Updates that are refused again return to the quarantine. The server
--- appends a single update only if it still lacks the update (handoff_refused), since another coordinator may have
--- retried it. A write that was refused as a whole isn't checked in this way.
+-- write for that server alone, with a new token. For a write that was refused as a whole, the token is derived from the
+-- write's token and content, so that another coordinator's retry of the same write has the same token. Updates that are
+-- refused again return to the quarantine. The server appends a single update only if it still lacks the update
+-- (handoff_refused), since another coordinator may have retried it.
 --   token   the write; null: all writes
 --   number  the update in the write; null: all updates of the write
 -- Tables written: handoff_quarantine, handoff_hint.
@@ -35,13 +36,16 @@ begin
     ), put as (
         insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload,
             origin, number)
-        select t.destination, (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')
-                || '7' || substr(r.hex, 14, 3) || substr(r.hex, 17))::uuid, t.queue, t.shape,
+        select t.destination, (case when t.number = 0 then substr(replace(t.token::text, '-', ''), 1, 12)
+                else lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') end
+                || '7' || substr(r.hex, 14, 3) || 'a' || substr(r.hex, 18))::uuid, t.queue, t.shape,
                pgcombine_internal.handoff_digest(t.payload), array[t.destination],
                cardinality((t.payload::text[])[1]::text[]), t.payload, t.token,
                nullif(t.number, 0)
         from taken t
-        cross join lateral (select replace(gen_random_uuid()::text, '-', '') as hex where t.token is not null) r
+        cross join lateral (select case when t.number = 0
+            then md5(t.token || t.destination || pgcombine_internal.handoff_digest(t.payload))
+            else replace(gen_random_uuid()::text, '-', '') end as hex where t.token is not null) r
         returning updates
     )
     select coalesce(sum(p.updates), 0) into _updates from put p;

@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_set_topology(queue, servers, replicas)
 -- Stores which servers hold a queue, and how many of them hold each key. Writes nothing if this is stored already.
--- Servers that the caller no longer names become former servers, since hints may be on them.
+-- Servers that the caller no longer names become former servers, since hints may be on them. Servers that are named
+-- anew are flagged until their tokens have been compared, since writes had no hints for them.
 -- Unless all servers hold all keys before and after a change, the change may give a server keys that it didn't hold
 -- before. The function then flags the other named servers for repair, as far as they are registered here. The flag
 -- concerns all queues of a server, so the caller must have the right to replay.
@@ -43,6 +44,11 @@ begin
                 handoff_set_topology.queue))
         from unnest(handoff_set_topology.servers) s;
     end if;
+    perform pgcombine_internal.handoff_require_repair(s,
+        format('it may lack writes to queue "%s" from before it was named', handoff_set_topology.queue),
+        by_tokens => true)
+    from pgcombine.handoff_queue q, unnest(handoff_set_topology.servers) s
+    where q.queue = handoff_set_topology.queue and s <> all (q.servers);
     insert into pgcombine.handoff_queue as q (queue, servers, replicas, placed)
     values (handoff_set_topology.queue, handoff_set_topology.servers, handoff_set_topology.replicas,
         handoff_set_topology.servers)

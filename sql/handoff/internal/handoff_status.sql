@@ -10,7 +10,7 @@
 --                 coordinator's id the last writes retained from it. A server that lacks one of them has lost commits
 --   broken        the servers, perhaps including this one, that this server flags for repair
 --   named         this server, and the registered servers that writers name as holders of the queue or named before
---   known         this server, the registered servers, and those that writers name; null: the queue has no topology
+--   known         this server, and those that writers name, which get hints; null: the queue has no topology
 --   coordinators  ids of the servers from which this one retains writes (handoff_retained)
 --   generation    generation of the queue here (handoff_generation)
 -- The JSON objects lack servers whose id isn't known, or for which there are no such writes.
@@ -66,8 +66,7 @@ begin
     named := array(select r.name from pgcombine.handoff_replica r, pgcombine.handoff_queue q
                    where q.queue = handoff_status.queue and r.name = any (q.former || q.servers)
                    union all select _me.name);
-    known := (select array(select _me.name union select unnest(q.servers) union select r.name
-        from pgcombine.handoff_replica r)
+    known := (select array(select _me.name union select unnest(q.servers))
               from pgcombine.handoff_queue q where q.queue = handoff_status.queue and q.servers is not null);
     coordinators := array( -- this reads one row of the index for each coordinator
         with recursive found (coordinator) as (

@@ -1,5 +1,6 @@
 -- pgcombine_internal.handoff_unregister(name [, empty])
--- Deletes the registration of another server.
+-- Deletes the registration of another server. Writers that still name it don't register it again (see
+-- handoff_register_missing).
 --   empty  whether it is certain that no hints are on that server. If not, and if writers have named that server or the
 --          servers of a queue are unknown, writes that it acknowledged may be missing here or on another server. This
 --          server and all registered ones are then flagged until their tokens have been compared (pgcombine replicas
@@ -32,6 +33,8 @@ begin
             from pgcombine.handoff_replica r;
         update pgcombine.handoff_server s set needs_repair = _reason, repairing = null;
     end if;
+    update pgcombine.handoff_server s set removed = s.removed || handoff_unregister.name
+    where handoff_unregister.name <> all (s.removed);
     update pgcombine.handoff_queue q
     set servers = array_remove(q.servers, handoff_unregister.name),
         former = array_remove(q.former, handoff_unregister.name)
