@@ -1,7 +1,7 @@
 -- pgcombine_internal.analyze_rollup(source, key, value, filter) → jsonb
 -- Returns how a rollup of a table is maintained:
 --   alias     the name of a row of the table in the expressions
---   filter    the condition of the rows that count; null: all with a key that isn't null
+--   filter    the condition of the rows that count (the first expression); null: all with a key that isn't null
 --   keys      the key columns: name, type, collation, expression
 --   states    the value columns of the queue: name, type, combiner, plus (an aggregate over rows) and kind, which tells
 --             what changed rows add to the column:
@@ -10,7 +10,8 @@
 --               taken     deleted rows add plus; "of" names the column of kind extreme for the same aggregate
 --               computed  neither inserted nor deleted rows add anything: a pass computes the column
 --   columns   the value columns of the rollup: name, type, and expression over the states
---   computed  what pass_template needs for the columns that passes compute, without the query; null: there are none
+--   computed  what pass_template needs for the columns that passes compute, without the query; null: there are none.
+--             get_rollup puts in the condition (needs)
 --   aggregates  name and expression of the columns that passes compute
 --   reads     the numbers of the table's columns that the expressions read, by name
 --   texts     the expressions. Elsewhere {pgcombine_e1} stands for the first, and so on (see get_rollup)
@@ -33,7 +34,6 @@ declare
     _states jsonb := '[]';
     _columns jsonb := '[]';
     _aggregates jsonb := '[]';
-    _needs text[] := '{}';
     _names jsonb := '{}'; -- names of the states' columns, by state, argument and condition
     _taken text[]; -- column names in use
     _checked text[] := '{}';
@@ -53,7 +53,7 @@ begin
         'key => array[''customer''], value => array[''count(*) as requests'']');
     if filter is not null then
         _e := pgcombine_internal.parsed_expression(source, format(E'(%s\n) as filter', filter));
-        perform pgcombine_internal.require(_e.type = 'boolean' and _e.tree !~ '\{AGGREF |\{WINDOWFUNC ', 'PC003',
+        perform pgcombine_internal.require(_e.type = 'boolean' and _e.tree !~ '[{]AGGREF ', 'PC003',
             format('the filter %s isn''t a condition of a row', filter),
             'for example filter => ''status = ''''done''''''');
         _texts := array[_e.expression];
@@ -63,7 +63,7 @@ begin
     end if;
     foreach _given in array key loop
         _e := pgcombine_internal.parsed_expression(source, _given);
-        perform pgcombine_internal.require(_e.tree !~ '\{AGGREF |\{WINDOWFUNC ', 'PC003',
+        perform pgcombine_internal.require(_e.tree !~ '[{]AGGREF ', 'PC003',
             format('key column %s has an aggregate', quote_literal(_given)), 'name it in value');
         _checked := _checked || _e.expression;
         _reads := _reads || _e.reads;
@@ -92,7 +92,7 @@ begin
         'plus', 'count(*)');
     for _e in select * from pg_temp.pgcombine_value v order by v.place loop
         _reads := _reads || _e.reads;
-        perform pgcombine_internal.require(_e.tree ~ '\{AGGREF ', 'PC003',
+        perform pgcombine_internal.require(_e.tree ~ '[{]AGGREF ', 'PC003',
             format('value column "%s" isn''t an aggregate', _e.name), 'name it in key, or aggregate it: max(…)');
         _call := pgcombine_internal.aggregate_call(source, _e.expression, _e.tree);
         perform pgcombine_internal.require(_call.argument_type is distinct from 'record'::regtype, 'PC003',
@@ -107,7 +107,7 @@ begin
         loop
             _text := jsonb_build_array(_state.state, case when _state.state <> 'rows' then _call.argument end,
                 _call.condition)::text;
-            if not _names ? _text then
+            if _state.kind = 'extreme' or not _names ? _text then -- the view shows an extreme under its own name
                 _name := _e.name || case when _call.aggregate in (_state.state, 'count(*)') then ''
                     else '_' || _state.state end;
                 while _name <> _e.name and _name = any (_taken) loop
@@ -130,8 +130,6 @@ begin
                         'of', _extreme));
                     _aggregates := _aggregates || jsonb_build_object('name', _extreme, 'expression',
                         format('{pgcombine_e%s}', _n));
-                    _needs := _needs || format('u.%2$I is not null and u.%2$I = %3$s(u.%2$I, v.%1$I, u.%1$I)', _extreme,
-                        _name, case _state.state when 'min' then 'least' else 'greatest' end);
                 end if;
             end if;
             _own := _own || jsonb_build_object(_state.state, quote_ident(_names ->> _text));
@@ -162,7 +160,6 @@ begin
         'keys', _keys, 'states', _states, 'columns', _columns, 'reads', _reads, 'texts', _texts,
         'aggregates', _aggregates, 'computed', case when _aggregates <> '[]' then jsonb_build_object(
             'columns', jsonb_path_query_array(_aggregates, '$[*].name'),
-            'needs', case when not jsonb_path_exists(_states, '$[*] ? (@.kind == "computed")')
-                then array_to_string(_needs, ' or ') end) end);
+            'needs', case when not jsonb_path_exists(_states, '$[*] ? (@.kind == "computed")') then '' end) end);
 end
 $$;

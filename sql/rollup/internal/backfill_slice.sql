@@ -14,13 +14,24 @@ returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO, MDY' -- the boundary is a text
+set intervalstyle = 'postgres'
+set timezone = 'UTC'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+set lc_monetary = 'C'
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
     _rollup pgcombine.rollup;
     _boundary text;
-    _condition text;
+    _below text; -- the condition of rows that no slice has had yet
+    _from text; -- the condition of the rows from the boundary %L on
+    _among text;
+    _slice integer;
 begin
     perform pgcombine_internal.require_right(backfill_slice.rollup, 'work', _role);
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
@@ -47,23 +58,31 @@ begin
     end if;
     _rollup.definition := (pgcombine_internal.get_rollup(_rollup.queue)).definition;
     if _rollup.slice_by is not null and _rollup.done = 0 and _rollup.boundary is distinct from '' then
+        select case when _rollup.boundary is null then 'true' else format('%I %s %L::%s', a.attname, less.name,
+                   _rollup.boundary, t.type) end, format('%s %s %%L::%s', replace(quote_ident(a.attname), '%', '%%'),
+                   least.name, t.type)
+        into _below, _from
+        from pg_attribute a
+        cross join lateral pgcombine_internal.type_operator(a.atttypid, 1) less
+        cross join lateral pgcombine_internal.type_operator(a.atttypid, 4) least
+        cross join lateral pgcombine_internal.type_name(a.atttypid, a.atttypmod) t (type)
+        where a.attrelid = format('pgcombine.%I', _rollup.queue || '_source')::regclass
+            and a.attname = _rollup.slice_by;
         -- uuid and other types have an order but no min
         execute format('select x::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s
-                order by %1$I desc limit 200000) as pgcombine_slice order by x limit 1', _rollup.slice_by,
-            _rollup.queue || '_source',
-            coalesce(format('%I < ', _rollup.slice_by) || quote_literal(_rollup.boundary), 'true'))
+                order by %1$I desc limit 200000) as pgcombine_slice order by pgcombine_slice.x limit 1',
+            _rollup.slice_by, _rollup.queue || '_source', _below)
         into _boundary;
         if _boundary is not null then
-            _condition := format('({keys}) in (select %s from pgcombine.%I as %I where %s)',
-                (select string_agg(k.value ->> 'expression', ', ' order by k.place)
+            _among := format('(select %s from pgcombine.%I as %I where %s and %s) as pgcombine_slice',
+                (select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', '
+                     order by k.place)
                  from jsonb_array_elements(_rollup.definition -> 'keys') with ordinality k (value, place)),
-                _rollup.queue || '_source', _rollup.definition ->> 'alias',
-                concat_ws(' and ', format('%I >= %L', _rollup.slice_by, _boundary),
-                    format('%I < ', _rollup.slice_by) || quote_literal(_rollup.boundary)));
+                _rollup.queue || '_source', _rollup.definition ->> 'alias', format(_from, _boundary), _below);
         end if;
         _rollup.boundary := coalesce(_boundary, '');
     end if;
-    if _condition is null then
+    if _among is null then
         if _rollup.done = 0 then
             select least(65536, power(2, greatest(0, ceil(log(2, greatest(1, sum(
                 case when c.reltuples > 0 then c.reltuples else pg_relation_size(c.oid) / 100 end)::numeric / 1000000))
@@ -71,12 +90,12 @@ begin
             into _rollup.slices
             from pgcombine_internal.descendants(_rollup.source) d join pg_class c on c.oid = d;
         end if;
-        _condition := case when _rollup.slices = 1 then 'true' else format(
-            'hash_record_extended(row({keys}), 0) & %s = %s', _rollup.slices - 1, _rollup.done) end;
+        _slice := _rollup.done;
         _rollup.done := _rollup.done + 1;
     end if;
     execute format('insert into pgcombine.%I (%s) %s', _rollup.queue || '_updates',
-        pgcombine_internal.column_list(_rollup.queue), pgcombine_internal.rollup_difference(_rollup, _condition));
+        pgcombine_internal.column_list(_rollup.queue), pgcombine_internal.rollup_difference(_rollup, _among,
+            case when _slice is not null then _rollup.slices else 1 end, _slice));
     update pgcombine.rollup r
     set slices = _rollup.slices, done = _rollup.done, boundary = _rollup.boundary,
         ready_at = case when _rollup.done = _rollup.slices then now() end

@@ -3,7 +3,7 @@
 -- The trigger of a rollup's source calls the function. For a table with partitions it takes back the rows of the
 -- partitions that lack this trigger.
 --   relation   the table of the trigger: the source or one of its descendants
---   statement  the statement that takes back rows, with {pgcombine_relation} for the table
+--   statement  the statement that takes back the rows of pgcombine_old
 -- Tables written: <queue>_updates.
 -- Errors: PC003 the isolation level isn't read committed, or row security hides rows that TRUNCATE removes.
 create or replace function pgcombine_internal.enqueue_truncated(queue text, relation regclass, statement text)
@@ -45,7 +45,7 @@ begin
                 using errcode = 'PC003', hint = 'delete the rows, or exempt this role from row security; for the '
                     'table''s owner: alter table … no force row level security';
         end if;
-        execute replace(statement, '{pgcombine_relation}', _from);
+        execute format('with pgcombine_old as (select * from %s) ', _from) || statement;
     end loop;
 end
 $$;

@@ -13,6 +13,8 @@ returns event_trigger
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
@@ -61,7 +63,7 @@ begin
         select format('rollup "%s" reads the generated column "%s" of %s', _rollup.queue, g.name, _rollup.source)
         into _problem
         from pgcombine_internal.generated_columns(_rollup) g
-        where g.expression <> _rollup.definition -> 'generated' ->> g.place::text;
+        where g.changed;
         perform pgcombine_internal.require(_problem is null, 'PC003', _problem, format('drop the rollup first (select '
             'pgcombine.drop_rollup(%L)), change the column''s expression, and make the rollup again', _rollup.queue));
         if pgcombine_internal.rollup_outdated(_rollup) then

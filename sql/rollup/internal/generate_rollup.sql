@@ -7,11 +7,15 @@
 create or replace function pgcombine_internal.generate_rollup(rollup text)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _rollup pgcombine.rollup;
     _computed jsonb;
     _function text;
+    _body text;
     _owner name;
     _former name;
     _create boolean;
@@ -31,10 +35,13 @@ begin
         perform pgcombine_internal.regenerate_pass(_rollup.queue);
     end if;
 
+    _body := pgcombine_internal.rollup_trigger(_rollup);
     _function := format('pgcombine_internal.%I()', _rollup.queue || '_rollup');
     select pg_get_userbyid(c.relowner) into _owner from pg_class c where c.oid = _rollup.source;
     execute format('create or replace function %s returns trigger language plpgsql security definer
-        set search_path = pg_catalog, pg_temp as %L', _function, pgcombine_internal.rollup_trigger(_rollup));
+        set search_path = pg_catalog, pg_temp %s as %L', _function,
+        -- only then, since a setting costs each statement of a writer time
+        case when strpos(_body, E'\\') > 0 then 'set standard_conforming_strings = on' end, _body);
     execute format('revoke execute on function %s from public', _function); -- or any role could make triggers with it
     if not has_any_column_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
         perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);

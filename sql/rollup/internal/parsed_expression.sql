@@ -1,6 +1,6 @@
 -- pgcombine_internal.parsed_expression(source, given) → (name, expression, type, collation, tree, reads)
 -- Lets PostgreSQL parse an output column of a select from a table, such as 'sum(tokens) as tokens'.
---   expression  the text that PostgreSQL prints for the expression (see printed_view). The columns of the table may be
+--   expression  the text that PostgreSQL prints for the expression (see printed_sql). The columns of the table may be
 --               qualified by the table's name
 --   tree        PostgreSQL's parse tree of the whole select, as text
 --   reads       the numbers of the table's columns that the expression reads, by name
@@ -13,6 +13,7 @@ as $$
 declare
     _alias constant name := (select c.relname from pg_class c where c.oid = source);
     _problem text;
+    _mark constant text := 'pgcombine_' || md5(given);
     _view regclass;
 begin
     begin
@@ -34,7 +35,7 @@ begin
     left join pg_collation l on l.oid = a.attcollation
     where a.attrelid = _view and a.attnum > 0;
     select r.ev_action::text into tree from pg_rewrite r where r.ev_class = _view;
-    if _problem is null and (tree ~ '\{SUBLINK ' or exists (
+    if _problem is null and (tree ~ '[{]SUBLINK ' or exists (
         select from pg_rewrite r
         join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
             and d.refclassid = 'pg_class'::regclass and d.refobjid not in (source, _view)
@@ -50,8 +51,10 @@ begin
         where r.ev_class = _view and not w.rolsuper and not pg_has_role(w.oid, current_user, 'member'))
     then
         _problem := 'it calls a function of another role, which could replace it';
-    elsif _problem is null and tree ~ ':varattno (0|-\d+) ' then
+    elsif _problem is null and tree ~ ':varattno (0|-[0-9]+) ' then
         _problem := 'it reads a whole row or a system column';
+    elsif _problem is null and tree ~ ':(distinctClause|setOperations) [({]|:hasTargetSRFs true|[{]WINDOWFUNC ' then
+        _problem := 'it makes more of the select list than one value';
     end if;
     select coalesce(jsonb_object_agg(a.attname, a.attnum), '{}') into reads
     from pg_rewrite r
@@ -60,11 +63,10 @@ begin
     join pg_attribute a on a.attrelid = source and a.attnum = d.refobjsubid
     where r.ev_class = _view;
     if _problem is null then
-        expression := regexp_replace(substr(pgcombine_internal.printed_view(_view), length(' SELECT ') + 1),
-            '\n   FROM [^\n]*$', '');
-        if right(expression, length(' AS ' || quote_ident(name))) = ' AS ' || quote_ident(name) then
-            expression := left(expression, -length(' AS ' || quote_ident(name)));
-        end if;
+        -- a column name that no expression contains shows where the expression ends
+        execute format('alter view pg_temp.pgcombine_parsed rename column %I to %I', name, _mark);
+        expression := ltrim(substr(split_part(pgcombine_internal.printed_sql(_view), ' AS ' || _mark, 1),
+            length(' SELECT') + 1), E' \n');
     end if;
     drop view pg_temp.pgcombine_parsed;
     perform pgcombine_internal.require(_problem is null, 'PC003',

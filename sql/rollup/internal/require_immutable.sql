@@ -5,6 +5,8 @@
 create or replace function pgcombine_internal.require_immutable(source regclass, expressions text[])
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _alias constant name := (select c.relname from pg_class c where c.oid = source);

@@ -9,6 +9,7 @@
 create or replace function pgcombine_internal.require_immutable_aggregate(expression text, tree text)
 returns void
 language sql stable
+set standard_conforming_strings = on
 as $$
     with called (name, volatility, types, ordered) as (
         select p.proname, p.provolatile, array(select t[1]::oid from regexp_matches(a.part[2], '\d+', 'g') t),

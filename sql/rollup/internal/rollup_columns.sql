@@ -6,6 +6,7 @@ create or replace function pgcombine_internal.rollup_columns(rollup pgcombine.ro
 returns table (place integer, name name, number integer)
 language sql stable
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
     select c.place::integer, a.attname, c.origin[1]::integer
     from pg_rewrite w

@@ -12,13 +12,11 @@ as $$
         -- the first condition calls readable_parts even if no row is found
         concat_ws(' and ', case when touched is null then '(select parts is not null from pgcombine_part) '
             'and pgcombine_part = any ((select parts from pgcombine_part)::oid[])' end,
-            (rollup).definition ->> 'filter', format('(%s) in (select %s from %s)', k.list, k.names,
-            coalesce(touched, 'pgcombine_touched'))), k.places)
+            (rollup).definition ->> 'filter',
+            pgcombine_internal.rollup_among(rollup, coalesce(touched, 'pgcombine_touched'))), k.places)
     from (
         select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', ' order by k.place)
                    as named,
-               string_agg(format('%s', k.value ->> 'expression'), ', ' order by k.place) as list,
-               string_agg(quote_ident(k.value ->> 'name'), ', ' order by k.place) as names,
                string_agg(k.place::text, ', ' order by k.place) as places
         from jsonb_array_elements((rollup).definition -> 'keys') with ordinality k (value, place)) k
     cross join (

@@ -5,6 +5,8 @@
 create or replace function pgcombine_internal.rollup_outdated(rollup pgcombine.rollup)
 returns boolean
 language plpgsql stable -- not sql: its planner would call rollup_trigger, which fails if a type was renamed
+set search_path = pg_catalog, pg_temp
+set quote_all_identifiers = off
 as $$
 begin
     if rollup.definition is null or not exists (select from pg_class c where c.oid = rollup.source) then
@@ -24,6 +26,7 @@ begin
         where c.oid = rollup.source and (c.relowner <> p.proowner
             or not has_any_column_privilege(c.relowner, format('pgcombine.%I', q.queue || '_updates'), 'insert')
             or p.prosrc <> pgcombine_internal.rollup_trigger(rollup)
-            or q.computed ->> 'query' <> pgcombine_internal.rollup_computed(rollup)));
+            or q.computed <> (rollup.definition -> 'computed') || jsonb_build_object('query',
+                pgcombine_internal.rollup_computed(rollup))));
 end
 $$;

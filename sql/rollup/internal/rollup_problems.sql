@@ -16,7 +16,7 @@ as $$
     select format('the expression of the generated column "%s" of %s was changed: drop rollup "%s", and make it again',
         g.name, r.source, r.queue)
     from rollup r cross join lateral pgcombine_internal.generated_columns(r) g
-    where g.expression <> r.definition -> 'generated' ->> g.place::text
+    where g.changed and r.definition is not null
     union all
     select format('trigger %s of %s is %s: run pgcombine db upgrade', t.name, t.relation, t.state)
     from rollup r cross join lateral pgcombine_internal.rollup_triggers(r.queue) t

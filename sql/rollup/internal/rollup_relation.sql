@@ -9,8 +9,9 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     select format('(select %s from %s as pgcombine_row) as %I', string_agg(
-        case when a.attgenerated = 'v' then format('(%s)', pg_get_expr(d.adbin, d.adrelid)) else quote_ident(a.attname)
-            end || ' as ' || quote_ident(r.name), ', ' order by r.number),
+        case when a.attgenerated = 'v' then format('(%s)::%s', pgcombine_internal.printed_sql(d.adrelid, d.adbin),
+                 pgcombine_internal.type_name(a.atttypid, a.atttypmod))
+             else quote_ident(a.attname) end || ' as ' || quote_ident(r.name), ', ' order by r.number),
         rollup_relation.relation, (rollup).definition ->> 'alias')
     from (select) one
     left join pgcombine_internal.rollup_columns(rollup) r on true

@@ -5,20 +5,19 @@
 --   sign       '+': the updates for inserted rows. '-': those for deleted rows. '=': updates that make the queue's
 --              values from all rows; for min and max they also make the pass compute the extreme (see
 --              rollup_difference)
---   condition  a condition over the key expressions ({keys}) that further restricts the rows
+--   condition  a condition that further restricts the rows
 create or replace function pgcombine_internal.rollup_rows(rollup pgcombine.rollup, source text, sign text default '+',
     condition text default null)
 returns text
 language sql stable
 as $$
     select format('select %s, %s from %s where %s group by %s', k.named, s.list, rollup_rows.source,
-        concat_ws(' and ', (rollup).definition ->> 'filter', k.present, replace(condition, '{keys}', k.list)),
+        concat_ws(' and ', (rollup).definition ->> 'filter', k.present, condition),
         k.places)
     from (
         select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', ' order by k.place)
                    as named,
                string_agg(format('(%s) is not null', k.value ->> 'expression'), ' and ' order by k.place) as present,
-               string_agg(format('(%s)', k.value ->> 'expression'), ', ' order by k.place) as list,
                string_agg(k.place::text, ', ' order by k.place) as places
         from jsonb_array_elements((rollup).definition -> 'keys') with ordinality k (value, place)) k
     cross join (

@@ -20,8 +20,9 @@ as $$
             'changed', (
                 select ' having ' || string_agg(case s ->> 'kind'
                     when 'sum' then format('sum(%I) <> 0', s ->> 'name')
-                    when 'taken' then format('%1$s(%2$I) is distinct from %1$s(%3$I)', s ->> 'combiner', s ->> 'name',
-                        s ->> 'of') end, ' or ')
+                    when 'taken' then pgcombine_internal.differ_expression(s ->> 'type',
+                        format('%s(%I)', s ->> 'combiner', s ->> 'name'),
+                        format('%s(%I)', s ->> 'combiner', s ->> 'of')) end, ' or ')
                 from jsonb_array_elements((rollup).definition -> 'states') s
                 where (rollup).definition #>> '{computed,columns}' is null
                     or (rollup).definition #>> '{computed,needs}' is not null)))

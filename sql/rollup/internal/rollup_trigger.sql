@@ -7,6 +7,7 @@ create or replace function pgcombine_internal.rollup_trigger(rollup pgcombine.ro
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set quote_all_identifiers = off
 as $$
 declare
     _old constant text := pgcombine_internal.rollup_relation(rollup, '(select old.*)');
@@ -63,7 +64,7 @@ $body$,
         jsonb_build_object(
             'queue', quote_literal(rollup.queue),
             'truncated', quote_literal(pgcombine_internal.rollup_statement(rollup,
-                pgcombine_internal.rollup_relation(rollup, '{pgcombine_relation}'), null)),
+                pgcombine_internal.rollup_relation(rollup, 'pgcombine_old'), null)),
             'inserted_row', pgcombine_internal.rollup_statement(rollup, null, _new),
             'deleted_row', pgcombine_internal.rollup_statement(rollup, _old, null),
             'updated_row', pgcombine_internal.rollup_statement(rollup, _old, _new),

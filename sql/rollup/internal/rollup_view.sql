@@ -8,13 +8,17 @@ language sql stable
 as $$
     select pgcombine_internal.fill(case when (rollup).definition #>> '{computed,columns}' is null
             then 'select {keys}, {columns} from pgcombine.{current} as c'
-            else 'select {keys}, {columns}
+            else 'select {shown}, {columns}
                 from pgcombine.{current} as c
                 left join (select distinct {keys}, true as pgcombine_touched from pgcombine.{pending} {touched}) as t
-                    using ({keys})
-                left join ({computed}) as q using ({keys})' end,
+                    on {touched_key}
+                left join ({computed}) as q on {computed_key}' end,
         jsonb_build_object(
             'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
+            'shown', pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name}'),
+            'touched_key', pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name} {equals} t.{name}', ' and '),
+            'computed_key',
+                pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name} {equals} q.{name}', ' and '),
             'current', quote_ident((rollup).queue || '_current'), 'pending', quote_ident((rollup).queue || '_pending'),
             'touched', (
                 select 'where ' || string_agg(format('%I is not null', s ->> 'name'), ' or ')

@@ -11,7 +11,8 @@
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already
--- Expressions must be immutable, as those of an index are. Aggregates such as array_agg need order by. For some
+-- Expressions must be immutable, as those of an index are. In their strings, a backslash is an ordinary character
+-- (standard_conforming_strings = on). Aggregates such as array_agg need order by. For some
 -- aggregates, such as min, max and array_agg, passes read rows of the source (see analyze_rollup). Then the function
 -- warns if no index of the source begins with the key expressions.
 -- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
@@ -28,6 +29,8 @@ create or replace function pgcombine.create_rollup(rollup text, source regclass,
     if_not_exists boolean default false)
 returns void
 language plpgsql
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _name constant text := create_rollup.rollup;
@@ -63,6 +66,10 @@ begin
         (slice_by is null or exists (select from pg_attribute a where a.attrelid = source and a.attnum > 0
              and not a.attisdropped and a.attname = slice_by),
          format('%s has no column "%s" to slice by', source, slice_by), 'name an indexed column'),
+        (slice_by is null or (select (pgcombine_internal.type_operator(a.atttypid, 1)).name is not null
+             from pg_attribute a where a.attrelid = source and a.attnum > 0 and a.attname = slice_by),
+         format('the values of column "%s" of %s have no order to slice by', slice_by, source),
+         'name an indexed column'),
         (not exists (select from pg_inherits i where i.inhrelid = source),
          format('%s is a part of another table, and statements on that one would be missed', source),
          format('make the rollup of %s', (select i.inhparent::regclass from pg_inherits i where i.inhrelid = source
@@ -93,29 +100,12 @@ begin
     insert into pgcombine.rollup (queue, source, key, value, filter, slice_by, definition)
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
         create_rollup.slice_by, _definition - '{reads,texts}'::text[]);
-    execute format('create view pgcombine.%I as select %s from %s', _name || '_source', concat_ws(', ', (
-            select string_agg(quote_ident(k), ', ' order by n::integer)
-            from jsonb_each_text(_definition -> 'reads') r (k, n)), 'tableoid as pgcombine_part'),
-        source);
-    execute format('comment on view pgcombine.%I is %L', _name || '_source',
-        format('The columns of %s that the rollup %s reads.', source, _name));
-    execute (
-        select format('create view pgcombine_internal.%I as select %s', _name || '_expressions', string_agg(format(
-            '(select %s as pgcombine_expression from %s) as %s', e.expression, e.relation, e.name), ', '))
-        from (
-            select t.text, format('pgcombine.%I as %I', _name || '_source', _definition ->> 'alias'), 'e' || t.place
-            from jsonb_array_elements_text(_definition -> 'texts') with ordinality t (text, place)
-            union all
-            select g.expression, format('%s as pgcombine_row', r.source), 'g' || g.place
-            from pgcombine.rollup r cross join lateral pgcombine_internal.generated_columns(r) g
-            where r.queue = _name) e (expression, relation, name));
-    execute format('comment on view pgcombine_internal.%I is %L', _name || '_expressions',
-        format('The expressions of the rollup %s (see get_rollup). Nobody reads its row.', _name));
+    perform pgcombine_internal.make_rollup_views(_name, _definition);
     perform pgcombine_internal.grant_standing(_name); -- for the new views
     -- the condition deletes a key that has no row; it is set here, since create_queue would warn of it
     update pgcombine.queue q
     set delete_when = pgcombine_internal.checked_condition(_name, 'delete_when', (
-        select string_agg(format('coalesce(%I, 0) = 0', s ->> 'name'), ' and ')
+        select string_agg(format('coalesce(%I, 0) operator(pg_catalog.=) 0', s ->> 'name'), ' and ')
         from jsonb_array_elements(_definition -> 'states') s where s ->> 'kind' = 'sum'))
     where q.queue = _name;
     perform pgcombine_internal.generate_rollup(_name); -- regenerate_rollup would only warn of an error

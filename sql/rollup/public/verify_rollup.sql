@@ -13,6 +13,8 @@ returns table (problem text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
@@ -47,13 +49,15 @@ begin
         -- hide differences
         return query execute pgcombine_internal.fill('
             with pgcombine_differing as (
-                select {keys}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
-                from pgcombine.{view} as v join ({should}) as s using ({keys})
+                select {shown}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
+                from pgcombine.{view} as v join ({should}) as s on {same}
                 where {differs}
             ), pgcombine_enqueued as (
                 {insert} select {keys}, {touch} from pgcombine_differing {off})
             select format(''key %s: '', row({keys})) || pgcombine_sentence from pgcombine_differing',
             jsonb_build_object('keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
+                'shown', pgcombine_internal.column_list(_rollup.queue, 'key', 'v.{name}'),
+                'same', pgcombine_internal.column_list(_rollup.queue, 'key', 'v.{name} {equals} s.{name}', ' and '),
                 'view', quote_ident(_rollup.queue), 'insert', _insert,
                 'off', case when not repair then 'where false' end,
                 'should', pgcombine_internal.rollup_computed(_rollup, format('(select %s from pgcombine.%I) as v',
@@ -86,7 +90,7 @@ begin
     return query execute pgcombine_internal.fill('
         with pgcombine_missing as ({difference}), pgcombine_enqueued as ({insert} select * from pgcombine_missing {off})
         select format(''key %s: '', row({keys})) || concat_ws('', '', {deltas}) from pgcombine_missing',
-        jsonb_build_object('difference', pgcombine_internal.rollup_difference(_rollup, 'true'),
+        jsonb_build_object('difference', pgcombine_internal.rollup_difference(_rollup),
             'insert', _insert, 'off', case when not repair then 'where false' end,
             'keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
             'deltas', (

@@ -2,7 +2,7 @@
 -- Returns an operator of a type's default operator class: the one that primary keys, group by and order by use,
 -- regardless of the search path. Null: the type has none.
 --   name      as written between its operands: operator(pg_catalog.=)
---   strategy  the B-tree's number: 1 <, 3 =, 5 >
+--   strategy  the B-tree's number: 1 <, 3 =, 4 >=, 5 >
 create or replace function pgcombine_internal.type_operator(type oid, strategy integer, out operator oid, out name text)
 language sql stable
 as $$
