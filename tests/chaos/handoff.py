@@ -3,8 +3,9 @@
 ``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts its own servers (with their files
 in /dev/shm if that has room), and runs at once
 
-- writers, each of which tries the coordinators in its own random order. A write has a random consistency level. Most
-  failed writes are retried, with the same token. Some tokens come from clocks that are hours wrong;
+- writers, each of which tries the coordinators in its own random order. If all servers hold all keys, some writers name
+  only some of the servers, and go on naming removed ones. A write has a random consistency level. Most failed writes
+  are retried, with the same token. Some tokens come from clocks that are hours wrong;
 - readers at random consistency levels;
 - a replayer and a combining session at each server;
 - faults: a server is killed and started again, hangs for seconds, refuses connections, is cut off in one direction or
@@ -238,6 +239,9 @@ class Chaos:
             threading.Thread(target=self.guarded, args=(task, random.Random(self.outcome.seed * 100 + number)))
             for number, task in enumerate(tasks)
         ]
+        with ReplicatedQueue(dsns(self.clusters), "wc", replicas=self.replicas, timeout=30.0) as queue:
+            first = random.Random(self.outcome.seed)  # this write tells each server which others there are
+            self._write(queue, Write(token_of(timedelta()), [(WORDS[0], 1)], "ALL"), first)
         for thread in (*background, *threads):
             thread.start()
         try:
@@ -277,11 +281,18 @@ class Chaos:
 
     def write(self, chance: random.Random) -> None:
         servers = dsns(self.clusters)
-        order = chance.sample(sorted(servers), len(servers))
-        with ReplicatedQueue(
-            {name: servers[name] for name in order}, "wc", replicas=self.replicas, timeout=TIMEOUT
-        ) as queue:
-            while not self.over:
+        while not self.over:
+            every = self.replicas < len(servers) or chance.random() < 0.5
+            order = chance.sample(sorted(servers), len(servers) if every else chance.randrange(1, len(servers)))
+            self.count("lists of all servers" if every else "lists of some servers")
+            replicas = self.replicas if self.replicas < len(servers) else None
+            named = {name: servers[name] for name in order}
+            with ReplicatedQueue(named, "wc", replicas=replicas, timeout=TIMEOUT) as queue:
+                self._writes(queue, chance)
+
+    def _writes(self, queue: ReplicatedQueue, chance: random.Random) -> None:
+        for _ in range(chance.randrange(1, 40)):
+            if not self.over:
                 words = chance.sample(WORDS, chance.randrange(1, 4))
                 hours = chance.choice([-100, -5, 5, 23]) if chance.random() < 0.05 else 0
                 rows = [(word, chance.randrange(1, 4)) for word in words]
