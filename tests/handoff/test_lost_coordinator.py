@@ -145,15 +145,16 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
         make_queue(conn)
     clusters["a"].proxy.heal()
     with queue_on(clusters) as queue:
-        for name in ("nobody", "a", "b", "c"):  # a server registers the new server at its first write as a coordinator
+        for name in ("nobody", "a", "b", "c"):  # the servers that removed the lost one don't register the new one
             if name != "nobody":
                 with queue_on({name: clusters[name], **clusters}) as writer:
-                    writer.enqueue([("w1", 1)], level="ALL")
+                    writer.enqueue([("w1", 1)], level="QUORUM")
                 replay_all(clusters)
             for level in LEVELS:
                 reading = queue.get(["w0"], level=level)
                 assert (reading.values, "a" in reading.needs_repair) == ({"w0": 1}, True)
         with survivors["b"].connect() as conn:
+            operations.add(conn, "a", address(clusters["a"].dsn))
             rebuilding.rebuild(conn, survivors["b"].direct, "a", ["b"])
         assert repair(survivors["b"]).marked == []
         for level in LEVELS:
