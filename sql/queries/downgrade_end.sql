@@ -9,7 +9,8 @@ declare
     _drop text;
     _dropped boolean;
 begin
-    perform set_config('pgcombine.making_triggers', 'on', true); -- then the event triggers of rollups do nothing
+    -- with this row the event triggers of rollups do nothing
+    insert into pgcombine.rollup_part (queue, part) select r.queue, 0 from pgcombine.rollup r limit 1;
     loop
         _dropped := false;
         for _drop in
@@ -39,5 +40,6 @@ begin
         end loop;
         exit when not _dropped;
     end loop;
+    delete from pgcombine.rollup_part where part = 0;
 end
 $$

@@ -16,7 +16,7 @@ insert into pgcombine.hook (event, query) values
                'drop the tier first, or pass force => true', 'select'
         from pgcombine.observer o where o.queue = $1 and starts_with(o.observer, 'tier ')$$),
     ('regenerate', 'select pgcombine_internal.regenerate_rollup($1)'),
-    ('generated', 'select r.queue || ''_rollup'' from pgcombine.rollup r'),
+    ('generated', 'select r.queue || s from pgcombine.rollup r, unnest(array[''_rollup'', ''_owned'']) s'),
     ('verify', 'select p.problem from pgcombine_internal.rollup_problems($1) p'),
     ('upkeep', $$
         select format('select pgcombine_internal.backfill_slice(%L, wait => false)', r.queue)

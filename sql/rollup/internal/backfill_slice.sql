@@ -31,6 +31,7 @@ declare
     _below text; -- the condition of rows that no slice has had yet
     _from text; -- the condition of the rows from the boundary %L on
     _among text;
+    _relation text;
     _slice integer;
 begin
     perform pgcombine_internal.require_right(backfill_slice.rollup, 'work', _role);
@@ -57,6 +58,7 @@ begin
         return false;
     end if;
     _rollup.definition := (pgcombine_internal.get_rollup(_rollup.queue)).definition;
+    _relation := pgcombine_internal.rollup_relation(_rollup, _rollup.source::text);
     if _rollup.slice_by is not null and _rollup.done = 0 and _rollup.boundary is distinct from '' then
         select case when _rollup.boundary is null then 'true' else format('%I %s %L::%s', a.attname, less.name,
                    _rollup.boundary, t.type) end, format('%s %s %%L::%s', replace(quote_ident(a.attname), '%', '%%'),
@@ -69,16 +71,17 @@ begin
         where a.attrelid = format('pgcombine.%I', _rollup.queue || '_source')::regclass
             and a.attname = _rollup.slice_by;
         -- uuid and other types have an order but no min
-        execute format('select x::text from (select %1$I as x from pgcombine.%2$I where %1$I is not null and %3$s
+        execute format('select x from pgcombine_internal.%I(%L) as pgcombine_owned (x text)', _rollup.queue || '_owned',
+            format('select x::text from (select %1$I as x from %2$s where %1$I is not null and %3$s
                 order by %1$I desc limit 200000) as pgcombine_slice order by pgcombine_slice.x limit 1',
-            _rollup.slice_by, _rollup.queue || '_source', _below)
+                _rollup.slice_by, _relation, _below))
         into _boundary;
         if _boundary is not null then
-            _among := format('(select %s from pgcombine.%I as %I where %s and %s) as pgcombine_slice',
+            _among := format('select %s from %s where %s and %s',
                 (select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', '
                      order by k.place)
                  from jsonb_array_elements(_rollup.definition -> 'keys') with ordinality k (value, place)),
-                _rollup.queue || '_source', _rollup.definition ->> 'alias', format(_from, _boundary), _below);
+                _relation, format(_from, _boundary), _below);
         end if;
         _rollup.boundary := coalesce(_boundary, '');
     end if;
@@ -93,6 +96,8 @@ begin
         _slice := _rollup.done;
         _rollup.done := _rollup.done + 1;
     end if;
+    -- again, with the parts that have come since: rollup_owned locks them only after the statement's snapshot
+    execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     execute format('insert into pgcombine.%I (%s) %s', _rollup.queue || '_updates',
         pgcombine_internal.column_list(_rollup.queue), pgcombine_internal.rollup_difference(_rollup, _among,
             case when _slice is not null then _rollup.slices else 1 end, _slice));

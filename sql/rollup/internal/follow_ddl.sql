@@ -25,7 +25,9 @@ declare
     _item text;
     _any boolean;
 begin
-    if current_setting('pgcombine.making_triggers', true) = 'on' or to_regclass('pgcombine.rollup') is null then
+    if to_regclass('pgcombine.rollup') is null then
+        return;
+    elsif exists (select from pgcombine.rollup_part p where p.part = 0) then -- see make_rollup_triggers
         return;
     end if;
     perform pgcombine_internal.caller();
@@ -87,8 +89,10 @@ begin
                     -- waits for a backfill or a repair: its statement may see the updates below, but not the new part
                     perform from pgcombine.rollup r where r.queue = _rollup.queue for no key update;
                     _item := pgcombine_internal.rollup_relation(_rollup, 'only ' || _part.relation);
-                    execute pgcombine_internal.rollup_statement(_rollup, case when not _part.comes then _item end,
-                        case when _part.comes then _item end);
+                    execute format('insert into pgcombine.%I (%s) %s', _rollup.queue || '_updates',
+                        pgcombine_internal.column_list(_rollup.queue), pgcombine_internal.rollup_owned(_rollup,
+                            pgcombine_internal.rollup_rows(_rollup, _item,
+                                case when _part.comes then '+' else '-' end)));
                 end if;
             end if;
             if not _part.comes then

@@ -15,7 +15,9 @@ declare
     _hint text;
 begin
     -- pgcombine.rollup is missing if it is dropped with its schema
-    if current_setting('pgcombine.making_triggers', true) = 'on' or to_regclass('pgcombine.rollup') is null then
+    if to_regclass('pgcombine.rollup') is null then
+        return;
+    elsif exists (select from pgcombine.rollup_part p where p.part = 0) then -- a downgrade
         return;
     end if;
     perform pgcombine_internal.caller();

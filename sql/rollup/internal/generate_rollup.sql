@@ -1,21 +1,21 @@
 -- pgcombine_internal.generate_rollup(rollup)
--- Makes a rollup's view, the query of its computed columns and its trigger function. The function belongs to the owner
--- of the source and runs with that role's rights, so writers of the source need no right on the queue.
--- This owner gets the right to enqueue, unless that role may insert already. A former owner loses a granted one.
+-- Makes a rollup's view, the query of its computed columns, and two functions that belong to the owner of the source
+-- and run with that role's rights:
+--   <queue>_rollup  the trigger function, so that writers of the source need no right on the queue
+--   <queue>_owned   runs queries of the source for functions of the schema's owner (see rollup_owned). The owner of the
+--                   source may alter the function, but not its body, which refuses to run with other rights
+-- The owner of the source gets the right to enqueue, unless that role may insert already. A former owner loses a
+-- granted one.
 -- Tables written: pgcombine.queue, granted_right.
 -- Errors: those of require_source; 42501 the caller lacks the rights of the source's owner.
 create or replace function pgcombine_internal.generate_rollup(rollup text)
 returns void
 language plpgsql
-set search_path = pg_catalog, pg_temp
-set standard_conforming_strings = on
-set quote_all_identifiers = off
 as $$
 declare
     _rollup pgcombine.rollup;
     _computed jsonb;
-    _function text;
-    _body text;
+    _function record;
     _owner name;
     _former name;
     _create boolean;
@@ -35,31 +35,31 @@ begin
         perform pgcombine_internal.regenerate_pass(_rollup.queue);
     end if;
 
-    _body := pgcombine_internal.rollup_trigger(_rollup);
-    _function := format('pgcombine_internal.%I()', _rollup.queue || '_rollup');
     select pg_get_userbyid(c.relowner) into _owner from pg_class c where c.oid = _rollup.source;
-    execute format('create or replace function %s returns trigger language plpgsql security definer
-        set search_path = pg_catalog, pg_temp %s as %L', _function,
-        -- only then, since a setting costs each statement of a writer time
-        case when strpos(_body, E'\\') > 0 then 'set standard_conforming_strings = on' end, _body);
-    execute format('revoke execute on function %s from public', _function); -- or any role could make triggers with it
     if not has_any_column_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
         perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);
     end if;
-    select pg_get_userbyid(p.proowner) into _former from pg_proc p where p.oid = _function::regprocedure;
-    if _former <> _owner then
+    for _function in select * from pgcombine_internal.rollup_functions(_rollup) loop
+        -- undoes what an owner has altered, too
+        execute format('create or replace function %I.%I%s language plpgsql security definer %s as %L', _schema,
+            _function.name, _function.parameters, _function.options, _function.body);
+        execute format('revoke execute on function %I.%I from public', _schema, _function.name);
+        select pg_get_userbyid(p.proowner) into _former
+        from pg_proc p where p.pronamespace = _schema::regnamespace and p.proname = _function.name;
+        continue when _former = _owner;
         _create := not has_schema_privilege(_owner, _schema, 'create');
         if _create then -- PostgreSQL makes a role the owner only if the role may create objects in the schema
             execute format('grant create on schema %I to %I', _schema, _owner);
         end if;
-        execute format('grant execute on function %s to %I', _function, current_user);
-        execute format('alter function %s owner to %I', _function, _owner);
-        perform pgcombine.revoke_right('enqueue', g.role, _rollup.queue)
-        from pgcombine.granted_right g
-        where g."right" = 'enqueue' and g.subject = _rollup.queue and g.role = _former;
+        execute format('grant execute on function %I.%I to %I, %I', _schema, _function.name, current_user, (
+            select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = _schema));
+        execute format('alter function %I.%I owner to %I', _schema, _function.name, _owner);
         if _create then
             execute format('revoke create on schema %I from %I', _schema, _owner);
         end if;
-    end if;
+        perform pgcombine.revoke_right('enqueue', g.role, _rollup.queue)
+        from pgcombine.granted_right g
+        where g."right" = 'enqueue' and g.subject = _rollup.queue and g.role = _former;
+    end loop;
 end
 $$;

@@ -11,8 +11,9 @@ as $$
 declare
     _t record;
 begin
-    -- follow_ddl would follow each alter table below, and enqueue a part's rows again
-    perform set_config('pgcombine.making_triggers', 'on', true);
+    -- follow_ddl would follow each alter table below, and enqueue a part's rows again. It sees this row, which no other
+    -- transaction sees and no other role can write.
+    insert into pgcombine.rollup_part (queue, part) values (make_rollup_triggers.queue, 0);
     for _t in
         select * from pgcombine_internal.rollup_triggers(make_rollup_triggers.queue) t
         where t.own and t.state is not null
@@ -23,7 +24,7 @@ begin
         end if;
         execute format('alter table %s enable always trigger %I', _t.relation, _t.name);
     end loop;
-    perform set_config('pgcombine.making_triggers', '', true);
+    delete from pgcombine.rollup_part p where p.queue = make_rollup_triggers.queue and p.part = 0;
     insert into pgcombine.rollup_part (queue, part)
     select r.queue, d from pgcombine.rollup r cross join lateral pgcombine_internal.descendants(r.source) d
     where r.queue = make_rollup_triggers.queue

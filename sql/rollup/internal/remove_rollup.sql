@@ -1,6 +1,6 @@
 -- pgcombine_internal.remove_rollup(rollup)
--- Removes what a rollup adds to its queue: the triggers of its source with their function, and its views.
--- The owner of the schema may drop the function, and its triggers with it, whoever owns the source. With the last
+-- Removes what a rollup adds to its queue: the triggers of its source, its functions and its views.
+-- The owner of the schema may drop the functions, and the triggers with them, whoever owns the source. With the last
 -- rollup the event triggers go, too (see watch_ddl), if the caller has the rights of their owner.
 -- Tables written: pgcombine.rollup.
 create or replace function pgcombine_internal.remove_rollup(rollup text)
@@ -10,6 +10,7 @@ as $$
 begin
     -- locks the source before the row of the rollup, as backfill_slice does
     execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
+    execute format('drop function if exists pgcombine_internal.%I(text)', remove_rollup.rollup || '_owned');
     -- before the views, or follow_drop would refuse to drop them
     delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
     execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', remove_rollup.rollup,

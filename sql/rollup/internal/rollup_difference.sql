@@ -1,7 +1,7 @@
 -- pgcombine_internal.rollup_difference(rollup [, among, slices, slice]) → text
 -- Returns the query of the updates that a rollup lacks: what its source holds minus what the rollup has, with pending
 -- and quarantined updates, in one snapshot. A key whose columns of kind sum lack nothing has no row.
---   among          a from item with the keys to compare (see rollup_among); null: all keys
+--   among          a query of the source for the keys to compare; null: all keys
 --   slices, slice  only keys of the slice with this number, when a hash divides the keys into so many slices
 -- The triggers append each later change, so the difference stays right while writers go on. A row makes the pass
 -- compute the minima and maxima of its key, since it has the key's extremes in the columns for deleted extremes (kind
@@ -18,13 +18,15 @@ as $$
             'folds', string_agg(format('%s as %I', case s.value ->> 'kind' when 'computed' then 'null::' || (s.value
                 ->> 'type') else format('%s(%I)', s.value ->> 'combiner', s.value ->> 'name') end, s.value ->> 'name'),
                 ', ' order by s.place),
-            'should', pgcombine_internal.rollup_rows(rollup, format('pgcombine.%I as %I', (rollup).queue || '_source',
-                (rollup).definition ->> 'alias'), '=', nullif(concat_ws(' and ',
-                pgcombine_internal.rollup_among(rollup, among), format(k.hash, k.expressions)), '')),
+            'should', pgcombine_internal.rollup_owned(rollup, pgcombine_internal.rollup_rows(rollup,
+                pgcombine_internal.rollup_relation(rollup, (rollup).source::text), '=', nullif(concat_ws(' and ',
+                pgcombine_internal.rollup_among(rollup, '(' || among || ') as pgcombine_slice'),
+                format(k.hash, k.expressions)), ''))),
             'is', (
                 select string_agg(concat(format('select %s, %s from pgcombine.%I', k.names, v.list,
                         (rollup).queue || suffix), ' where ' || nullif(concat_ws(' and ',
-                        pgcombine_internal.rollup_among(rollup, among, columns => true), format(k.hash, k.names)), '')),
+                        pgcombine_internal.rollup_among(rollup, '(' || pgcombine_internal.rollup_owned(rollup, among,
+                            k.keys) || ') as pgcombine_slice', columns => true), format(k.hash, k.names)), '')),
                     ' union all ')
                 from unnest(array['_values', '_pending', '_quarantine']) suffix),
             'differs', string_agg(format('coalesce(sum(%I), 0) <> 0', s.value ->> 'name'), ' or ')
@@ -37,9 +39,10 @@ as $$
         from jsonb_array_elements((rollup).definition -> 'states') with ordinality s (s, n)) v
     cross join (
         select pgcombine_internal.column_list((rollup).queue, 'key') as names,
+               array_agg(e.value ->> 'name') as keys,
                string_agg(format('(%s)', e.value ->> 'expression'), ', ' order by e.place) as expressions,
                case when slices > 1 then format('hash_record_extended(row(%%s), 0) & %s = %s', slices - 1, slice)
                    end as hash
         from jsonb_array_elements((rollup).definition -> 'keys') with ordinality e (value, place)) k
-    group by v.list, k.names, k.expressions, k.hash
+    group by v.list, k.names, k.keys, k.expressions, k.hash
 $$;

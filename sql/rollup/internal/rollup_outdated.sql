@@ -1,7 +1,7 @@
 -- pgcombine_internal.rollup_outdated(rollup) → boolean
 -- Returns whether generate_rollup would change a rollup's objects or rights: something that its expressions name was
--- renamed, its source has a new owner, or that owner lacks the right to enqueue. False if the source or its expressions
--- are lost.
+-- renamed, its source has a new owner, or that owner lacks the right to enqueue or has altered a function. False if the
+-- source or its expressions are lost.
 create or replace function pgcombine_internal.rollup_outdated(rollup pgcombine.rollup)
 returns boolean
 language plpgsql stable -- not sql: its planner would call rollup_trigger, which fails if a type was renamed
@@ -21,11 +21,14 @@ begin
     end if;
     return exists (
         select from pg_class c
-        join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = rollup.queue || '_rollup'
+        cross join pgcombine_internal.rollup_functions(rollup) f
+        left join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = f.name
         join pgcombine.queue q on q.queue = rollup.queue
-        where c.oid = rollup.source and (c.relowner <> p.proowner
+        where c.oid = rollup.source and ((c.relowner, f.body, true) is distinct from (p.proowner, p.prosrc, p.prosecdef)
+            or f.options <> concat_ws(' ', case p.provolatile when 's' then 'stable' end, (
+                select string_agg('set ' || replace(s.setting, '=', ' = '), ' ' order by s.place)
+                from unnest(p.proconfig) with ordinality s (setting, place)))
             or not has_any_column_privilege(c.relowner, format('pgcombine.%I', q.queue || '_updates'), 'insert')
-            or p.prosrc <> pgcombine_internal.rollup_trigger(rollup)
             or q.computed <> (rollup.definition -> 'computed') || jsonb_build_object('query',
                 pgcombine_internal.rollup_computed(rollup))));
 end

@@ -31,8 +31,8 @@ as $$
     from rollup r join pgcombine.rollup_part p on p.queue = r.queue join pg_class c on c.oid = p.part
     where p.part not in (select d from pgcombine_internal.descendants(r.source) d)
     union all
-    select format('%s has a new owner, or something that rollup "%s" reads was renamed: run pgcombine db upgrade',
-        r.source, r.queue)
+    select format('%s has a new owner, something that rollup "%s" reads was renamed, or a function of the rollup was '
+        'altered: run pgcombine db upgrade', r.source, r.queue)
     from rollup r where pgcombine_internal.rollup_outdated(r)
     union all
     select format('row security hides rows of %s from role "%s", which computes columns of rollup "%s"', r.source,

@@ -10,7 +10,8 @@ as $$
             then 'select {keys}, {columns} from pgcombine.{current} as c'
             else 'select {shown}, {columns}
                 from pgcombine.{current} as c
-                left join (select distinct {keys}, true as pgcombine_touched from pgcombine.{pending} {touched}) as t
+                left join (select distinct {keys}, true as pgcombine_touched from pgcombine.{pending}
+                    where {touched}) as t
                     on {touched_key}
                 left join ({computed}) as q on {computed_key}' end,
         jsonb_build_object(
@@ -20,10 +21,7 @@ as $$
             'computed_key',
                 pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name} {equals} q.{name}', ' and '),
             'current', quote_ident((rollup).queue || '_current'), 'pending', quote_ident((rollup).queue || '_pending'),
-            'touched', (
-                select 'where ' || string_agg(format('%I is not null', s ->> 'name'), ' or ')
-                from jsonb_array_elements((rollup).definition -> 'states') s
-                where s ->> 'kind' = 'taken' and (rollup).definition #>> '{computed,needs}' is not null),
+            'touched', pgcombine_internal.rollup_touched(rollup),
             'computed', case when (rollup).definition #>> '{computed,columns}' is not null then
                 pgcombine_internal.rollup_computed(rollup, format('pgcombine.%I', (rollup).queue || '_pending')) end,
             'columns', (

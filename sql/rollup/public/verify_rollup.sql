@@ -50,18 +50,27 @@ begin
         return query execute pgcombine_internal.fill('
             with pgcombine_differing as (
                 select {shown}, concat_ws('', '', {sentences}) as pgcombine_sentence, {taken}
-                from pgcombine.{view} as v join ({should}) as s on {same}
-                where {differs}
+                from pgcombine.{current} as v join ({should}) as s on {same}
+                where ({differs}) -- the view computes touched keys from the source
+                    and not exists (select from pgcombine.{pending} as t where ({touched}) and {touched_key})
             ), pgcombine_enqueued as (
                 {insert} select {keys}, {touch} from pgcombine_differing {off})
             select format(''key %s: '', row({keys})) || pgcombine_sentence from pgcombine_differing',
             jsonb_build_object('keys', pgcombine_internal.column_list(_rollup.queue, 'key'),
                 'shown', pgcombine_internal.column_list(_rollup.queue, 'key', 'v.{name}'),
                 'same', pgcombine_internal.column_list(_rollup.queue, 'key', 'v.{name} {equals} s.{name}', ' and '),
-                'view', quote_ident(_rollup.queue), 'insert', _insert,
+                'current', quote_ident(_rollup.queue || '_current'),
+                'pending', quote_ident(_rollup.queue || '_pending'),
+                'touched_key',
+                    pgcombine_internal.column_list(_rollup.queue, 'key', 'v.{name} {equals} t.{name}', ' and '),
+                'insert', _insert,
                 'off', case when not repair then 'where false' end,
-                'should', pgcombine_internal.rollup_computed(_rollup, format('(select %s from pgcombine.%I) as v',
-                    pgcombine_internal.column_list(_rollup.queue, 'key'), _rollup.queue)))
+                'touched', pgcombine_internal.rollup_touched(_rollup),
+                'should', pgcombine_internal.rollup_owned(_rollup, pgcombine_internal.rollup_computed(_rollup,
+                    source => pgcombine_internal.rollup_relation(_rollup, _rollup.source::text)), array(
+                    select k ->> 'name' from jsonb_array_elements(_rollup.definition -> 'keys') k
+                    union all
+                    select jsonb_array_elements_text(_rollup.definition #> '{computed,columns}'))))
             || (
                 select jsonb_build_object(
                     'sentences', string_agg(format(
