@@ -7,7 +7,8 @@
 --             what changed rows add to the column:
 --               sum       inserted rows add plus, deleted rows -plus
 --               extreme   inserted rows add plus: their minimum or maximum
---               taken     deleted rows add plus; "of" names the column of kind extreme for the same aggregate
+--               taken     deleted rows add plus, which leaves out values that are too long for the queue; "of" names
+--                         the column of kind extreme for the same aggregate
 --               computed  neither inserted nor deleted rows add anything: a pass computes the column
 --   columns   the value columns of the rollup: name, type, and expression over the states
 --   computed  what pass_template needs for the columns that passes compute, without the query; null: there are none.
@@ -127,7 +128,11 @@ begin
                     end loop;
                     _taken := _taken || _name;
                     _states := _states || ((_states -> -1) || jsonb_build_object('kind', 'taken', 'name', _name,
-                        'of', _extreme));
+                        'of', _extreme, 'plus', format('%s({pgcombine_e%s}) filter (where %s)', _state.state, _n + 1,
+                            coalesce(nullif(concat_ws(' and ',
+                                case when _call.condition is not null then format('({pgcombine_e%s})', _n + 2) end,
+                                pgcombine_internal.value_size(_e.type::regtype, format('{pgcombine_e%s}', _n + 1))
+                                    || ' <= 1048576'), ''), 'true'))));
                     _aggregates := _aggregates || jsonb_build_object('name', _extreme, 'expression',
                         format('{pgcombine_e%s}', _n));
                 end if;

@@ -22,6 +22,10 @@ as $$
     from rollup r cross join lateral pgcombine_internal.rollup_triggers(r.queue) t
     where t.state is not null
     union all
+    select format('%s is unlogged, so a crash empties it unnoticed: alter table %s set logged', d, d)
+    from rollup r cross join lateral pgcombine_internal.descendants(r.source) d
+    join pg_class c on c.oid = d and c.relpersistence = 'u'
+    union all
     select format('%s has become a part of %s, and changes by statements on that table are missed: drop rollup "%s", '
         'and make it of the whole table', r.source, i.inhparent::regclass, r.queue)
     from rollup r join pg_inherits i on i.inhrelid = r.source

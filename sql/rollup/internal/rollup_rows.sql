@@ -6,26 +6,36 @@
 --              values from all rows; for min and max they also make the pass compute the extreme (see
 --              rollup_difference)
 --   condition  a condition that further restricts the rows
+--   lenient    whether rows with a key that is too long for the queue are left out, and values that are too long as
+--              minimum or maximum. Otherwise the queue refuses them. Such rows that exist must not keep the source from
+--              being changed, so only inserts are refused
 create or replace function pgcombine_internal.rollup_rows(rollup pgcombine.rollup, source text, sign text default '+',
-    condition text default null)
+    condition text default null, lenient boolean default true)
 returns text
 language sql stable
 as $$
     select format('select %s, %s from %s where %s group by %s', k.named, s.list, rollup_rows.source,
-        concat_ws(' and ', (rollup).definition ->> 'filter', k.present, condition),
+        concat_ws(' and ', (rollup).definition ->> 'filter', k.present,
+            case when lenient then pgcombine_internal.rollup_fits(rollup) end, condition),
         k.places)
     from (
         select string_agg(format('%s as %I', k.value ->> 'expression', k.value ->> 'name'), ', ' order by k.place)
                    as named,
-               string_agg(format('(%s) is not null', k.value ->> 'expression'), ' and ' order by k.place) as present,
+               -- not "is not null", which a row with a null field isn't
+               string_agg(format('(%s) is distinct from null', k.value ->> 'expression'), ' and '
+                   order by k.place) as present,
                string_agg(k.place::text, ', ' order by k.place) as places
         from jsonb_array_elements((rollup).definition -> 'keys') with ordinality k (value, place)) k
     cross join (
         select string_agg(format('%s as %I', case
                 when s.value ->> 'kind' = 'sum' then format(case sign when '-' then '-(%s)' else '%s' end,
                     s.value ->> 'plus')
-                when s.value ->> 'kind' = 'extreme' and sign <> '-' or s.value ->> 'kind' = 'taken' and sign <> '+'
+                when s.value ->> 'kind' = 'extreme' and sign = '+' and not lenient
+                    or s.value ->> 'kind' = 'taken' and sign <> '+'
                     then s.value ->> 'plus'
+                when s.value ->> 'kind' = 'extreme' and sign <> '-' then (
+                    select t ->> 'plus' from jsonb_array_elements((rollup).definition -> 'states') t
+                    where t ->> 'of' = s.value ->> 'name')
                 else format('null::%s', s.value ->> 'type') end, s.value ->> 'name'), ', ' order by s.place) as list
         from jsonb_array_elements((rollup).definition -> 'states') with ordinality s (value, place)) s
 $$;

@@ -15,7 +15,8 @@ as $$
             'columns', pgcombine_internal.column_list((rollup).queue),
             'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
             'minus', case when minus is not null then pgcombine_internal.rollup_rows(rollup, minus, '-') end,
-            'plus', case when plus is not null then pgcombine_internal.rollup_rows(rollup, plus) end,
+            'plus', case when plus is not null then pgcombine_internal.rollup_rows(rollup, plus,
+                lenient => minus is not null) end,
             'folds', pgcombine_internal.column_list((rollup).queue, 'value', '{fold} as {name}'),
             'changed', (
                 select ' having ' || string_agg(case s ->> 'kind'

@@ -1,4 +1,5 @@
--- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists])
+-- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists,
+--                       notify])
 -- Creates a rollup: an aggregate of a table by key that follows the changes of the table. The view pgcombine.<rollup>
 -- shows the aggregate. Triggers of the table enqueue the changes of its rows into a queue with the rollup's name.
 --   rollup    lower-case name of at most 40 characters
@@ -11,6 +12,7 @@
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already
+--   notify    see create_queue; null: unless the server allows prepared transactions
 -- Expressions must be immutable, as those of an index are. In their strings, a backslash is an ordinary character
 -- (standard_conforming_strings = on). Aggregates such as array_agg need order by. For some
 -- aggregates, such as min, max and array_agg, passes read rows of the source (see analyze_rollup). Then the function
@@ -26,7 +28,7 @@
 -- wasn't free within lock_timeout.
 create or replace function pgcombine.create_rollup(rollup text, source regclass, key text[], value text[],
     filter text default null, buckets integer default 4, slice_by text default null,
-    if_not_exists boolean default false)
+    if_not_exists boolean default false, notify boolean default null)
 returns void
 language plpgsql
 set standard_conforming_strings = on
@@ -53,6 +55,9 @@ begin
     perform pgcombine_internal.require_owner();
     select r.problem, r.hint into _problem, _hint
     from (values
+        (_source.relpersistence is distinct from 'u',
+         format('%s can''t be the source of a rollup: it is unlogged, so a crash would empty it unnoticed', source),
+         format('alter table %s set logged', source)),
         (_source.relkind in ('r', 'p') and _source.relpersistence <> 't',
          format('%s can''t be the source of a rollup: it isn''t a table%s', coalesce(source::text, 'null'),
              case when _source.relpersistence = 't' then ' that stays' end),
@@ -96,7 +101,8 @@ begin
         array(select format('%I %s', s.value ->> 'name', s.value ->> 'type')
                 || coalesce(' collate ' || (s.value ->> 'collation'), '') || ' ' || (s.value ->> 'combiner')
             from jsonb_array_elements(_definition -> 'states') with ordinality s (value, place) order by s.place),
-        buckets => create_rollup.buckets);
+        buckets => create_rollup.buckets,
+        notify => coalesce(create_rollup.notify, current_setting('max_prepared_transactions')::integer = 0));
     insert into pgcombine.rollup (queue, source, key, value, filter, slice_by, definition)
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
         create_rollup.slice_by, _definition - '{reads,texts}'::text[]);

@@ -21,6 +21,7 @@ declare
     _role constant name := pgcombine_internal.caller();
     _rollup pgcombine.rollup;
     _insert text;
+    _fits text;
 begin
     perform pgcombine_internal.require_right(verify_rollup.rollup, 'operate', _role);
     _rollup := pgcombine_internal.get_rollup(verify_rollup.rollup);
@@ -42,6 +43,14 @@ begin
     end if;
     -- an alter table that rewrites the source after the snapshot below would make it seem empty
     execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
+    _fits := pgcombine_internal.rollup_fits(_rollup);
+    if _fits is not null then
+        return query execute format('select concat(n, $1) from pgcombine_internal.%I(%L) as pgcombine_owned (n bigint)
+                where n > 0', _rollup.queue || '_owned',
+            format('select count(*) from %s where %s', pgcombine_internal.rollup_relation(_rollup,
+                _rollup.source::text), concat_ws(' and ', _rollup.definition ->> 'filter', format('not (%s)', _fits))))
+        using format(' rows of %s don''t count, since their keys have more than 2600 bytes', _rollup.source);
+    end if;
     _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',
         pgcombine_internal.column_list(_rollup.queue));
     if _rollup.definition #>> '{computed,columns}' is not null then
