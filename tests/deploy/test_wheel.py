@@ -471,39 +471,6 @@ def test_any_session_uses_the_installed_source(full: Path, elsewhere: Path, own_
 
 
 @pytest.mark.slow
-@pytest.mark.jdbc
-@pytest.mark.spark
-def test_wheel_runs_the_spark_benchmarks(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
-    bench = cli_of(full, elsewhere)("bench", "phrasecount", documents, "--json", PGCOMBINE_HOME=own_server)
-    assert bench.returncode == 0, bench.stderr
-    assert json.loads(bench.stdout)["first"]["documents"] == 2
-    bench = cli_of(full, elsewhere)(
-        *("bench", "spark", "--rows", "1000", "--keys", "10", "--rounds", "1", "--json"), PGCOMBINE_HOME=own_server
-    )
-    assert bench.returncode == 0, bench.stderr
-    assert json.loads(bench.stdout)["sinks"]["plain JDBC, tuned"]["ratio"] == 1
-
-
-@pytest.mark.slow
-def test_wheel_runs_the_benchmark_of_several_servers(full: Path, elsewhere: Path) -> None:
-    options = ("--seconds", "0.5", "--updates", "2", "--replayed", "1000", "--json")
-    bench = cli_of(full, elsewhere)("bench", "handoff", *options)
-    assert bench.returncode == 0, bench.stderr
-    assert all(figure["ratio"] > 0 for figure in json.loads(bench.stdout))
-    assert len(json.loads(bench.stdout)) == 5
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_wheel_runs_the_benchmark_of_the_queue(full: Path, elsewhere: Path, own_server: Path) -> None:
-    """The benchmark starts a worker as another process."""
-    quick = ("--figure", "freshness", "--rounds", "1", "--seconds", "1", "--keys", "100", "--clients", "2", "--json")
-    bench = cli_of(full, elsewhere)("bench", *quick, PGCOMBINE_HOME=own_server)
-    assert bench.returncode == 0, bench.stderr
-    assert json.loads(bench.stdout)
-
-
-@pytest.mark.slow
 @embedded_only
 def test_wheel_serves_the_page(full: Path, elsewhere: Path, dsn: str) -> None:
     """The wheel includes the templates and the static files."""

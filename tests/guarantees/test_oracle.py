@@ -316,6 +316,7 @@ def test_queue_equals_a_dictionary(dsn: str) -> None:
 
 
 @pytest.mark.slow
+@embedded_only
 @pytest.mark.timeout(600)
 def test_queue_equals_a_dictionary_in_a_longer_run(dsn: str) -> None:
     run(dsn, max_examples=40)
