@@ -152,17 +152,11 @@ def closed_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 def normalized(connection: C) -> C:
     """Give the session the settings that this program needs. Returns the connection.
 
-    The session's transactions are read committed. Under serializable, this program's statements would conflict with
-    each other and make other programs' statements fail. Through a pooler in transaction mode only explicit
-    transactions are read committed, since a session's setting would stay with the pooler's connection. Dates and
-    intervals get the styles that psycopg reads.
+    This is the only place that makes such settings for all connections of this program: see
+    ``sql/queries/normalize_session.sql``. The session's transactions are read committed, also through a pooler.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    connection.execute(query("normalize_session"), (connection.info.backend_pid,))
-    styles = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
-    for name, style in styles.items():
-        if (connection.info.parameter_status(name) or style).partition(",")[0] != style:
-            connection.execute(f"set {name} = {style}")
+    psycopg.Cursor(connection).execute(query("normalize_session"), (connection.info.backend_pid,))
     if not connection.autocommit:
         connection.commit()
     return connection

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import closed_on_error, one
+from pgcombine.database.connect import closed_on_error, normalized, one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import DeliveryRejectedError, DestinationDownError, FencedError, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
@@ -184,9 +184,8 @@ class PostgresExporter:
             keepalives_count=3,
             tcp_user_timeout=60_000,
         )
-        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # regardless of that database's default
         with closed_on_error(connection), connection.within(self._timeout):
-            self._pooled = pooled(connection)
+            self._pooled = pooled(normalized(connection))
             try:
                 self._make(connection)
             except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):

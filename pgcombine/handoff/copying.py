@@ -38,11 +38,6 @@ def snapshot(source: Connection) -> Iterator[Connection]:
     """
     with closing(source):
         schema.check_connection(source)
-        # PostgreSQL 15 and 16 have no transaction_timeout
-        source.execute(
-            "select set_config(name, '0', false) from pg_settings "
-            "where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')"
-        )
         source.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         source.read_only = True
         with source.transaction():

@@ -25,7 +25,11 @@ _FILES = resources.files("pgcombine.sql") / "phrasecount"
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
     """Open a connection. Raises psycopg.OperationalError if the server doesn't answer, or refuses."""
     connection = psycopg.connect(
-        dsn, application_name="pgcombine phrasecount", autocommit=autocommit, prepare_threshold=None
+        dsn,
+        application_name="pgcombine phrasecount",
+        autocommit=autocommit,
+        prepare_threshold=None,
+        client_encoding="utf8",
     )
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return connection
@@ -42,7 +46,7 @@ def resolved(dsn: str) -> str:
     given = conninfo_to_dict(dsn)
     files = ("service", "servicefile", "passfile")
     # added by libpq and by connect(); an older libpq doesn't know sslcertmode
-    automatic = {"sslcertmode", "application_name"} - given.keys()
+    automatic = {"sslcertmode", "application_name", "client_encoding"} - given.keys()
     return make_conninfo("", **{name: value for name, value in found.items() if name not in (*files, *automatic)})
 
 

@@ -37,7 +37,7 @@ def roles(queue: str) -> Steps[Rows]:
     if not found:
         found = yield Statement(
             "select a.attname, case when a.attnum = any (p.partattrs) then 'key' else 'value' end, "
-            "format_type(pgcombine_internal.base_type(a.atttypid), -1) "
+            "pgcombine_internal.type_name(pgcombine_internal.base_type(a.atttypid), -1) "
             "from pg_partitioned_table p join pg_attribute a on a.attrelid = p.partrelid and a.attnum > 0 "
             "where p.partrelid = to_regclass('pgcombine.' || quote_ident(%s || '_values')) order by a.attnum",
             (queue,),

@@ -30,14 +30,7 @@ from pgcombine.worker.drain import drain
 _FIRST_DRAIN_SECONDS = 30  # for the drain before writers wait
 _SETTINGS = {
     "synchronous_commit": "on",  # the source drops its queue only when the target's can't be lost
-    "idle_in_transaction_session_timeout": "0",  # the front's transaction is idle while values are copied
-    "idle_session_timeout": "0",
-    "statement_timeout": "0",
-    "transaction_timeout": "0",  # from PostgreSQL 17 on
     "lock_timeout": "10s",  # others wait behind a lock that this program waits for
-    "client_encoding": "UTF8",  # values are copied as text
-    "extra_float_digits": "3",
-    "lc_monetary": "C",
 }
 
 
@@ -67,7 +60,7 @@ def move_shard(dsn: Database, queue: str, shard: int, node: str) -> None:
 def _session(dsn: Database) -> Connection:
     connection = connect(dsn, name="pgcombine move-shard")
     for setting in _SETTINGS.items():
-        connection.execute("select set_config(name, %s, false) from pg_settings where name = %s", setting[::-1])
+        connection.execute("select set_config(%s, %s, false)", setting)
     return connection
 
 

@@ -52,6 +52,21 @@ def test_file_has_one_object_and_a_header(path: str) -> None:
     assert re.match(rf"-- (call )?{schema}\.{name}\b", text), "the header doesn't name the object"
 
 
+# a comment, a quoted name, a string with escapes, or a plain string
+ESCAPED = r"'(?:[^'\\]|\\.|'')*'"
+TOKEN = re.compile(rf"""--[^\n]*|"[^"]*"|\bE{ESCAPED}(?:\s*\n\s*{ESCAPED})*|(?P<plain>'(?:[^']|'')*')""")
+ROUTINES = [path for path in OBJECTS if "/views/" not in path and not path.startswith("phrasecount/")]
+
+
+@pytest.mark.parametrize("path", [path for path in ROUTINES if "\\" in FILES[path]])
+def test_strings_mean_the_same_in_every_session(path: str) -> None:
+    """A backslash in a plain string depends on the session's standard_conforming_strings."""
+    plain = [token["plain"] for token in TOKEN.finditer(FILES[path]) if "\\" in (token["plain"] or "")]
+    assert not plain or "\nset standard_conforming_strings = on\n" in FILES[path], (
+        f"write E'…', or add 'set standard_conforming_strings = on': {plain}"
+    )
+
+
 def header(path: str) -> str:
     """The comment at the beginning of a file."""
     return "".join(itertools.takewhile(lambda line: line.startswith("--"), FILES[path].splitlines(keepends=True)))

@@ -29,6 +29,7 @@ create or replace function pgcombine.add_observer(queue text, observer text, sta
     language text default 'sql')
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant text := (pgcombine_internal.require_queue(add_observer.queue)).queue;

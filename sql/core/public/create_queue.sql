@@ -39,6 +39,7 @@ create or replace function pgcombine.create_queue(queue text, key text[], value 
     token_retention interval default '14 days', if_not_exists boolean default false)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _name constant text := create_queue.queue;

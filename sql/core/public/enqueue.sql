@@ -68,7 +68,7 @@ begin
         perform set_config('pgcombine.quiet', 'on', true);
         execute format($$with inserted as (%s returning tableoid)
             select pg_notify(
-                format('pgcombine.%%s.%%s', $2, (regexp_match(c.relname, '_b(\d+)_s\d+$'))[1]::integer), '')
+                format('pgcombine.%%s.%%s', $2, (regexp_match(c.relname, E'_b(\\d+)_s\\d+$'))[1]::integer), '')
             from (select distinct tableoid from inserted) i join pg_class c on c.oid = i.tableoid$$, _insert)
         using _updates, _queue.queue;
         perform set_config('pgcombine.quiet', 'off', true);

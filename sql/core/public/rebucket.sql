@@ -16,6 +16,7 @@ create or replace function pgcombine.rebucket(queue text, buckets integer, bucke
     timeout interval default '5 min')
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue pgcombine.queue;

@@ -12,6 +12,7 @@ create or replace function pgcombine.set_expiry(queue text, expire_when text, si
     every interval default null)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant text := (pgcombine_internal.require_queue(set_expiry.queue)).queue;

@@ -7,6 +7,7 @@
 create or replace function pgcombine.verify(queue text)
 returns table (problem text)
 language plpgsql stable
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify.queue);

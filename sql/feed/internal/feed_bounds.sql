@@ -32,7 +32,7 @@ begin
     loop
         _problem := case
             when not _last ? _bucket then format('feed "%s" has no bucket %L', _feed.feed, _bucket)
-            when jsonb_typeof(_given) <> 'number' or _given::text !~ '^\d+$'
+            when jsonb_typeof(_given) <> 'number' or _given::text !~ E'^\\d+$'
                 then format('the sequence %s of bucket %s isn''t an integer from 0 on', _given, _bucket)
             when _given::numeric > (_last ->> _bucket)::numeric
                 then format('the sequence %s of bucket %s is ahead of feed "%s", whose last one is %s', _given, _bucket,

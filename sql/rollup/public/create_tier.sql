@@ -30,6 +30,7 @@ create or replace function pgcombine.create_tier(queue text, source text, key te
     if_not_exists boolean default false)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _source constant pgcombine.queue := pgcombine_internal.require_queue(create_tier.source);

@@ -8,6 +8,7 @@
 create or replace function pgcombine_internal.make_front(queue text)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _front constant pgcombine.front := pgcombine_internal.require_front(make_front.queue);

@@ -39,7 +39,7 @@ declare
     _hint text;
 begin
     perform pgcombine_internal.require_owner();
-    perform pgcombine_internal.require(_name ~ '^[a-z_][a-z0-9_]{0,36}$' and _name not like 'pg\_%', 'PC003',
+    perform pgcombine_internal.require(_name ~ '^[a-z_][a-z0-9_]{0,36}$' and _name not like E'pg\\_%', 'PC003',
         format('invalid queue name %s', coalesce(quote_literal(_name), 'null')),
         'a to z, 0 to 9 and _, not a digit first, at most 37 characters');
     perform pgcombine_internal.require(cardinality(nodes) > 0, 'PC003', format('front "%s" has no nodes', _name),

@@ -11,6 +11,7 @@
 create or replace function pgcombine_internal.check_combiner(combiner text, name text, type text)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $check$
 declare
     _combiner pgcombine.combiner;

@@ -7,6 +7,7 @@
 create or replace function pgcombine_internal.register_combiner(function oid, type oid)
 returns text
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _procedure constant pg_proc := (select p from pg_proc p where p.oid = register_combiner.function);

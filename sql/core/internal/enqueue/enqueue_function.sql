@@ -18,7 +18,7 @@ begin
     if $%1$s is null then
         $%1$s := array_fill(%2$L::%3$s, array[_count]);
     end if;', c.position + 1, k.initial, c.type), '' order by c.position) filter (where c.role = 'value')),
-           bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.name !~ '^\$[0-9]+$')
+           bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.name !~ E'^\\$[0-9]+$')
     into _parts, _possible
     from pgcombine.queue_column c
     left join pgcombine.combiner k using (combiner)

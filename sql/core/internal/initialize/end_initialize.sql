@@ -6,6 +6,7 @@
 create or replace function pgcombine_internal.end_initialize(queue text)
 returns bigint
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_initialize.queue);

@@ -11,6 +11,7 @@
 create or replace function pgcombine_internal.check_observer(queue text, observer text, installed boolean default false)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _parts constant text := '(pgcombine_)?'

@@ -11,6 +11,6 @@ language sql immutable
 as $$
     select coalesce(left(sqlstate, 2) in ('08', '25', '40', '53', '55', '57', '58', 'XX')
             and sqlstate not in ('53200', '53400', 'XX000')
-        or sqlstate = '53200' and hint ~ 'max_\w+_per_'
+        or sqlstate = '53200' and hint ~ E'max_\\w+_per_'
         or sqlstate = 'PC012', false)
 $$;

@@ -38,6 +38,7 @@ create or replace function pgcombine_internal.pass_template(queue text, small_ba
     observed boolean default true)
 returns text
 language plpgsql stable
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(pass_template.queue);

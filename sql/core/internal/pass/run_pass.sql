@@ -29,6 +29,7 @@ create or replace function pgcombine_internal.run_pass(queue text, inout bucket 
     out observe text[])
 returns setof record
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue pgcombine.queue;

@@ -10,6 +10,7 @@
 create or replace function pgcombine_internal.try_keys(first integer, last integer, observed boolean default true,
     arrived boolean default false, out changes bigint, out observe text[])
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _plan constant pgcombine.plan := (

@@ -9,6 +9,7 @@
 create or replace function pgcombine_internal.add_columns(queue text, key text[], value text[])
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _identifier constant text := '(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';

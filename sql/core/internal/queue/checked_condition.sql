@@ -1,5 +1,6 @@
 -- pgcombine_internal.checked_condition(queue, option, condition) → text
--- Checks a condition over a queue's columns, and returns it with qualified names; null: there is no condition.
+-- Checks a condition over a queue's columns, and returns it in a form that every session reads alike; null: there is no
+-- condition. In a string of the condition, a backslash is an ordinary character (standard_conforming_strings = on).
 -- PostgreSQL itself parses the condition twice: in the query of a cursor, which accepts only a single statement, and in
 -- a check constraint on a table that the function makes and drops. The constraint rejects subqueries and aggregates,
 -- and its catalog row lists the columns.
@@ -9,14 +10,12 @@
 create or replace function pgcombine_internal.checked_condition(queue text, option text, condition text)
 returns text
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant text := checked_condition.queue;
     _keys constant boolean := checked_condition.option = 'expire_when';
     _table constant text := format('pgcombine.%I', _queue || '_condition');
-    _path constant text := current_setting('search_path');
-    _date_style constant text := current_setting('datestyle');
-    _interval_style constant text := current_setting('intervalstyle');
     _probe refcursor;
     _name text;
     _check record;
@@ -37,15 +36,10 @@ begin
                 'interval ''''90 days'''''''
                                             else 'give a condition over the value columns, for example ''n = 0''' end;
     end;
-    -- with these settings PostgreSQL qualifies names outside pg_catalog, and every session reads the constants alike
-    perform set_config('search_path', 'pg_catalog, pg_temp', true), set_config('datestyle', 'ISO', true),
-        set_config('intervalstyle', 'postgres', true);
-    select pg_get_expr(k.conbin, k.conrelid) as expression, k.conkey as columns,
+    select pgcombine_internal.printed_condition(k.conrelid) as expression, k.conkey as columns,
            array(select m[1]::oid from regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') m) as functions
     into _check
     from pg_constraint k where k.conrelid = _table::regclass and k.conname = 'condition';
-    perform set_config('search_path', _path, true), set_config('datestyle', _date_style, true),
-        set_config('intervalstyle', _interval_style, true);
     select a.attname into _name
     from pg_attribute a
     join pgcombine.queue_column c on c.queue = _queue and c.name = a.attname and c.role = 'key'

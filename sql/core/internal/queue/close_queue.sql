@@ -90,8 +90,8 @@ begin
         execute ( -- the aggregate first, since it depends on the strict function
             select coalesce(string_agg(format('drop routine %s', p.oid::regprocedure), '; ' order by p.prokind), '')
             from pg_proc p
-            where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname like 'fold\_%'
-                and p.proname like '%\_' || left(md5(_combiner), 8));
+            where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname like E'fold\\_%'
+                and p.proname like E'%\\_' || left(md5(_combiner), 8));
         delete from pgcombine.combiner k where k.combiner = _combiner;
     end loop;
 end

@@ -11,7 +11,7 @@ language plpgsql stable
 as $$
 declare
     _column constant pgcombine.queue_column := current_expression."column";
-    _numeric constant text[] := regexp_match(_column.type, '^numeric\((\d+),(-?\d+)\)$');
+    _numeric constant text[] := regexp_match(_column.type, E'^numeric\\((\\d+),(-?\\d+)\\)$');
     _range constant text := case _column.type
         when 'smallint' then '{sum} operator(pg_catalog.>=) -32768 and {sum} operator(pg_catalog.<=) 32767'
         when 'integer' then '{sum} operator(pg_catalog.>=) -2147483648 and {sum} operator(pg_catalog.<=) 2147483647'

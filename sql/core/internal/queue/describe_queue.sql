@@ -25,7 +25,7 @@ begin
     for _column in
         select c.relname, a.attname, case
             when k.role = 'key' then format('Key: %s.', k.type)
-            when c.relname like '%\_values' or c.relname like '%\_current' then format('Value, combined by %s.', m.name)
+            when c.relname ~ '_(values|current)$' then format('Value, combined by %s.', m.name)
             when k.role = 'value' then format('The update''s operand of %s.', m.name)
             when a.attname = 'pgcombine_tx' then 'Id of the transaction that inserts the update: leave it out.'
             when a.attname = 'pgcombine_key' then 'Number of the key: id in pgcombine.quarantine.'

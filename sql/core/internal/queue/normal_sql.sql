@@ -5,6 +5,7 @@
 create or replace function pgcombine_internal.normal_sql(query text)
 returns text
 language plpgsql strict
+set standard_conforming_strings = on
 as $$
 declare
     _query text := query;

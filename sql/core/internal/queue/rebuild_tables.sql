@@ -9,6 +9,7 @@
 create or replace function pgcombine_internal.rebuild_tables(queue text, partitions integer, until timestamptz)
 returns void
 language plpgsql
+set standard_conforming_strings = on
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(rebuild_tables.queue);

@@ -8,7 +8,7 @@ as $$
 begin
     return (
         select t.typlen = -1 and (t.typarray <> 0 or t.typcategory = 'A') and b.typname <> 'numeric'
-            and ($1).type !~ '\(\d{1,4}\)$'
+            and ($1).type !~ E'\\(\\d{1,4}\\)$'
         from pg_type t join pg_type b on b.oid = pgcombine_internal.base_type(t.oid)
         where t.oid = ($1).type::regtype);
 end

@@ -11,7 +11,7 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_partitions.queue);
     -- the partitions' names: the text before the number, and the text after it
     _name constant text[] := (
-        select array[regexp_replace(c.relname, '_s\d+$', ''), substring(c.relname from '_updates(_s\d+)$')]
+        select array[regexp_replace(c.relname, E'_s\\d+$', ''), substring(c.relname from E'_updates(_s\\d+)$')]
         from pg_class c where c.oid = verify_partitions.parent);
     _partition record;
 begin

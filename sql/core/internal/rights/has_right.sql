@@ -48,7 +48,7 @@ begin
                      or pgcombine_internal.has_right(subject, 'load', role)
                      or pgcombine_internal.has_right(subject, 'read', role)
                      or pgcombine_internal.has_right(subject, 'watch', role)
-        else (select has_table_privilege(has_right.role, to_regclass(case when k.proof like '\_%'
+        else (select has_table_privilege(has_right.role, to_regclass(case when k.proof like E'\\_%'
                          then 'pgcombine.' || quote_ident(has_right.subject || k.proof) else k.proof end), 'delete')
               from pgcombine.right_kind k where k."right" = has_right."right")
     end, false);

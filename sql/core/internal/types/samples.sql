@@ -5,6 +5,7 @@
 create or replace function pgcombine_internal.samples(type text)
 returns text[]
 language plpgsql stable
+set standard_conforming_strings = on
 as $$
 declare
     _type pg_type;
