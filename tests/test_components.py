@@ -9,7 +9,7 @@ import pytest
 from support.packages import PACKAGE, ROOT
 
 NAMES = re.compile(
-    r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|"
+    r"export|handoff|\bhints\b|hinted|(?<!session_)replica(?! identity|tion[ _]slot|tion_role)|replay|spark|rollup|"
     r"[._]feed\b|\bfeed_|shard|phrasecount|\bweb(hook)?\b",
     re.IGNORECASE,
 )

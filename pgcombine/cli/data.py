@@ -20,7 +20,6 @@ from pgcombine.cli.options import (
     Every,
     Json,
     QueueName,
-    as_text,
     counted,
     fail,
     note,
@@ -31,6 +30,7 @@ from pgcombine.cli.options import (
 )
 from pgcombine.cli.watch import watch
 from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.loading import as_text
 from pgcombine.database.sqlfiles import query
 from pgcombine.database.steps import run
 from pgcombine.errors import InvalidUpdateError

@@ -31,6 +31,7 @@ from pgcombine.cli.options import (
     whole,
 )
 from pgcombine.database.connect import dicts
+from pgcombine.database.loading import as_text
 from pgcombine.database.sqlfiles import query
 from pgcombine.feed.feed import Feed, feeds
 from pgcombine.runtime.printable import to_json
@@ -132,6 +133,7 @@ def tail(
     """
     start = _start(offset_file, after)
     with interrupted_by_signal(), open_database(dsn) as connection:
+        as_text(connection)
         for batch in Feed(name).read(connection, after=start, most=most, compact=compact, follow=follow):
             for row in batch.rows:
                 if as_json:

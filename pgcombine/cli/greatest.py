@@ -11,9 +11,10 @@ import typer
 from psycopg import sql
 from rich.text import Text
 
-from pgcombine.cli.options import as_text, table_of
+from pgcombine.cli.options import table_of
 from pgcombine.cli.watch import History, Shown
 from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.loading import as_text
 from pgcombine.database.sqlfiles import query
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.status import Column, columns

@@ -57,7 +57,6 @@ Every = Annotated[
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
 # Python prints values of these types in another form than PostgreSQL, or can't hold them, such as infinite dates
-_TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 
 class Group(TyperGroup):
@@ -299,14 +298,6 @@ def whole(bits: int) -> Callable[[Any], Any]:
         return value
 
     return check
-
-
-def as_text(connection: Connection) -> None:
-    """Let the connection return dates and times as text, as PostgreSQL writes and reads them."""
-    from psycopg.types.string import TextLoader
-
-    for name in _TEXTS:
-        connection.adapters.register_loader(name, TextLoader)
 
 
 def print_table(

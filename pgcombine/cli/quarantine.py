@@ -12,7 +12,6 @@ from pgcombine.cli.options import (
     Json,
     QueueName,
     Yes,
-    as_text,
     confirm,
     counted,
     echo,
@@ -24,6 +23,7 @@ from pgcombine.cli.options import (
     report_table,
 )
 from pgcombine.database.connect import Connection
+from pgcombine.database.loading import as_text
 from pgcombine.errors import NotQuarantinedError
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import status as figures

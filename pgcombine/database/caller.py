@@ -123,7 +123,7 @@ def _open(cursor: str, steps: Steps[Reading[R]]) -> Steps[Callable[[tuple[Any, .
 
 def _fetch(cursor: str) -> Steps[Rows]:
     try:
-        return (yield Statement(f"fetch forward {_PORTION} from {cursor}"))
+        return (yield Statement(f"fetch forward {_PORTION} from {cursor}", values=True))
     except Exception as error:
         if parts_of(getattr(error, "orig", error))[0] != "34000":  # invalid_cursor_name
             raise

@@ -21,6 +21,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_n
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.database.loading import hold_all
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, ServerNotReadyError
 
@@ -154,7 +155,9 @@ def normalized(connection: C) -> C:
 
     This is the only place that makes such settings for all connections of this program: see
     ``sql/queries/normalize_session.sql``. The session's transactions are read committed, also through a pooler.
+    The connection returns every value (:mod:`pgcombine.database.loading`).
     """
+    hold_all(connection.adapters)
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     psycopg.Cursor(connection).execute(query("normalize_session"), (connection.info.backend_pid,))
     if not connection.autocommit:

@@ -29,6 +29,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from pgcombine.database.connect import AsyncCaller, SyncCaller, driver_of
+from pgcombine.database.loading import hold_all
 from pgcombine.errors import ConfigError, from_sqlstate, translated
 
 if TYPE_CHECKING:
@@ -43,10 +44,15 @@ _READ_COMMITTED = "set local transaction isolation level read committed"
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with a ``%s`` for each parameter. As a step it returns its rows, or no rows if it has no result."""
+    """A statement with a ``%s`` for each parameter. As a step it returns its rows, or no rows if it has no result.
+
+    ``values`` says that the rows have keys or values of a queue, which psycopg may not be able to load
+    (:mod:`pgcombine.database.loading`).
+    """
 
     text: str | sql.Composed
     parameters: Sequence[Any] = ()
+    values: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,8 @@ def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | Non
 
 async def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
     if isinstance(step, Statement):
+        if step.values:
+            hold_all(cursor.adapters)  # the caller's connection keeps its loaders
         # never prepared: a generic plan would lock all partitions
         cursor.execute(step.text, step.parameters, prepare=False)
         return cursor.fetchall() if cursor.description else []
@@ -177,6 +185,8 @@ async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queu
 
 async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> Rows:
     if isinstance(step, Statement):
+        if step.values:
+            hold_all(cursor.adapters)
         await cursor.execute(step.text, step.parameters, prepare=False)
         return await cursor.fetchall() if cursor.description else []
     count = 0

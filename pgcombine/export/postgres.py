@@ -1,10 +1,12 @@
 """Export into a table of another PostgreSQL database. The exporter applies the changes of the queue's values there.
 
 The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. The
-exporter creates the table if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes
-only for a higher sequence number. So a batch that was delivered before changes nothing, even if a worker whose claim
-has ended delivers it late. Rows of deleted keys stay and are marked as deleted, so late entries of these keys change
-nothing either.
+exporter creates the table before the first delivery. If it is missing later, it was dropped or renamed: a new table
+would have later entries only, so DestinationDownError is raised.
+
+A batch is one transaction, and one statement applies it: a row changes only for a higher sequence number. So a batch
+that was delivered before changes nothing, even if a worker whose claim has ended delivers it late. Rows of deleted keys
+stay and are marked as deleted, so late entries of these keys change nothing either.
 
 The table ``pgcombine_owner`` at the destination records which server owns the export, and the owner's epoch. A batch of
 a former owner is refused (FencedError).
@@ -28,11 +30,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.address import guarded, refused
 from pgcombine.database.connect import closed_on_error, normalized, one
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import DeliveryRejectedError, DestinationDownError, FencedError, first_line
+from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError, FencedError, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
@@ -66,6 +70,7 @@ class Statements(NamedTuple):
     sweep: str
     drop_stage: str
     ahead: str
+    begun: bool
 
 
 class PostgresExporter:
@@ -137,9 +142,12 @@ class PostgresExporter:
                 yield self._connection
                 if self._pooled:
                     self._connection.execute(_text(self._statements.drop_stage))
+            self._statements = self._statements._replace(begun=True)
         except psycopg.Error as error:
             state = error.sqlstate or ""
             message = first_line(error)
+            if isinstance(error, psycopg.errors.UndefinedTable):
+                message += " (if the table was dropped or renamed: pgcombine export resync makes it again)"
             if state[:2] in _DATA_FAULTS or state in _MORE_DATA_FAULTS:
                 raise DeliveryRejectedError(message, sqlstate=state) from error
             self.close()
@@ -196,7 +204,8 @@ class PostgresExporter:
         """Create the tables that don't exist. Unless a pooler shares the connection, also set up the session."""
         with connection.transaction():
             self._prepare(connection, self._timeout, local=self._pooled)
-            connection.execute(_text(self._statements.create_table))
+            if not self._statements.begun:
+                connection.execute(_text(self._statements.create_table))
             connection.execute(_text(self._statements.create_owner))
             if self._pooled:
                 connection.execute(_text(self._statements.drop_stage))
@@ -214,6 +223,20 @@ class PostgresExporter:
 
 def _text(statement: str) -> bytes:
     return statement.encode()
+
+
+def registered(export: str, target: str) -> str:
+    """Return the connection string for a target that comes from the database (:mod:`pgcombine.database.address`).
+
+    Without a host, a service is allowed: then this program's own service file has the address. Raises ConfigError.
+    """
+    given = conninfo_to_dict(libpq_dsn(target))
+    if more := [name for name in refused(target) if name != "service"]:
+        raise ConfigError(
+            f'the target of export "{export}" must not set {", ".join(more)}: set it in the worker\'s environment '
+            "(PGSSLMODE, PGSSLROOTCERT) or in a service file, and create the export with host, port, dbname and user"
+        )
+    return target if "service" in given and "host" not in given else guarded(target, anonymous=True)
 
 
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:

@@ -21,7 +21,7 @@ import psycopg
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import DestinationError, ExportError, translated
-from pgcombine.export.postgres import PostgresExporter, statements
+from pgcombine.export.postgres import PostgresExporter, registered, statements
 from pgcombine.export.queue import exports
 
 T = TypeVar("T")
@@ -54,14 +54,17 @@ class _Found(NamedTuple):
 class _Comparison:
     """A comparison, with connections to the queue's database and to the destination's."""
 
-    def __init__(self, connection: Connection, export: str, target: str | None) -> None:
+    def __init__(self, connection: Connection, export: str, target: str | None, *, make: bool) -> None:
         self._connection = connection
         self._export = export
         self._page, self._lookup, self._target_page, self._compare = one(
             connection, "select * from pgcombine_internal.export_verify(%s)", export
         )
         (found,) = exports(connection, export)
-        self._exporter = PostgresExporter(target or found["target"], statements(connection, export))
+        found_statements = statements(connection, export)
+        if make:
+            found_statements = found_statements._replace(begun=False)
+        self._exporter = PostgresExporter(target or registered(export, found["target"]), found_statements)
         self._drawn: int | None = None
         self._read_owner()
         self.close = self._exporter.close
@@ -111,17 +114,17 @@ class _Comparison:
 
 
 def differences(
-    connection: Connection, export: str, *, target: str | None = None, timeout: float = WAIT_SECONDS
+    connection: Connection, export: str, *, target: str | None = None, timeout: float = WAIT_SECONDS, make: bool = False
 ) -> Iterator[Difference]:
     """Compare the destination of an export of the exporter ``postgres`` with the queue's values. Yields differences.
 
     ``connection`` is in autocommit. ``target`` is as for ExportWorker. At the end, undecided keys are compared again
-    for ``timeout`` seconds. Then those that are still undecided are ``moving``. A missing table is created. Raises
-    ExportNotFoundError, InvalidDefinitionError for another exporter, ReplicaError if another server delivers the
-    export, NotGrantedError, and ExportError if the destination fails.
+    for ``timeout`` seconds. Then those that are still undecided are ``moving``. With ``make``, a missing table is
+    created. Raises ExportNotFoundError, InvalidDefinitionError for another exporter, ReplicaError if another server
+    delivers the export, NotGrantedError, and ExportError if the destination fails.
     """
     try:
-        with translated(), closing(_Comparison(connection, export, target)) as comparison:
+        with translated(), closing(_Comparison(connection, export, target, make=make)) as comparison:
             moving: dict[str, int | None] = {}
             full = _PORTION
             for candidates in comparison.candidates():
@@ -146,11 +149,12 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
     """Make workers deliver again the keys that differ.
 
     ``connection`` and ``target`` are as for :func:`differences`. With ``every``, or for another exporter than
-    ``postgres``, workers deliver all keys that have a value. Each key gets an entry with a new sequence number. The
-    entries are written in several transactions. After an error, call the function again. Returns the number of new
-    entries, and the number of keys that are *moving*, which get no new entry. Raises the errors of :func:`differences`,
-    ExportError if the destination is ahead of this server, and ExportError or InvalidDefinitionError if the queue was
-    rebucketed meanwhile.
+    ``postgres``, workers deliver all keys that have a value. Otherwise a missing table is created. Each key gets an
+    entry with a new sequence number. The entries are written in several transactions. After an error, call the function
+    again. Workers then try a destination that is down at once. Returns the number of new entries, and the number of
+    keys that are *moving*, which get no new entry. Raises the errors of :func:`differences`, ExportError if the
+    destination is ahead of this server, and ExportError or InvalidDefinitionError if the queue was rebucketed
+    meanwhile.
     """
     with translated():
         (found,) = exports(connection, export)
@@ -164,7 +168,7 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
         if every or found["exporter"] != "postgres":
             sent = send(None)
         else:
-            for portion in _portions(differences(connection, export, target=target)):
+            for portion in _portions(differences(connection, export, target=target, make=True)):
                 if ahead := [key for key, problem in portion if problem == "ahead"]:
                     raise ExportError(
                         f'the destination of export "{export}" is ahead of this server, for example at {ahead[0]}: it '
@@ -175,6 +179,8 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
                 moving += len(portion) - len(keys)
         if _layout(connection, found["queue"]) != (buckets, table):
             raise ExportError(f'queue "{found["queue"]}" was rebucketed meanwhile: run the resync again')
+        if found["state"] in ("suspect", "down"):  # a missing table was the reason, perhaps
+            connection.execute("select pgcombine.resume_export(%s)", (export,))
     return sent, moving
 
 

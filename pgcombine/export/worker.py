@@ -39,7 +39,7 @@ from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
 from pgcombine.export.functions import CustomExporter, Function, installed
-from pgcombine.export.postgres import PostgresExporter, statements
+from pgcombine.export.postgres import PostgresExporter, registered, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
 from pgcombine.runtime.background import Background
@@ -199,7 +199,8 @@ class ExportWorker(Background):
         if self._custom is not None:
             return CustomExporter(self._custom, target, self.export)
         if found["exporter"] == "postgres":
-            return PostgresExporter(target, statements(connection, self.export), timeout=self.timeout)
+            dsn = self._target or registered(self.export, target)
+            return PostgresExporter(dsn, statements(connection, self.export), timeout=self.timeout)
         if found["exporter"] == "files":
             return FileExporter(target, self.export, mode=self.file_mode)
         if found["exporter"] == "webhook":

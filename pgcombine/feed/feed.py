@@ -222,22 +222,20 @@ class Feed:
                 await run(connection, self._rest(idle))
 
     def _offset(self, after: Offset | None, most: int | None) -> Steps[dict[str, int]]:
-        call = "select pgcombine.feed_offset(%s, %s::text::jsonb, %s::integer)::text"
+        call = "select pgcombine_internal.feed_offset(%s, %s::text::jsonb, %s::integer)::text"
         ((found,),) = yield Statement(call, (self.name, _text(after), most))
         return _offset(found)
 
     def _batch(self, after: Offset | None, options: _Options) -> Steps[Batch]:
-        upto = yield from self._offset(after, options.most)
-        if after is None or upto == after:
-            return Batch([], upto)
         ((columns, _),) = yield Statement(query("feed_columns"), (self.name,))
-        rows = yield Statement(
-            sql.SQL("select * from {}(%s::text::jsonb, compact => %s, upto => %s::text::jsonb)").format(
+        (first, *rows) = yield Statement(
+            sql.SQL("select f._after::text, f.* from {}(%s::text::jsonb, %s, %s) f").format(
                 sql.Identifier("pgcombine", f"{self.name}_read")
             ),
-            (_text(after), options.compact, _text(upto)),
+            (_text(after), options.most, options.compact),
+            values=True,
         )
-        return Batch([dict(zip(columns, row, strict=True)) for row in rows], upto)
+        return Batch([dict(zip(columns, row[2:], strict=True)) for row in rows], _offset(first[0]))
 
     def _snapshot(self) -> Steps[Reading[Any]]:
         ((_, columns),) = yield Statement(query("feed_columns"), (self.name,))

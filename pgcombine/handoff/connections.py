@@ -6,30 +6,22 @@ psycopg.OperationalError.
 
 from __future__ import annotations
 
-import ipaddress
 import math
-import os
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.address import guarded, refused
 from pgcombine.database.connect import Connection, closed_on_error, normalized, one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, ReplicaError, pip_install, translated
+from pgcombine.errors import ReplicaError, translated
 
-# the parameters that a registered address may set; pgcombine_internal.handoff_check_address has the same list
-_ADDRESS = {
-    *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
-    *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
-}
 NAME = "pgcombine handoff"
-_LIBPQ = 160000  # the first version of libpq that has the parameter require_auth
 
 
 @dataclass
@@ -123,40 +115,14 @@ def known_servers(coordinator: Connection, coordinator_dsn: str) -> tuple[str, d
 
 
 def registered(name: str, dsn: str) -> str:
-    """Return the connection string for the server that is registered as ``name``.
+    """Return the connection string for the server that is registered as ``name`` (:mod:`pgcombine.database.address`).
 
-    ``dsn`` comes from a table, and libpq may log in at that address with this program's password. So ``dsn`` may set
-    only the parameters in ``_ADDRESS``. Unless ``PGREQUIREAUTH`` is in the environment, the server must use SCRAM,
-    which doesn't reveal the password; over a Unix socket it may also ask for no password. Unless ``PGSSLMODE`` is in
-    the environment, a server on another host must prove its host name by its certificate.
-
-    Raises ReplicaError for other parameters, and ConfigError if ``dsn`` isn't a connection string, or if libpq is too
-    old for ``require_auth``.
+    Raises ReplicaError if the address sets parameters that it must not set, and ConfigError if ``dsn`` isn't a
+    connection string, or if libpq is too old.
     """
-    parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
-    if more := sorted(parts.keys() - _ADDRESS):
+    if more := refused(dsn):
         raise ReplicaError(
             f'the address of server "{name}" must not set {", ".join(more)}: register it again '
             f"(pgcombine replicas add {name} DSN), with host, port, dbname and user only"
         )
-    hosts = str(parts.get("host") or os.environ.get("PGHOST") or "/").split(",")
-    if "PGREQUIREAUTH" not in os.environ:
-        if pq.version() < _LIBPQ:
-            raise ConfigError(
-                f"libpq {pq.version() // 10000} can't demand SCRAM of servers: {pip_install('binary')}, or set "
-                "PGREQUIREAUTH if any server that answers may get the password"
-            )
-        sockets = all(host.startswith(("/", "@")) for host in hosts)  # with peer authentication, no password is sent
-        parts["require_auth"] = "scram-sha-256,none" if sockets else "scram-sha-256"
-    if "PGSSLMODE" not in os.environ and not all(map(_is_local, hosts)):
-        parts["sslmode"] = "verify-full"
-    return make_conninfo("", **parts)
-
-
-def _is_local(host: str) -> bool:
-    if host.startswith(("/", "@")) or host in ("", "localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return guarded(dsn)

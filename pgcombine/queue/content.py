@@ -7,7 +7,6 @@ raises :class:`~pgcombine.errors.QueueNotFoundError`.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -155,11 +154,11 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
         return {}
     condition, parameters = chosen
     statement = sql.SQL("select {} from {} where {}").format(
-        sql.SQL(", ").join(_column(name) for name, *_ in found),
+        _selected(found),
         sql.Identifier("pgcombine", f"{queue}_current"),
         condition,
     )
-    return dict(map(_pairs(found), (yield Statement(statement, parameters))))
+    return dict(map(_pairs(found), (yield Statement(statement, parameters, values=True))))
 
 
 def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tuple[Any, Any]]]]:
@@ -168,9 +167,7 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
     Keys and values are as in :func:`get`.
     """
     found = yield from roles(queue)
-    statement = sql.SQL("select {} from {}").format(
-        sql.SQL(", ").join(_column(name) for name, *_ in found), sql.Identifier("pgcombine", f"{queue}_values")
-    )
+    statement = sql.SQL("select {} from {}").format(_selected(found), sql.Identifier("pgcombine", f"{queue}_values"))
     return Statement(statement), _pairs(found)
 
 
@@ -213,10 +210,10 @@ def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composabl
 
 def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
     """Return a function that splits a row of all columns into a key and a value."""
-    types = [type_ for _, role, type_ in found if role == "key"]
+    keys = sum(role == "key" for _, role, _ in found)
 
     def pair(row: tuple[Any, ...]) -> tuple[Any, Any]:
-        key, value = tuple(map(_frozen, row[: len(types)], types)), tuple(row[len(types) :])
+        key, value = tuple(map(_frozen, row[:keys])), tuple(row[keys:])
         return key if len(key) > 1 else key[0], value if len(value) > 1 else value[0]
 
     return pair
@@ -227,11 +224,13 @@ def _among(
 ) -> tuple[sql.Composable, Sequence[Any]]:
     """Return the condition that a row's key is one of ``keys``, and its parameters.
 
-    Several keys are passed as one array for each column, unless a column has arrays itself. With several key columns,
+    Several keys are passed as one array for each column, unless a column has arrays itself, or values of several
+    classes, such as dates and the text 'infinity'. With several key columns,
     the condition on all columns together decides. The conditions on single columns let PostgreSQL find the partitions
     and candidate rows.
     """
-    if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
+    mixed = any(len(set(map(type, parts))) > 1 for parts in zip(*keys, strict=True))  # psycopg makes no such array
+    if len(keys) == 1 or mixed or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
         casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]
         one = sql.SQL(" and ").join(
             sql.SQL("{} = %s{}").format(_column(name), sql.SQL(cast)) for name, cast in zip(names, casts, strict=True)
@@ -252,11 +251,18 @@ def _among(
     return each + whole, columns * 2
 
 
-def _frozen(part: Any, type_: str) -> Any:
-    """Convert a part of a key to a hashable value: an array to a tuple, a JSON value to its text."""
-    if type_ == "jsonb":
-        return json.dumps(part, ensure_ascii=False)
-    return tuple(_frozen(one, type_) for one in part) if isinstance(part, list) else part
+def _selected(found: Rows) -> sql.Composed:
+    """Return the list of all columns for a select, with the text of JSON in keys, so that they can be hashed."""
+    return sql.SQL(", ").join(
+        sql.SQL("{}::text{}").format(_column(name), sql.SQL(type_.removeprefix("jsonb")))
+        if role == "key" and type_ in ("jsonb", "jsonb[]")
+        else _column(name)
+        for name, role, type_ in found
+    )
+
+
+def _frozen(part: Any) -> Any:
+    return tuple(map(_frozen, part)) if isinstance(part, list) else part  # an array becomes hashable
 
 
 def _thawed(part: Any, type_: str) -> Any:

@@ -1,6 +1,6 @@
 """The reading of a feed's changes by ``format("pgcombine")``, as a frame or as a stream.
 
-An offset has a sequence for each bucket, as in SQL (``pgcombine.feed_offset``). A task reads the changes of one bucket
+An offset has a sequence for each bucket, as in SQL (``pgcombine.create_feed``). A task reads the changes of one bucket
 between two offsets. If these changes are no longer kept, :class:`OffsetTooOldError` is raised.
 
 A batch of a stream ends where a rebucket gave keys other buckets. So a key's changes before the rebucket come in an
@@ -79,7 +79,7 @@ class _Changes(RowsReader):
             self._connection.close()
 
     def _present(self) -> Offset:
-        present: Offset = self._ask("select pgcombine.feed_offset(%s)", self.feed)
+        present: Offset = self._ask("select pgcombine_internal.feed_offset(%s)", self.feed)
         return present
 
     def _portion(self, after: Offset, most: int | None = None) -> Offset:
@@ -87,7 +87,7 @@ class _Changes(RowsReader):
 
         A portion has at most ``most`` changes (None: no maximum).
         """
-        upto: Offset = self._ask("select pgcombine.feed_offset(%s, %s, %s)", self.feed, Jsonb(after), most)
+        upto: Offset = self._ask("select pgcombine_internal.feed_offset(%s, %s, %s)", self.feed, Jsonb(after), most)
         return upto
 
     def _start(self, otherwise: str) -> Offset:
@@ -114,7 +114,7 @@ class _Changes(RowsReader):
     def _part(self, after: Offset, upto: Offset) -> InputPartition:
         name = sql.Identifier("pgcombine", f"{self.feed}_read")
         read = sql.SQL("{}(after => {}, upto => {})").format(name, json.dumps(after), json.dumps(upto))
-        return Partition(read.as_string(None), "true")
+        return Partition(read.as_string(None), "_after is null")  # the first row has only an offset
 
 
 class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]

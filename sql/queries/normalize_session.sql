@@ -1,8 +1,8 @@
 -- Gives a session of this program the settings that the program needs, whatever the server, the database, the role, the
 -- environment or the connection string sets:
 --   texts       UTF-8, and forms that lose nothing and that psycopg reads. Strings have the standard's syntax
---   time        no timeout, except for one that the client itself sets (in the connection string or PGOPTIONS, or before),
---               and a statement_timeout of the role
+--   time        no timeout, except for one that the client itself sets (in the connection string or PGOPTIONS, or
+--               before), and a statement_timeout of the role
 --   isolation   read committed. Under serializable, this program's statements would conflict with each other and make
 --               other programs' statements fail
 -- default_transaction_read_only stays, since it may stop all writes on purpose.

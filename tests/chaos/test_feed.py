@@ -109,7 +109,7 @@ def test_consumers_lose_and_repeat_nothing_after_kill_9(home: Path) -> None:
         assert rounds > 1
         assert run_cli("drain", "wc", "--dsn", dsn).returncode == 0
         with consumer(dsn), psycopg.connect(dsn, autocommit=True) as conn:
-            eventually(lambda: one(conn, "select after = pgcombine.feed_offset('f') from public.consumer"))
+            eventually(lambda: one(conn, "select after = pgcombine_internal.feed_offset('f') from public.consumer"))
             chain: dict[str, int] = {}
             for word, old, new in conn.execute(SEEN):
                 assert chain.get(word) == old

@@ -431,8 +431,8 @@ def test_verify_reports_a_destination_that_is_down(
     assert found(conn, target) == {}
 
 
-def test_verify_creates_a_missing_table(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """Verify creates the table as a worker does, and reports every key as missing."""
+def test_resync_creates_a_missing_table(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A worker or verify would create an empty table, in which all earlier entries are missing unnoticed."""
     make_queue(conn)
     make_export(conn, target, target_table='"my schema"."my ""table"')
     with psycopg.connect(target, autocommit=True) as there:
@@ -441,12 +441,17 @@ def test_verify_creates_a_missing_table(conn: psycopg.Connection, dsn: str, targ
         deliver(conn, dsn, target)
         assert found(conn, target) == {}
         there.execute('drop table "my schema"."my ""table"')
-        assert found(conn, target) == {"a": "missing", "b": "missing"}
-        assert resync(conn, "search", target=target) == (2, 0)
+        add(conn, {"a": 1})
+        combine_all(conn)
+        with pytest.raises(ExportError, match="pgcombine export resync makes it again"):
+            worker_to(dsn, target).drain()
+        with pytest.raises(ExportError, match="pgcombine export resync makes it again"):
+            found(conn, target)
+        assert resync(conn, "search", target=target) == (1, 1)  # the other key has an entry that waits
         worker_to(dsn, target).drain()
         assert found(conn, target) == {}
         there.execute('drop schema "my schema" cascade')
-    with pytest.raises(ExportError, match='schema "my schema" does not exist'):
+    with pytest.raises(ExportError, match='"my schema.my'):
         found(conn, target)
 
 

@@ -81,7 +81,7 @@ def results(conn: psycopg.Connection, names: list[str], used: dict[str, str]) ->
     for table in ("pgcombine.old_values", "pgcombine.old_current", "public.seen"):
         rows("select * from {} order by 1, 2", {}, table)
     rows("select w, old_n, new_n, new_i, new_a, new_f from pgcombine.old_out_exports order by w", {})
-    rows("select w, _change_type, new_a, new_f from pgcombine.old_feed_read(pgcombine.feed_offset('old_feed'))", {})
+    rows("select w, _change_type, new_a, new_f from pgcombine.old_feed_read(null)", {})
     rows("select day, ws, n, f, i, a, j, t, l from pgcombine.old_day_updates order by 1, 2", {})
     rows("select queue, delete_when, expire_when from pgcombine.queue order by 1", {})
     rows("select pgcombine_internal.regenerate(queue) from pgcombine.queue order by queue", used)

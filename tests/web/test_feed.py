@@ -90,7 +90,7 @@ def test_client_gets_the_changes_from_now_on(feed: psycopg.Connection, dsn: str)
     combine(feed, {"a": 1})
     with served(dsn) as client, events(client) as found:
         begin = next(found)
-        assert json.loads(begin["id"]) == one(feed, "select pgcombine.feed_offset('f')")
+        assert json.loads(begin["id"]) == one(feed, "select pgcombine_internal.feed_offset('f')")
         combine(feed, {"a": 1}, {"a": -2})
         assert shown(next(found)) == ["change", "update", "a", 1, 2]
         assert shown(next(found)) == ["change", "delete", "a", 2, None]
@@ -113,14 +113,14 @@ def test_client_that_connects_again_misses_nothing(
                     seen.append((change["_bucket"], change["_sequence"]))
                     last = event["id"]
     assert len(seen) == len(set(seen)) == 30
-    assert json.loads(last or "") == one(feed, "select pgcombine.feed_offset('f')")
+    assert json.loads(last or "") == one(feed, "select pgcombine_internal.feed_offset('f')")
     for bucket in range(4):
         numbers = [sequence for one_bucket, sequence in seen if one_bucket == bucket]
         assert numbers == sorted(numbers)
 
 
 def test_offset_that_is_too_old_is_refused(feed: psycopg.Connection, dsn: str) -> None:
-    start = one(feed, "select pgcombine.feed_offset('f')::text")
+    start = one(feed, "select pgcombine_internal.feed_offset('f')::text")
     combine(feed, {"a": 1})
     expire(feed)
     with served(dsn) as client:
@@ -231,7 +231,7 @@ def test_stream_ends_with_the_server(feed: psycopg.Connection, dsn: str, caplog:
 def test_command_of_the_page_works(feed: psycopg.Connection, dsn: str) -> None:
     require("curl", there=shutil.which("curl") is not None)
     feed.execute("select pgcombine.create_feed('wc_feed', 'wc')")
-    begin = one(feed, "select pgcombine.feed_offset('wc_feed')::text")
+    begin = one(feed, "select pgcombine_internal.feed_offset('wc_feed')::text")
     commands = re.findall(r"^curl .*?(?=\s+#)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) == 2
     with served(dsn) as client:

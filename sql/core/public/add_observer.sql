@@ -30,6 +30,7 @@ create or replace function pgcombine.add_observer(queue text, observer text, sta
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant text := (pgcombine_internal.require_queue(add_observer.queue)).queue;

@@ -40,6 +40,7 @@ create or replace function pgcombine.create_queue(queue text, key text[], value 
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _name constant text := create_queue.queue;

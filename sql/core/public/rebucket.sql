@@ -17,6 +17,7 @@ create or replace function pgcombine.rebucket(queue text, buckets integer, bucke
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue pgcombine.queue;

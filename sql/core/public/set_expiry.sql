@@ -13,6 +13,7 @@ create or replace function pgcombine.set_expiry(queue text, expire_when text, si
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant text := (pgcombine_internal.require_queue(set_expiry.queue)).queue;

@@ -8,6 +8,7 @@ create or replace function pgcombine.verify(queue text)
 returns table (problem text)
 language plpgsql stable
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify.queue);

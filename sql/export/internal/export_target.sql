@@ -1,5 +1,5 @@
 -- pgcombine_internal.export_target(export)
---     → (create_table, create_stage, copy, put, apply, create_owner, ask, set_owner, sweep, drop_stage, ahead)
+--     → (create_table, create_stage, copy, put, apply, create_owner, ask, set_owner, sweep, drop_stage, ahead, begun)
 -- Returns the statements that the exporter postgres runs in the other database:
 --   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
 --                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
@@ -18,11 +18,13 @@
 --   drop_stage    drops the stage, for connections that other programs use afterwards
 --   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1); else
 --                 null
+--   begun         whether entries were delivered already, so that the table must exist: a new table would lack them
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,
     out copy text, out put text, out apply text, out create_owner text, out ask text, out set_owner text,
-    out sweep text, out drop_stage text, out ahead text)
+    out sweep text, out drop_stage text, out ahead text, out begun boolean)
 language plpgsql stable
+set quote_all_identifiers = off
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_target.export);
@@ -31,6 +33,7 @@ declare
     _keys constant text := pgcombine_internal.column_list(_export.queue, 'key');
     _staged constant text := _keys || ', ' || pgcombine_internal.column_list(_export.queue, 'value', '{new}');
 begin
+    begun := exists (select from pgcombine.export_bucket b where b.export = _export.export and b.delivered > 0);
     create_table := format('create table if not exists %s (%s, pgcombine_seq bigint not null, pgcombine_deleted '
         'boolean not null, primary key (%s))',
         _table, pgcombine_internal.column_list(_export.queue, form => '{name} {type}'), _keys);

@@ -43,8 +43,8 @@ begin
         end if;
     end loop;
     perform pgcombine_internal.require(_problem is null, 'PC003', _problem,
-        format('give an offset that pgcombine.feed_offset has returned, or {}; if the server has lost changes, read it '
-            'all again: select * from pgcombine.%I()', _feed.feed || '_snapshot'));
+        format('give an offset that pgcombine.%I has returned, or {}; if the server has lost changes, read it all '
+            'again: select * from pgcombine.%I()', _feed.feed || '_read', _feed.feed || '_snapshot'));
     if feed_bounds.after <> '{}' then
         perform pgcombine_internal.feed_whole(_feed.feed, 0, 1)
         from jsonb_object_keys(_last) k

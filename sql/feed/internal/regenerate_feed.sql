@@ -1,15 +1,16 @@
 -- pgcombine_internal.regenerate_feed(feed)
 -- Creates or replaces the functions <feed>_read and <feed>_snapshot of a feed, and its wake-up trigger. The trigger's
 -- channel is 'feed ' followed by the feed's name. Since the name has a space, it can't be the channel of a queue.
--- <feed>_read([after, most, compact, upto]) returns a portion of changes, in the order of _bucket and _sequence. Its
--- parameters:
---   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty
+-- <feed>_read([after, most, compact, upto]) returns the offset after a portion of changes, and the portion. Its first
+-- row has only the offset, in the column _after. The other rows have the changes, in the order of _bucket and
+-- _sequence. Its parameters:
+--   after    the offset after which the portion begins; {}: the first kept change. Null: the portion is empty, and
+--            _after is the present offset
 --   most     maximum number of changes, spread over the buckets. Null: no maximum
 --   compact  whether the changes of a key in the portion become one row, with the old values of the first change and
 --            everything else of the last one. A key that has no value before the portion and none after it has no row
 --   upto     the offset up to which the portion reaches, instead of most. The portion has no changes of a bucket that
---            upto lacks, so the next offset is the former one with the buckets of upto. Null: the result of
---            feed_offset(feed, after, most)
+--            upto lacks. Null: the result of feed_offset(feed, after, most)
 -- <feed>_snapshot() returns the present offset, and the values of the queue from the same snapshot. Its first row has
 -- only the offset, in the column _after. The other rows have only keys and values.
 -- Both functions run with their owner's rights, for roles that may read the queue.
@@ -46,13 +47,13 @@ declare
                 order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint) f',
             _feed.feed || '_feed'),
         'first_olds', pgcombine_internal.column_list(_feed.queue, 'value', 'first_value({old}) over same as {old}'),
-        'shown', format('_bucket, _sequence, case when num_nonnulls(%s) = 0 then ''insert'' when num_nonnulls(%s) = 0 '
+        'shown', format('_bucket, _sequence, case when row(%s) is null then ''insert'' when row(%s) is null '
             'then ''delete'' else ''update'' end, _commit_version, _commit_timestamp', _olds, _news));
 begin
     execute pgcombine_internal.fill($create$
 create or replace function pgcombine.{read}(after jsonb default null, most integer default null,
     compact boolean default false, upto jsonb default null)
-returns table (_bucket integer, _sequence bigint, _change_type text, _commit_version bigint,
+returns table (_after jsonb, _bucket integer, _sequence bigint, _change_type text, _commit_version bigint,
     _commit_timestamp timestamptz, {types})
 language plpgsql
 security definer
@@ -64,10 +65,12 @@ declare
     _portion constant record := pgcombine_internal.feed_portion({feed}, {read}.after, {read}.most, {read}.upto);
     _found bigint;
 begin
+    _after := _portion.next;
+    return next;
     if {read}.compact then
         return query
         with pgcombine_change as materialized ({portion})
-        select {shown}, {keys}, {olds}, {news}
+        select null::jsonb, {shown}, {keys}, {olds}, {news}
         from (
             -- equal keys may have different texts (1 and 1.0), which are two keys for some consumers
             select _bucket, _sequence, _commit_version, _commit_timestamp, {keys}, {first_olds}, {news},
@@ -75,20 +78,20 @@ begin
             from pgcombine_change window same as (partition by {keys}, {forms} order by _sequence
                 rows between unbounded preceding and unbounded following)
         ) f
-        where pgcombine_last and num_nonnulls({olds}, {news}) > 0
+        where pgcombine_last and not (row({olds}, {news}) is null)
           and (select pgcombine_internal.feed_whole({feed}, count(*), _portion.changes) from pgcombine_change)
-        order by 1, 2;
+        order by 2, 3;
     else
         return query
-        select {shown}, {keys}, {olds}, {news}
+        select null::jsonb, {shown}, {keys}, {olds}, {news}
         from ({portion}) f
-        order by 1, 2;
+        order by 2, 3;
         get diagnostics _found = row_count;
         perform pgcombine_internal.feed_whole({feed}, _found, _portion.changes);
     end if;
 end
 $function$;
-comment on function pgcombine.{read} is 'Returns a portion of the changes of a feed.';
+comment on function pgcombine.{read} is 'Returns the offset after a portion of a feed''s changes, and these changes.';
 create or replace function pgcombine.{snapshot}()
 returns table (_after jsonb, {value_types})
 language plpgsql

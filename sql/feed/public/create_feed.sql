@@ -3,10 +3,11 @@
 -- Passes write the changes into the table <feed>_feed, in their own transactions. The call also makes two functions. A
 -- consumer begins with the first one, and then calls the second one repeatedly (see regenerate_feed):
 --   <feed>_snapshot()                           returns the present offset, and all values of the queue as of it
---   <feed>_read(after [, most, compact, upto])  returns a portion of the changes after an offset, in the order of
---                                               _bucket and _sequence. The portion ends at the offset
---                                               feed_offset(feed, after, most), or at upto. It has no changes of a
---                                               bucket that upto lacks
+--   <feed>_read(after [, most, compact, upto])  returns the offset after a portion of changes, and the portion: the
+--                                               changes after an offset, in the order of _bucket and _sequence. The
+--                                               portion has at most `most` changes, or ends at upto. It has no changes
+--                                               of a bucket that upto lacks
+-- Their first row has only the offset, in the column _after. For after => null that is the present offset.
 -- A change has these columns:
 --   _bucket             the bucket of the pass
 --   _sequence           number of the change in its bucket. A bucket's numbers have no gaps, and rise in the order of

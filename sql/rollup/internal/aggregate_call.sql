@@ -8,6 +8,7 @@ create or replace function pgcombine_internal.aggregate_call(source regclass, ex
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _alias constant name := (select c.relname from pg_class c where c.oid = source);

@@ -10,6 +10,7 @@ create or replace function pgcombine_internal.require_immutable_aggregate(expres
 returns void
 language sql stable
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
     with called (name, volatility, types, ordered) as (
         select p.proname, p.provolatile, array(select t[1]::oid from regexp_matches(a.part[2], '\d+', 'g') t),

@@ -7,6 +7,7 @@ returns table (place integer, name name, number integer)
 language sql stable
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
     select c.place::integer, a.attname, c.origin[1]::integer
     from pg_rewrite w

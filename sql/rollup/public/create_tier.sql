@@ -31,6 +31,7 @@ create or replace function pgcombine.create_tier(queue text, source text, key te
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _source constant pgcombine.queue := pgcombine_internal.require_queue(create_tier.source);

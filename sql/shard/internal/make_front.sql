@@ -9,6 +9,7 @@ create or replace function pgcombine_internal.make_front(queue text)
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _front constant pgcombine.front := pgcombine_internal.require_front(make_front.queue);

@@ -7,6 +7,7 @@ create or replace function pgcombine_internal.regenerate_front(queue text)
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _front constant pgcombine.front := pgcombine_internal.require_front(regenerate_front.queue);

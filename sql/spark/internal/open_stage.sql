@@ -34,7 +34,9 @@ begin
     insert into pgcombine.spark_alive (load) values (_load.load);
     select string_agg(quote_ident(c.name), ', ' order by c.position) into _columns
     from pgcombine.queue_column c
-    where c.queue = _load.queue and has_column_privilege(_load.role, _target, c.name, 'insert');
+    -- by number: the planner may ask for the columns of other queues first, and a name would raise for them
+    join pg_attribute a on a.attrelid = to_regclass(_target) and a.attname = c.name
+    where c.queue = _load.queue and has_column_privilege(_load.role, a.attrelid, a.attnum, 'insert');
     execute format(
         'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null '
             'default pg_current_xact_id())

@@ -25,14 +25,14 @@ def make_feed(conn: psycopg.Connection, feed: str = "f", queue: str = "wc", **op
 
 def offset(conn: psycopg.Connection, after: Vector | None = None, most: int | None = None, feed: str = "f") -> Vector:
     argument = None if after is None else Jsonb(after)
-    found: Vector = one(conn, "select pgcombine.feed_offset(%s, %s, %s)", feed, argument, most)
+    found: Vector = one(conn, "select pgcombine_internal.feed_offset(%s, %s, %s)", feed, argument, most)
     return found
 
 
 def changes(conn: psycopg.Connection, after: Vector | None, **options: Any) -> list[tuple[Any, ...]]:
     """The type, word, old_n and new_n of the changes that ``f_read`` returns."""
     arguments = {"after": after} | options
-    call = sql.SQL("select _change_type, word, old_n, new_n from pgcombine.f_read({})").format(
+    call = sql.SQL("select _change_type, word, old_n, new_n from pgcombine.f_read({}) where _after is null").format(
         sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(name)) for name in arguments)
     )
     values = [Jsonb(value) if isinstance(value, dict) else value for value in arguments.values()]
@@ -82,7 +82,9 @@ def test_feed_has_every_change(feed: psycopg.Connection) -> None:
     combine(feed, {"a": 1}, {"a": 2}, {"a": -3})
     assert changes(feed, {}) == [("insert", "a", None, 1), ("update", "a", 1, 3), ("delete", "a", 3, None)]
     versions = found(
-        feed, "select _sequence & 1099511627775, _commit_version, _commit_timestamp < now() from pgcombine.f_read('{}')"
+        feed,
+        "select _sequence & 1099511627775, _commit_version, _commit_timestamp < now() from pgcombine.f_read('{}') "
+        "where _after is null",
     )
     passes = found(feed, "select tx from pgcombine.pass where changes > 0 order by tx")
     assert [row[0] for row in versions] == [1, 2, 3]
@@ -97,12 +99,16 @@ def test_feed_has_columns_of_any_name_and_expired_keys(tx: psycopg.Connection) -
     make_feed(tx, "f", "plain")
     tx.execute("""select pgcombine.enqueue('plain', '[{"a": 1, "B %": "2024-02-29", "n": 7, "v %": ["x"]}]')""")
     combine_all(tx, "plain")
-    assert found(tx, 'select a, "B %"::text, "old_v %", "new_v %" from pgcombine.f_read(\'{}\')') == [
-        (1, "2024-02-29", None, ["x"])
-    ]
+    assert found(
+        tx, 'select a, "B %"::text, "old_v %", "new_v %" from pgcombine.f_read(\'{}\') where _after is null'
+    ) == [(1, "2024-02-29", None, ["x"])]
     tx.execute("select pgcombine.set_expiry('plain', 'n = 7')")
     tx.execute("call pgcombine.expire('plain')")
-    assert found(tx, "select _change_type, old_n, new_n from pgcombine.f_read('{}')")[-1] == ("delete", 7, None)
+    assert found(tx, "select _change_type, old_n, new_n from pgcombine.f_read('{}') where _after is null")[-1] == (
+        "delete",
+        7,
+        None,
+    )
 
 
 def test_consumer_goes_on_where_it_stopped(feed: psycopg.Connection) -> None:
@@ -179,7 +185,7 @@ def test_snapshot_from_before_a_rebucket_is_refused(feed: psycopg.Connection, mo
 )
 def test_bad_offset_is_refused(feed: psycopg.Connection, after: str, problem: str) -> None:
     for call in (
-        "pgcombine.feed_offset('f', %s)",
+        "pgcombine_internal.feed_offset('f', %s)",
         "pgcombine.f_read(%s)",
         "pgcombine.f_read('{}', upto => %s)",
         "pgcombine.commit_feed('f', 'c', %s)",
@@ -226,7 +232,11 @@ def test_offset_is_too_old_once_changes_are_truncated(feed: psycopg.Connection) 
     expire(feed)
     assert one(feed, "select count(*) from pgcombine.f_feed") == 0
     combine(feed, {"a": 1})
-    for call in ("pgcombine.feed_offset('f', %s)", "pgcombine.f_read(%s)", "pgcombine.commit_feed('f', 'c', %s)"):
+    for call in (
+        "pgcombine_internal.feed_offset('f', %s)",
+        "pgcombine.f_read(%s)",
+        "pgcombine.commit_feed('f', 'c', %s)",
+    ):
         with pytest.raises(psycopg.Error, match="no longer kept") as caught:
             feed.execute(f"select {call}".encode(), (Jsonb(start),))
         assert caught.value.sqlstate == "PC051"
@@ -331,13 +341,13 @@ def test_late_pass_does_not_stop_the_segments(feed: psycopg.Connection, module_d
 def test_changes_wait_for_a_consumer_up_to_a_size(tx: psycopg.Connection, max_bytes: int | None, waits: bool) -> None:
     make_queue(tx)
     make_feed(tx, retention="1 min", max_bytes=max_bytes)
-    tx.execute("select pgcombine.commit_feed('f', 'c', pgcombine.feed_offset('f'))")
+    tx.execute("select pgcombine.commit_feed('f', 'c', pgcombine_internal.feed_offset('f'))")
     combine(tx, {"a": 1})
     assert found(tx, "select kept, consumers, behind from pgcombine.feed_stat where bytes > 0") == [(1, 1, 1)]
     expire(tx)
     assert len(changes(tx, {})) == waits
     if waits:
-        tx.execute("select pgcombine.commit_feed('f', 'c', pgcombine.feed_offset('f', '{}'))")
+        tx.execute("select pgcombine.commit_feed('f', 'c', pgcombine_internal.feed_offset('f', '{}'))")
         upkeep(tx)
         assert changes(tx, {}) == []
     tx.execute("select pgcombine.commit_feed('f', 'c', null)")
@@ -427,8 +437,7 @@ def test_pass_fails_without_the_row_of_its_bucket(feed: psycopg.Connection) -> N
         ("create_feed('f', 'wc', '1 h', if_not_exists => true)", "PC002"),
         ("drop_feed('g')", "PC050"),
         ("drop_feed(null)", "PC050"),
-        ("feed_offset('g')", "PC050"),
-        ("feed_offset('f', '{}', 0)", "PC003"),
+        ("f_read('{}', 0)", "PC003"),
         ("commit_feed('g', 'c', '{}')", "PC050"),
         ("commit_feed('f', '', '{}')", "PC003"),
         ("drop_queue('wc')", "PC005"),
@@ -533,7 +542,7 @@ def test_reader_needs_the_right_to_read_the_queue(feed: psycopg.Connection, role
     combine(feed, {"a": 1})
     calls = [
         *("select pgcombine.f_read('{}')", "select pgcombine.f_snapshot()"),
-        *("select pgcombine.feed_offset('f', '{}')", "select pgcombine.commit_feed('f', 'c', '{}')"),
+        *("select pgcombine_internal.feed_offset('f', '{}')", "select pgcombine.commit_feed('f', 'c', '{}')"),
     ]
     feed.execute(f"set role {role}")
     for call in calls:
@@ -563,6 +572,31 @@ def test_worker_writes_the_feed_of_its_queue(feed: psycopg.Connection, role: str
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         feed.execute("select pgcombine_internal.feed_upkeep('o')")
     feed.execute("reset role")
-    assert (
-        len(found(feed, "select * from pgcombine.f_read('{}') union all select * from pgcombine.later_read('{}')")) == 2
-    )
+    both = "select * from pgcombine.f_read('{}') union all select * from pgcombine.later_read('{}')"
+    assert len(found(feed, f"select * from ({both}) f where _after is null")) == 2  # noqa: S608
+
+
+def test_offset_comes_with_its_changes(feed: psycopg.Connection) -> None:
+    """The first row of a reading is the offset after the portion, so that no consumer stores a later one."""
+    call = "select _after, word from pgcombine.f_read({})"
+    assert found(feed, call.format("null")) == [(offset(feed), None)]
+    combine(feed, {"a": 1, "b": 1}, {"a": 1})
+    after: Vector = {}
+    words = []
+    while (rows := feed.execute(call.format("%s, 1").encode(), (Jsonb(after),)).fetchall())[0][0] != after:
+        assert [row[0] for row in rows[1:]] == [None] * (len(rows) - 1)
+        after = rows[0][0]
+        words += [word for _, word in rows[1:]]
+    assert sorted(words) == ["a", "a", "b"]
+    assert after == offset(feed)
+
+
+def test_feed_has_a_limited_number_of_consumers(feed: psycopg.Connection) -> None:
+    commit = "select pgcombine.commit_feed('f', %s, '{}')"
+    feed.execute("select pgcombine.commit_feed('f', 'c' || n, '{}') from generate_series(1, 1000) n")
+    feed.execute(commit, ("c1",))
+    with pytest.raises(psycopg.Error, match="has 1000 consumers already") as caught, feed.transaction():
+        feed.execute(commit, ("c1001",))
+    assert caught.value.sqlstate == "PC003"
+    feed.execute("select pgcombine.commit_feed('f', 'c1', null)")
+    feed.execute(commit, ("c1001",))

@@ -12,6 +12,7 @@ create or replace function pgcombine_internal.check_combiner(combiner text, name
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $check$
 declare
     _combiner pgcombine.combiner;

@@ -8,6 +8,7 @@ create or replace function pgcombine_internal.register_combiner(function oid, ty
 returns text
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _procedure constant pg_proc := (select p from pg_proc p where p.oid = register_combiner.function);

@@ -7,6 +7,7 @@ create or replace function pgcombine_internal.end_initialize(queue text)
 returns bigint
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_initialize.queue);

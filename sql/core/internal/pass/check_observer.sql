@@ -12,6 +12,7 @@ create or replace function pgcombine_internal.check_observer(queue text, observe
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _parts constant text := '(pgcombine_)?'

@@ -39,6 +39,7 @@ create or replace function pgcombine_internal.pass_template(queue text, small_ba
 returns text
 language plpgsql stable
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(pass_template.queue);

@@ -30,6 +30,7 @@ create or replace function pgcombine_internal.run_pass(queue text, inout bucket 
 returns setof record
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue pgcombine.queue;

@@ -11,6 +11,7 @@ create or replace function pgcombine_internal.try_keys(first integer, last integ
     arrived boolean default false, out changes bigint, out observe text[])
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _plan constant pgcombine.plan := (

@@ -10,6 +10,7 @@ create or replace function pgcombine_internal.add_columns(queue text, key text[]
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _identifier constant text := '(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';

@@ -11,6 +11,7 @@ create or replace function pgcombine_internal.checked_condition(queue text, opti
 returns text
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant text := checked_condition.queue;

@@ -7,10 +7,10 @@
 -- that keeps the queue (null: none), a hint, and the statement that removes what the component has. A query for the
 -- event closed runs once the queue is out of the catalog.
 -- Tables written: pgcombine.queue and the tables that refer to it; token, combiner; those of components.
--- Errors: PC001 unknown queue; PC003 session_replication_role is replica, or the isolation level isn't read committed,
--- without force; PC005 updates are pending
--- or quarantined, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout;
--- 2BP01 another object depends on one that the function drops; 42501 the caller doesn't own the queue.
+-- Errors: PC001 unknown queue; PC003 session_replication_role turns foreign keys off, or the isolation level isn't read
+-- committed, without force; PC005 updates are pending or quarantined, or a component keeps the queue, without force;
+-- PC006 the tables weren't free within lock_timeout; 2BP01 another object depends on one that the function drops; 42501
+-- the caller doesn't own the queue.
 create or replace function pgcombine_internal.close_queue(queue text, force boolean, wholly boolean)
 returns void
 language plpgsql
@@ -30,8 +30,8 @@ declare
         from pg_settings s where s.name = 'lock_timeout');
 begin
     -- the rows of other tables go by the triggers of foreign keys
-    perform pgcombine_internal.require(current_setting('session_replication_role') <> 'replica', 'PC003',
-        format('drop of queue "%s" needs foreign keys, which session_replication_role = replica turns off', _queue),
+    perform pgcombine_internal.require(current_setting('session_replication_role') in ('origin', 'local'), 'PC003',
+        format('drop of queue "%s" needs foreign keys, which session_replication_role turns off', _queue),
         'set session_replication_role = origin');
     -- An older snapshot doesn't see updates that were committed since. The check below would miss them.
     if force is not true and current_setting('transaction_isolation') <> 'read committed' then

@@ -6,6 +6,7 @@ create or replace function pgcombine_internal.normal_sql(query text)
 returns text
 language plpgsql strict
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _query text := query;

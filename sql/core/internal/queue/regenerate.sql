@@ -10,6 +10,7 @@ create or replace function pgcombine_internal.regenerate(queue text)
 returns void
 language plpgsql
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(regenerate.queue);

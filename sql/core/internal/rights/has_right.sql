@@ -4,13 +4,15 @@
 --          write       insert on all of the queue's own columns of <queue>_updates
 --          initialize  insert on <queue>_values: the initial load
 --          load        enqueue or initialize
---          read        select on <queue>_values or <queue>_current
+--          read        select on all columns of <queue>_values or of <queue>_current, and no row security policies that
+--                      hide values from the role: functions that check this right return whole rows
 --          work        truncate on <queue>_updates and update on <queue>_values: run passes
 --          operate     delete on <queue>_quarantine: pause, resume, end quarantines
 --          monitor     select on the column monitor of pgcombine.every_queue, for all queues
 --          watch       work, operate or monitor: see that passes fail
 --          explain     work or operate, or monitor and read: see why they fail, since errors name keys and values
---          use         any of these, or select on <queue>_updates: see how much is pending
+--          use         any of these, or select on columns of <queue>_values, <queue>_current or <queue>_updates: see
+--                      how much is pending
 --          any other   delete on the relation that right_kind.proof names. Components add such rights; their subject
 --                      may be another object than a queue
 -- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
@@ -22,6 +24,7 @@ as $$
 declare
     _updates constant regclass := to_regclass(format('pgcombine.%I', has_right.subject || '_updates'));
     _values constant regclass := to_regclass(format('pgcombine.%I', has_right.subject || '_values'));
+    _current constant regclass := to_regclass(format('pgcombine.%I', has_right.subject || '_current'));
 begin
     return coalesce(case has_right."right"
         when 'work' then has_table_privilege(role, _updates, 'truncate')
@@ -32,8 +35,12 @@ begin
         when 'initialize' then has_any_column_privilege(role, _values, 'insert')
         when 'load' then has_any_column_privilege(role, _updates, 'insert')
                       or has_any_column_privilege(role, _values, 'insert')
-        when 'read' then has_any_column_privilege(role, _values, 'select')
-            or has_any_column_privilege(role, to_regclass(format('pgcombine.%I', subject || '_current')), 'select')
+        when 'read' then exists (
+                select from unnest(array[_values, _current]) t (relation)
+                where (select bool_and(has_column_privilege(has_right.role, t.relation, a.attnum, 'select'))
+                       from pg_attribute a
+                       where a.attrelid = t.relation and a.attnum > 0 and not a.attisdropped))
+            and not pgcombine_internal.under_policies(subject, role)
         when 'operate' then has_table_privilege(role, to_regclass(format('pgcombine.%I', subject || '_quarantine')),
                                                 'delete')
         when 'monitor' then has_column_privilege(role, 'pgcombine.every_queue', 'monitor', 'select')
@@ -45,8 +52,9 @@ begin
             or pgcombine_internal.has_right(subject, 'monitor', role)
                and pgcombine_internal.has_right(subject, 'read', role)
         when 'use' then has_any_column_privilege(role, _updates, 'select')
+                     or has_any_column_privilege(role, _values, 'select')
+                     or has_any_column_privilege(role, _current, 'select')
                      or pgcombine_internal.has_right(subject, 'load', role)
-                     or pgcombine_internal.has_right(subject, 'read', role)
                      or pgcombine_internal.has_right(subject, 'watch', role)
         else (select has_table_privilege(has_right.role, to_regclass(case when k.proof like E'\\_%'
                          then 'pgcombine.' || quote_ident(has_right.subject || k.proof) else k.proof end), 'delete')

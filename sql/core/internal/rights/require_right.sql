@@ -23,8 +23,13 @@ begin
                 when 'use' then 'use queue'
                 else _kind.act end, require_right.subject
             using errcode = '42501',
-                hint = format('select pgcombine.grant_right(%L, %L%s)', _kind."right", require_right.role,
-                ', ' || quote_literal(case when _kind.subject is not null then require_right.subject end));
+                hint = case when _right = 'read'
+                        and pgcombine_internal.under_policies(require_right.subject, require_right.role)
+                    then format('row security policies on pgcombine.%I apply to the role, so it can only select from '
+                        'that table', require_right.subject || '_values')
+                    else format('select pgcombine.grant_right(%L, %L%s)', _kind."right", require_right.role,
+                        ', ' || quote_literal(case when _kind.subject is not null then require_right.subject end))
+                    end;
     end if;
 end
 $$;

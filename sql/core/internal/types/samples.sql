@@ -6,6 +6,7 @@ create or replace function pgcombine_internal.samples(type text)
 returns text[]
 language plpgsql stable
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _type pg_type;

@@ -1,6 +1,6 @@
 -- pgcombine_internal.type_name(type, modifier) → text
--- Returns a type as DDL accepts it, qualified unless it is one of PostgreSQL's own types. The text doesn't depend on the
--- session's settings.
+-- Returns a type as DDL accepts it, qualified unless it is one of PostgreSQL's own types. The text doesn't depend on
+-- the session's settings.
 create or replace function pgcombine_internal.type_name(type oid, modifier integer)
 returns text
 language sql stable

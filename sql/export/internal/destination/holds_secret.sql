@@ -6,6 +6,7 @@ create or replace function pgcombine_internal.holds_secret(target text)
 returns boolean
 language sql immutable
 set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
     -- libpq decodes %77 to w in a URI, even in parameter names, and web servers do the same
     select pgcombine_internal.percent_decoded(

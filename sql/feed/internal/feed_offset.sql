@@ -1,4 +1,4 @@
--- pgcombine.feed_offset(feed [, after, most]) → jsonb
+-- pgcombine_internal.feed_offset(feed [, after, most]) → jsonb
 -- Returns an offset of a feed: the present one, or the end of a portion of changes.
 -- An offset is an object that has a sequence for each bucket, such as {"0": 812, "1": 977}: the consumer has read the
 -- bucket's changes up to this sequence.
@@ -6,9 +6,12 @@
 --          offset, for <feed>_read. If no change follows, the end is this offset, with all buckets. The changes
 --          from before a rebucket and those from after it are in different portions
 --   most   maximum number of changes in the portion, spread over the buckets. Null: no maximum
+-- A consumer gets this offset together with the changes, from <feed>_read. Two calls would be two snapshots: an offset
+-- that is asked for after the changes skips those that were committed in between.
 -- Errors: PC050 unknown feed; PC051 changes after the offset are no longer kept: read everything again, from
 -- <feed>_snapshot; PC003 an invalid offset or number; 42501 the caller lacks the right to read the queue.
-create or replace function pgcombine.feed_offset(feed text, after jsonb default null, most integer default null)
+create or replace function pgcombine_internal.feed_offset(feed text, after jsonb default null,
+    most integer default null)
 returns jsonb
 language plpgsql stable
 as $$
