@@ -1,7 +1,8 @@
 -- Returns one object of pgcombine's schemas that belongs neither to the current role nor to a superuser: its
 -- description, its owner, and the current role. No row if there is none. An upgrade refuses such an object, since its
 -- owner could put code into it that users of pgcombine run. A trigger function counts only if a table of pgcombine uses
--- it. The function <rollup>_owned doesn't count, since it runs with its owner's rights.
+-- it. A function that runs statements with the rights of its owner doesn't count if its body refuses to run with the
+-- rights of another role.
 select case when o.classid = 'pg_namespace'::regclass then 'the ' || pg_describe_object(o.classid, o.objid, 0)
             else pg_describe_object(o.classid, o.objid, 0) || ' in schema ' || n.nspname end,
        r.rolname, current_user
@@ -19,10 +20,13 @@ join pg_roles r on r.oid = o.owner
 where n.nspname in ('pgcombine', 'pgcombine_internal') and not r.rolsuper and r.rolname <> current_user
   and not exists (
     select from pg_proc p
-    where o.classid = 'pg_proc'::regclass and p.oid = o.objid
-      and (p.prosecdef and right(p.proname, 6) = '_owned'
-           or p.prorettype = 'trigger'::regtype
-              and not exists (select from pg_trigger t join pg_class c on c.oid = t.tgrelid
-                              where t.tgfoid = p.oid and c.relnamespace = to_regnamespace('pgcombine'))))
+    where o.classid = 'pg_proc'::regclass and p.oid = o.objid and p.prorettype = 'trigger'::regtype
+      and not exists (select from pg_trigger t join pg_class c on c.oid = t.tgrelid
+                      where t.tgfoid = p.oid and c.relnamespace = to_regnamespace('pgcombine')))
+  and not exists (
+    select from pg_proc p
+    where o.classid = 'pg_proc'::regclass and p.oid = o.objid and p.prosrc ~ (
+        '^\s*begin\s+if current_user operator\(pg_catalog\.<>\)\s+E?''(?:[^'']|'''')*'' then\s+raise exception [^;]+;'
+        '\s+end if;\s+return query execute statement;\s+end\s*$'))
 order by o.classid <> 'pg_namespace'::regclass, n.nspname, 1
 limit 1

@@ -70,10 +70,11 @@ def test_nobody_else_runs_the_code_of_a_sources_owner(conn: psycopg.Connection, 
 @pytest.mark.parametrize(
     "change",
     [
-        "security invoker",
-        "security invoker set role to {owner}",
-        "set search_path to trap, pg_catalog",
-        "volatile",
+        "alter function {function} security invoker",
+        "alter function {function} security invoker set role to {owner}",
+        "alter function {function} set search_path to trap, pg_catalog",
+        "alter function {function} volatile",
+        "drop function {function}(text)",
     ],
 )
 def test_altered_function_of_a_rollup_gains_nothing_and_is_told(
@@ -83,16 +84,25 @@ def test_altered_function_of_a_rollup_gains_nothing_and_is_told(
     name = source.info.user
     conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
     conn.execute("select pgcombine.create_rollup('r', 'trap.t', '{k}', '{count(*) as n}')")
-    source.execute(f"alter function pgcombine_internal.r_owned {change.format(owner=conn.info.user)}".encode())
+    source.execute(change.format(function="pgcombine_internal.r_owned", owner=conn.info.user).encode())
     problems = [problem for (problem,) in conn.execute("select pgcombine_internal.rollup_problems('r')")]
     assert any("was altered" in problem for problem in problems), problems
-    with suppress(psycopg.errors.InsufficientPrivilege):
+    with suppress(psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction):
         conn.execute("call pgcombine.backfill('r')")
     assert conn.execute("select * from trap.noted").fetchall() == []
     conn.execute("select pgcombine_internal.regenerate('r')")
     conn.execute("call pgcombine.backfill('r')")
     assert conn.execute("select pgcombine_internal.rollup_problems('r')").fetchall() == []
     assert conn.execute("select k, n from pgcombine.r order by 1").fetchall() == [("a", 1), ("b", 1)]
+
+
+def test_definitions_of_two_parts_change_at_the_same_time(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create table src (k text) partition by list (k)")
+    conn.execute("create table a partition of src for values in ('a'); create table b partition of src default")
+    conn.execute("select pgcombine.create_rollup('r', 'src', '{k}', '{count(*) as n}')")
+    with psycopg.connect(dsn) as other:
+        other.execute("alter table a alter k set statistics 10")
+        conn.execute("set lock_timeout = '5s'; alter table b alter k set statistics 10")
 
 
 def test_setting_does_not_keep_rollups_from_following(conn: psycopg.Connection, login: Login) -> None:

@@ -11,6 +11,9 @@
 create or replace function pgcombine_internal.generate_rollup(rollup text)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
 declare
     _rollup pgcombine.rollup;

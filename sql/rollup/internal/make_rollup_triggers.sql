@@ -11,13 +11,13 @@ as $$
 declare
     _t record;
 begin
-    -- follow_ddl would follow each alter table below, and enqueue a part's rows again. It sees this row, which no other
-    -- transaction sees and no other role can write.
-    insert into pgcombine.rollup_part (queue, part) values (make_rollup_triggers.queue, 0);
     for _t in
         select * from pgcombine_internal.rollup_triggers(make_rollup_triggers.queue) t
         where t.own and t.state is not null
     loop
+        -- Follow_ddl would follow each alter table below, and enqueue a part's rows again. It sees this row, which no
+        -- other transaction sees and no other role can write. Another transaction that makes triggers waits for it.
+        insert into pgcombine.rollup_part (queue, part) values (make_rollup_triggers.queue, 0) on conflict do nothing;
         if _t.state = 'missing' then
             execute format('create or replace trigger %I %s execute function pgcombine_internal.%I()', _t.name,
                 _t.definition, make_rollup_triggers.queue || '_rollup');
