@@ -451,7 +451,7 @@ def test_resync_creates_a_missing_table(conn: psycopg.Connection, dsn: str, targ
         worker_to(dsn, target).drain()
         assert found(conn, target) == {}
         there.execute('drop schema "my schema" cascade')
-    with pytest.raises(ExportError, match='"my schema.my'):
+    with pytest.raises(ExportError, match=r'"my schema\.my'):
         found(conn, target)
 
 
