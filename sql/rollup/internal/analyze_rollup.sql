@@ -141,12 +141,7 @@ begin
         end loop;
         if _own = '{}' then
             perform pgcombine_internal.require_immutable_aggregate(_e.expression, _e.tree);
-            -- updates have nulls, which a domain may refuse
-            _states := _states || jsonb_build_object('name', _e.name, 'type', (
-                    select case t.typtype
-                        when 'd' then pgcombine_internal.type_name(pgcombine_internal.base_type(t.oid), -1)
-                        else _e.type end
-                    from pg_type t where t.oid = _e.type::regtype), 'collation', _e."collation",
+            _states := _states || jsonb_build_object('name', _e.name, 'type', _e.type, 'collation', _e."collation",
                 'combiner', 'computed', 'kind', 'computed');
             _own := jsonb_build_object('computed', quote_ident(_e.name));
             _aggregates := _aggregates || jsonb_build_object('name', _e.name, 'expression',

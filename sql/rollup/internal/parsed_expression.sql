@@ -4,8 +4,11 @@
 --               qualified by the table's name
 --   tree        PostgreSQL's parse tree of the whole select, as text
 --   reads       the numbers of the table's columns that the expression reads, by name
+--   type        for a domain the type below it: a queue with the domain would run the checks of the domain's owner with
+--               the rights of whoever uses the queue
 -- Errors: PC003 the text isn't one output column over this table alone, has a subquery or no name, reads a whole row or
--- a system column, or calls a function that another role could replace.
+-- a system column, has a type that contains a domain of another role, or calls a function that another role could
+-- replace.
 create or replace function pgcombine_internal.parsed_expression(source regclass, given text, out name text,
     out expression text, out type text, out "collation" text, out tree text, out reads jsonb)
 language plpgsql
@@ -23,7 +26,8 @@ begin
             using errcode = 'PC003', hint = 'write it as in a select list: ''sum(tokens) as tokens''';
     end;
     _view := 'pg_temp.pgcombine_parsed'::regclass;
-    select min(a.attname), min(pgcombine_internal.type_name(a.atttypid, a.atttypmod)),
+    select min(a.attname), min(pgcombine_internal.type_name(t.oid,
+               case when t.oid = a.atttypid then a.atttypmod else -1 end)),
            min(case when a.attcollation <> t.typcollation
                then concat(nullif(l.collnamespace::regnamespace::text, 'pg_catalog') || '.', quote_ident(l.collname))
                end),
@@ -31,7 +35,7 @@ begin
                 when min(a.attname) = '?column?' then 'it has no name' end
     into name, type, "collation", _problem
     from pg_attribute a
-    join pg_type t on t.oid = a.atttypid
+    join pg_type t on t.oid = pgcombine_internal.base_type(a.atttypid)
     left join pg_collation l on l.oid = a.attcollation
     where a.attrelid = _view and a.attnum > 0;
     select r.ev_action::text into tree from pg_rewrite r where r.ev_class = _view;
@@ -51,6 +55,24 @@ begin
         where r.ev_class = _view and not w.rolsuper and not pg_has_role(w.oid, current_user, 'member'))
     then
         _problem := 'it calls a function of another role, which could replace it';
+    elsif _problem is null and exists (
+        with recursive part (type) as (
+            select pgcombine_internal.base_type(a.atttypid)
+            from pg_attribute a where a.attrelid = _view and a.attnum > 0
+            union
+            select unnest(array[t.typelem, t.typbasetype, g.rngsubtype, m.rngsubtype, a.atttypid])
+            from part p
+            join pg_type t on t.oid = p.type
+            left join pg_range g on g.rngtypid = t.oid
+            left join pg_range m on m.rngmultitypid = t.oid
+            left join pg_attribute a on a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+        )
+        select from part p
+        join pg_type t on t.oid = p.type and t.typtype = 'd'
+        join pg_roles w on w.oid = t.typowner
+        where not w.rolsuper and not pg_has_role(w.oid, current_user, 'member'))
+    then
+        _problem := 'its type contains a domain of another role, which could change the checks';
     elsif _problem is null and tree ~ ':varattno (0|-[0-9]+) ' then
         _problem := 'it reads a whole row or a system column';
     elsif _problem is null and tree ~ ':(distinctClause|setOperations) [({]|:hasTargetSRFs true|[{]WINDOWFUNC ' then
@@ -73,6 +95,7 @@ begin
         format('%s can''t be a column over %s: %s', quote_nullable(given), source, _problem),
         case when _problem like '%another table' then
                 'make a rollup by the foreign key, and join the other table when you read it'
+             when _problem like '%a domain of another role%' then 'cast it to the type below the domain'
              when _problem like '%no name' then format('name it: ''%s as …''', given)
              else 'give one expression over columns of the table, as in a select list' end);
 end
