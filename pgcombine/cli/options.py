@@ -56,8 +56,6 @@ Every = Annotated[
 ]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
-# Python prints values of these types in another form than PostgreSQL, or can't hold them, such as infinite dates
-
 
 class Group(TyperGroup):
     """A group of commands. An error that needs no traceback is printed in one line on stderr, and the status is 1."""

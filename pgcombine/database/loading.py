@@ -20,6 +20,7 @@ from psycopg.adapt import Loader as BaseLoader
 from psycopg.pq import Format
 from psycopg.types.string import TextLoader
 
+# Python prints values of these types in another form than PostgreSQL, or can't hold them, such as infinite dates.
 _TIMES = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 _RANGES = ("daterange", "tsrange", "tstzrange", "datemultirange", "tsmultirange", "tstzmultirange")
 _JSON = {psycopg.adapters.types[name].oid for name in ("json", "jsonb")}

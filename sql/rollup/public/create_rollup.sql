@@ -1,5 +1,4 @@
--- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists,
---                       notify])
+-- pgcombine.create_rollup(rollup, source, key, value [, filter, buckets, slice_by, if_not_exists, notify])
 -- Creates a rollup: an aggregate of a table by key that follows the changes of the table. The view pgcombine.<rollup>
 -- shows the aggregate. Triggers of the table enqueue the changes of its rows into a queue with the rollup's name.
 --   rollup    lower-case name of at most 40 characters
@@ -14,9 +13,9 @@
 --   if_not_exists  whether the same rollup may exist already
 --   notify    see create_queue; null: unless the server allows prepared transactions
 -- Expressions must be immutable, as those of an index are. In their strings, a backslash is an ordinary character
--- (standard_conforming_strings = on). Aggregates such as array_agg need order by. For some
--- aggregates, such as min, max and array_agg, passes read rows of the source (see analyze_rollup). Then the function
--- warns if no index of the source begins with the key expressions.
+-- (standard_conforming_strings = on). Aggregates such as array_agg need order by. For some aggregates, such as min, max
+-- and array_agg, passes read rows of the source (see analyze_rollup). Then the function warns if no index of the source
+-- begins with the key expressions.
 -- Workers add the existing rows of the table, as call pgcombine.backfill(rollup) does. The column ready_at of
 -- pgcombine.rollup has the time when all of them were added.
 -- Writers of the table wait until the caller's transaction ends. The function waits for earlier writers, no longer than
