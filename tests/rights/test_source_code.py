@@ -17,12 +17,13 @@ from support.roles import Login, as_role
 # The function notes each role but the owner that runs it. An index on a constant call runs it in every plan.
 TRAP = """
     create schema trap authorization {role};
+    create sequence trap.times; grant usage on trap.times to public;
     create table trap.noted (who text, what text);
     grant insert on trap.noted to public;
     set role {role};
     grant usage on schema trap to public;
     create function trap.note(what text) returns int language plpgsql volatile as $f$
-    begin insert into trap.noted values (current_user, what); return 1; end $f$;
+    begin perform nextval('trap.times'); insert into trap.noted values (current_user, what); return 1; end $f$;
     create function trap.spring(what text) returns int language plpgsql immutable as $f$
     begin if current_user <> {name} then return trap.note(what); end if; return 1; end $f$;
     create table trap.t (k text, n int default trap.spring('default'), at int);
@@ -64,6 +65,28 @@ def test_nobody_else_runs_the_code_of_a_sources_owner(
         with psycopg.connect(dsn if role == "owner" else as_role(dsn, name), autocommit=True) as session:
             session.execute(step.replace("%s", f"'{value}'").encode())
         assert conn.execute("select distinct who, what from trap.noted").fetchall() == [], step
+        assert conn.execute("select is_called from trap.times").fetchone() == (False,), step  # also after a rollback
+
+
+def test_code_of_a_sources_owner_does_not_change_the_session(conn: psycopg.Connection, login: Login) -> None:
+    """A setting that code makes for the session would outlast the function that ran the code."""
+    source = login()
+    name = source.info.user
+    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source.execute(
+        "create function trap.set() returns int language plpgsql immutable as $f$ begin "
+        "perform set_config('search_path', 'trap', false), set_config('work_mem', '64kB', false); return 1; end $f$"
+    )
+    source.execute("create index on trap.t ((trap.set()))")
+    settings = "select current_setting('search_path'), current_setting('work_mem')"
+    conn.execute("discard all")
+    before = conn.execute(settings).fetchone()
+    conn.execute("select pgcombine.create_rollup('r', 'trap.t', '{k}', '{count(*) as n}')")
+    conn.execute("call pgcombine.backfill('r')")
+    conn.execute("insert into pgcombine.r_updates (k, n) values ('lost', 1)")
+    assert len(conn.execute("select * from pgcombine.verify_rollup('r', repair => true)").fetchall()) == 1
+    assert conn.execute(settings).fetchone() == before
+    assert conn.execute("select k, n from pgcombine.r order by 1").fetchall() == [("a", 1), ("b", 1)]
 
 
 DOMAINS = {  # the type of the column k

@@ -15,7 +15,11 @@ begin
     if current_user operator(pg_catalog.<>) %L then
         raise exception 'the function was altered' using errcode = '42501', hint = 'run pgcombine db upgrade';
     end if;
-    return query execute statement;
+    begin
+        return query execute statement;
+        raise sqlstate 'PC099'; -- the rollback undoes settings of the session that code of the owner has changed
+    exception when sqlstate 'PC099' then null;
+    end;
 end
 $body$, pg_get_userbyid(c.relowner))
     from pg_class c where c.oid = (rollup).source
