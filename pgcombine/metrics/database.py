@@ -156,7 +156,7 @@ class DatabaseFigures(Collector):
             self._turn, strangers = one(connection, sqlfiles.query("metrics_turn"))
             if strangers is not None:
                 if self._strangers != strangers:
-                    log.warning("metrics.lock_taken by=%s hint=end these sessions", strangers)
+                    log.warning("metrics.lock_taken by=%s hint=%s", strangers, "end these sessions")
                 self._strangers = strangers
                 return True
             if self._turn:

@@ -224,7 +224,9 @@ class Worker(Background):
         if listener.listens:
             announced = one(connection, sqlfiles.query("announce_worker"), list(self.queues) or None, self._since)
             if announced != (True,):
-                log.warning("worker.unannounced reason=another session holds the advisory locks of the view worker")
+                log.warning(
+                    "worker.unannounced reason=%s", "another session holds the advisory locks of the view worker"
+                )
         rounds = 0  # consecutive rounds with work
         found: list[Bucket] = []
 
