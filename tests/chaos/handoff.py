@@ -56,7 +56,7 @@ from support.queues import combine_all, one, values
 from support.wait import eventually
 
 from pgcombine import Replayer, ReplicatedQueue
-from pgcombine.errors import ConnectError, IndeterminateError, PgCombineError, UnavailableError
+from pgcombine.errors import ConnectError, IndeterminateError, PgCombineError, QueueNotFoundError, UnavailableError
 from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import address
 
@@ -313,6 +313,8 @@ class Chaos:
                 receipt = queue.enqueue(write.rows, write.token, level=write.level)
             except UnavailableError:
                 self.count("unavailable")
+            except QueueNotFoundError:
+                self.count("servers named have lost the queue")
             except IndeterminateError as error:
                 write.taken = True
                 self.ledger.acknowledge(write, error.acked, losses)

@@ -1,4 +1,4 @@
--- pgcombine_internal.handoff_union(known, servers, replicas, removed) → text[]
+-- pgcombine_internal.handoff_union(known, servers, replicas, absent) → text[]
 -- Returns the servers that hold a queue, when a writer names some of them. A writer may have an old list.
 -- If all servers hold all keys, both for the writer and here, these are the servers that any writer has named, without
 -- absent ones. So a server that a writer doesn't name gets hints until it is removed, and a removed one gets none.

@@ -90,7 +90,11 @@ MUTANTS: dict[str, Mutant] = {
         {"if _any then": "if _any and _part.comes then"},
     ),
     "an heir that comes leaves its rows out": ("heirs", {"watched": True}, {"if _any then": "if not _part.comes then"}),
-    "truncate is not counted": ("plain", {}, {"execute replace(statement, '{pgcombine_relation}', _from);": "null;"}),
+    "truncate is not counted": (
+        "plain",
+        {},
+        {"execute format('with pgcombine_old as (select * from %s) ', _from) || statement;": "null;"},
+    ),
     "an update of a statement adds only": (
         "plain",
         {},
@@ -102,7 +106,11 @@ MUTANTS: dict[str, Mutant] = {
         {},
         {"where (rollup).definition #>> '{computed,columns}' is null": "where true"},
     ),
-    "columns are computed without the filter": ("plain", {}, {"(rollup).definition ->> 'filter', format(": "format("}),
+    "columns are computed without the filter": (
+        "plain",
+        {},
+        {"(rollup).definition ->> 'filter',\n            case when source": "case when source"},
+    ),
     "backfill touches no extreme": (
         "plain",
         {},
@@ -113,7 +121,7 @@ MUTANTS: dict[str, Mutant] = {
     "virtual columns are read as they are": (
         "plain",
         {"virtual": True},
-        {"format('(%s)', pg_get_expr(d.adbin, d.adrelid))": "'null::text'"},
+        {"pgcombine_internal.printed_sql(d.adrelid, d.adbin),": "'null',"},
     ),
     "an extreme that goes stays": ("plain", {}, {"format('u.%2$I is not null and": "format('u.%2$I is null and"}),
     "the view shows stored extremes": ("plain", {}, {"case when t.pgcombine_touched then q": "case when false then q"}),
