@@ -82,7 +82,7 @@ CHECKED_OTHERWISE = {
 }
 # Columns that may change: replicated writes measure the waiting hints, a writer that names a server for the first time
 # has it marked for repair, and passes raise the last sequence of a feed.
-CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at", "needs_repair"}, "feed_bucket": {"last"}}
+CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at", "needs_repair", "by_tokens"}, "feed_bucket": {"last"}}
 RELATIONS = """
     select c.relname, c.relkind,
            format('%s owner=%s acl=%s rls=%s options=%s',

@@ -183,7 +183,7 @@ def test_figures_are_given_by_one_process_unless_a_stranger_has_the_lock(
     with served(dsn) as first, served(dsn) as second:
         assert has_figures(first)
         assert has_figures(second)
-    assert f'session {role.info.backend_pid} of role "{role.info.user}"' in caplog.text
+    assert f'session {role.info.backend_pid} of role "{role.info.user}"' in "".join(caplog.messages)
     role.close()
     eventually(
         lambda: not filled.execute("select from pg_locks where classid = hashtext('pgcombine.metrics')::oid").rowcount

@@ -13,7 +13,10 @@ begin
     return not exists (
         with recursive part as ( -- types that the keys are made of, except plain base types
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
-            from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
+            from pgcombine.queue_column c
+            join pg_attribute a on a.attname = c.name -- the type's name may have changed, or be out of reach
+                and a.attrelid = to_regclass(format('pgcombine.%I', c.queue || '_values'))
+            join pg_type t on t.oid = a.atttypid
             where c.queue = stable_hash.queue and c.role = 'key'
                 and c.name = coalesce(stable_hash.key_column, c.name)
                 and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')
