@@ -183,17 +183,17 @@ class _Rebuild:
                 self._done.updates += updates
 
     def _inform(self) -> None:
-        """Register the other servers at a target that knows none. Store there which servers hold each queue, if that is
-        missing.
+        """Register at the target the other servers that it lacks. A writer that names few servers may have come first.
+
+        Store there which servers hold each queue, if that is missing.
         """
-        if not addresses(self._target)[1]:
-            known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
-            for _, coordinator in self._plan.others():
-                known |= addresses(coordinator)[1]
-            named = [name for name in known if name in self._plan.dsns]
-            self._target.execute(
-                "select pgcombine_internal.handoff_register_missing(%s, %s)", (named, [known[name] for name in named])
-            )
+        known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
+        for _, coordinator in self._plan.others():
+            known |= addresses(coordinator)[1]
+        named = [name for name in known if name in self._plan.dsns]
+        self._target.execute(
+            "select pgcombine_internal.handoff_register_missing(%s, %s)", (named, [known[name] for name in named])
+        )
         for queue, placement in self._plan.placed.items():
             self._target.execute(query("handoff_place_missing").encode(), (*placement, queue))
 

@@ -357,8 +357,11 @@ def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
     agreed(survivors, {"w3": 1})
 
 
-def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
-    """The rebuild registers the other servers at the rebuilt one. So a repair and a drop of payloads can run there."""
+@pytest.mark.parametrize("known", ["", "a", "b"])
+def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters, known: str) -> None:
+    """The rebuild registers the other servers at the rebuilt one, also if one of them is ``known`` there. So a repair
+    and a drop of payloads can run there.
+    """
     cut_off(clusters["c"])
     with queue_on(clusters) as queue:
         queue.enqueue([("w3", 1)], level="QUORUM")
@@ -369,6 +372,9 @@ def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters) -> None:
         empty(clusters["c"])
         clusters["c"].proxy.heal()
         operations.add(home, "c", address(clusters["c"].dsn))
+        if known:
+            with clusters["c"].connect() as lost:
+                operations.add(lost, known, address(clusters[known].dsn))
         rebuilding.rebuild(home, clusters["a"].direct, "c", ["b"])
     assert repair(clusters["c"]) == repairing.Repaired(("c", "a", "b"), {"a": 0, "b": 0, "c": 0})
     assert kept(clusters) == {"a": 0, "b": 1, "c": 1}
