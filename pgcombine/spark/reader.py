@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,15 @@ from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgcombine.database.connect import Connection, connect, one
-from pgcombine.errors import InvalidDefinitionError, QueueError, first_line, translated
+from pgcombine.errors import (
+    ConfigError,
+    InvalidDefinitionError,
+    OperationalError,
+    PgCombineError,
+    QueueError,
+    first_line,
+    translated,
+)
 from pgcombine.queue.status import columns
 from pgcombine.spark.columns import arrow_type, spark_type
 from pgcombine.spark.errors import brief
@@ -130,31 +138,38 @@ class RowsReader:
             connection.cursor("pgcombine_values") as cursor,
         ):
             connection.execute("set timezone = 'UTC'")
-            self._open(cursor, self._select(partition, names))
+            with self._explained():
+                cursor.execute(self._select(partition, names))
             while rows := self._fetch(cursor):
                 filled = zip(zip(*rows, strict=True), schema, strict=True)
                 yield pa.record_batch([self._array(one, field) for one, field in filled], schema=schema)
 
-    def _open(self, cursor: psycopg.ServerCursor[Any], select: sql.Composed) -> None:
-        try:
-            with translated(queue=self.queue):
-                cursor.execute(select)
-        except psycopg.errors.UndefinedTable as error:  # the queue's table, or one that the user's condition names
-            raise QueueError(
-                f"{first_line(error)}: if that is a table of {self.subject}, the queue was rebucketed or dropped "
-                "after this read was planned: read again, with a new frame (spark.read … load())",
-                queue=self.queue,
-            ) from error
-
     def _fetch(self, cursor: psycopg.ServerCursor[Any]) -> list[tuple[Any, ...]]:
+        with self._explained():
+            return cursor.fetchmany(_BATCH_ROWS)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise an error of pgcombine in place of any error of the statement that reads, which has the user's SQL."""
         try:
             with translated(queue=self.queue):
-                return cursor.fetchmany(_BATCH_ROWS)
-        except psycopg.DataError as error:
-            # psycopg raises DataError for a date or time that Python can't represent
-            raise QueueError(
-                f"{self.subject} holds a value out of Spark's range: {error}{_AS_TEXT}", queue=self.queue
-            ) from error
+                yield
+        except psycopg.Error as error:
+            kind: type[PgCombineError] = ConfigError if self.where else QueueError
+            message = first_line(error)
+            if hint := error.diag.message_hint:
+                message += f" ({hint})"
+            if isinstance(error, psycopg.errors.UndefinedTable):  # the queue's table, or one that the condition names
+                kind = QueueError
+                message += (
+                    f": if that is a table of {self.subject}, the queue was rebucketed or dropped after this read was "
+                    "planned: read again, with a new frame (spark.read … load())"
+                )
+            elif isinstance(error, psycopg.OperationalError):
+                kind = OperationalError
+            if self.where and error.sqlstate:
+                message += f'; check the option "where" ({" ".join(self.where.split())})'
+            raise kind(message, queue=self.queue, sqlstate=error.sqlstate) from error
 
     def _array(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
         import pyarrow as pa
@@ -164,8 +179,8 @@ class RowsReader:
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             shown = next((one for one in values if not _fits(one, field.type)), None)
             raise QueueError(
-                f'{self.subject} holds {shown!s:.100} in column "{field.name}", which isn\'t of the type '
-                f"{self.schema[field.name].dataType.simpleString()}{_AS_TEXT}",
+                f'{self.subject} holds {shown!s:.100} in column "{field.name}", which Spark\'s type '
+                f"{self.schema[field.name].dataType.simpleString()} can't hold{_AS_TEXT}",
                 queue=self.queue,
             ) from error
 
