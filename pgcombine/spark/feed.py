@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Offset = dict[str, int]
 # After a crash during the first batch, Spark asks for the initial offset again, which may be another one by then. So
-# the offset at which the first batch ends has, under this key, the offset at which it begins.
+# the offset at which the first batch ends has, under this key, the offset at which it begins, also if it has no change.
 _BEGIN = "after"
 
 _IDLE_SECONDS = 0.1  # a pause, since Spark asks again at once while there is nothing new
@@ -164,12 +164,12 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
             raise ConfigError('the option "endingOffsets" is only for spark.read: leave it out')
         super().__init__(options, schema)
         # Where the next batch begins. PySpark before 4.2 doesn't pass this to latestOffset(), so partitions() keeps it.
-        self._known: Offset | None = None
-        self._initial: Offset | None = None
+        self._known: dict[str, Any] | None = None
+        self._initial: dict[str, Any] | None = None
         self._target: Offset | None = None  # where a stream with the trigger availableNow ends
 
     @brief()
-    def initialOffset(self) -> Offset:
+    def initialOffset(self) -> dict[str, Any]:
         """Return the offset at which the next batch begins: the end of the last known batch, or a new query's start."""
         self._known = self._initial = self._known or self._start("latest")
         return self._known
@@ -199,16 +199,16 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
                 upto = _limited(self._portion(after, most), target, after)
         elif upto == after:
             time.sleep(_IDLE_SECONDS)
-        if upto == after:
-            return given
-        return {**upto, _BEGIN: after} if after == self._initial else upto
+        if after == _vector(self._initial or {}) and (upto != after or _BEGIN not in given):
+            return {**upto, _BEGIN: after}
+        return given if upto == after else upto
 
     @brief()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return a part for each bucket that has changes in a batch."""
+        self._known = end
         start, end = end.get(_BEGIN) or _vector(start), _vector(end)
         self._ask(_LOW, self.feed, Jsonb(end))  # raises if the database is older than the checkpoint
-        self._known = end
         if _limited(self._portion(start), end, start) != end or any(end[one] < last for one, last in start.items()):
             raise ConfigError(
                 f'Spark asks for a batch that feed "{self.feed}" doesn\'t have: from {start} to {end}. '

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from contextlib import ExitStack
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -239,8 +241,9 @@ def test_stream_is_equal_to_the_values_after_restarts(
     require_copy(conn)
 
 
+@pytest.mark.parametrize("changes", [0, 1])
 def test_first_batch_is_repeated_from_where_it_began(
-    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, changes: int
 ) -> None:
     """To repeat the batch, Spark asks for the initial offset again. The latest offset has changed meanwhile."""
     make_feed(conn)
@@ -248,17 +251,74 @@ def test_first_batch_is_repeated_from_where_it_began(
     query = follower.start(processingTime="0 seconds")
     try:
         eventually(lambda: query.lastProgress or query.exception(), timeout=120, what="the query has begun")
-        combine(conn, {"a": 1})
-        eventually(lambda: seen(conn) == 1 or query.exception(), timeout=120, what="the change has been written")
+        combine(conn, *[{"a": 1}] * changes)
+        eventually(lambda: seen(conn) == changes or query.exception(), timeout=120, what="the change has been written")
         assert query.exception() is None, str(query.exception())
     finally:
         follower.stop(query)
     follower.forget_last_commit()
     conn.execute("truncate seen, copied")  # as if nothing had been written
     combine(conn, {"c": 3})
-    while seen(conn) < 2:
+    while seen(conn) < changes + 1:
         follower.run()
     require_copy(conn)
+
+
+@pytest.mark.parametrize("start", ["latest", "earliest"])
+def test_stream_goes_on_after_a_crash_in_any_batch(
+    dsn: str, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    """The calls that Spark makes, without Spark. Before and after the crash, the feed changes or stays."""
+    from pgcombine.spark import feed
+    from pgcombine.spark.options import Options
+    from pgcombine.spark.reader import schema_of
+
+    make_feed(conn)
+    monkeypatch.setattr(feed, "_IDLE_SECONDS", 0)
+    options = Options.of({"feed": "f", "dsn": dsn, "startingOffsets": start, "maxchangespertrigger": "5"}, reading=True)
+    schema = schema_of(options)
+    planned: list[Any] = []  # Spark's log of offsets
+    complete: list[int] = []  # Spark's log of commits
+    got: list[Any] = []
+
+    def run(crash: int | None = None) -> None:
+        """Repeat the batch that isn't complete, then run others, until there is none or the batch ``crash`` begins."""
+        with ExitStack() as stack:
+            reader = feed.FeedStreamReader(options, schema)
+            stack.callback(reader.stop)
+            while True:
+                number = len(complete)
+                begin = planned[number - 1] if number else reader.initialOffset()
+                if number == len(planned):
+                    end = json.loads(json.dumps(reader.latestOffset(begin, reader.getDefaultReadLimit())))
+                    if planned and end == begin:
+                        break
+                    planned.append(end)
+                if number == crash:
+                    break
+                for part in reader.partitions(begin, planned[number]):
+                    got.extend(row for batch in (reader.read(part) if part else ()) for row in batch.to_pylist())
+                complete.append(number)
+
+    def alter(what: str) -> None:
+        if what == "rebucket":
+            buckets = one(conn, "select buckets from pgcombine.queue")
+            conn.execute("select pgcombine.rebucket('wc', %s)", (12 - buckets,))
+        elif what == "changes":
+            combine(conn, {"a": 1, "b": 1, "c": 1})
+
+    events = ("nothing", "changes", "rebucket")
+    for before, after, crash in itertools.product(events, events, (0, None)):
+        planned.clear(), complete.clear(), got.clear()
+        initial = offset(conn) if start == "latest" else {}
+        run(crash)
+        alter(before)
+        run(crash=len(planned))
+        alter(after)
+        run()
+        there = conn.execute("select _bucket, _sequence from pgcombine.f_feed order by 1, 2").fetchall()
+        wanted = [(bucket, number) for bucket, number in there if number > initial.get(str(bucket), 0)]
+        assert sorted((row["_bucket"], row["_sequence"]) for row in got) == wanted, (before, after, crash)
 
 
 @pytest.mark.slow
