@@ -283,7 +283,8 @@ class Chaos:
         servers = dsns(self.clusters)
         while not self.over:
             every = self.replicas < len(servers) or chance.random() < 0.5
-            order = chance.sample(sorted(servers), len(servers) if every else chance.randrange(1, len(servers)))
+            # at least two: of a write that names one server alone, nothing is kept for others
+            order = chance.sample(sorted(servers), len(servers) if every else chance.randrange(2, len(servers)))
             self.count("lists of all servers" if every else "lists of some servers")
             replicas = self.replicas if self.replicas < len(servers) else None
             named = {name: servers[name] for name in order}
@@ -464,6 +465,8 @@ class Chaos:
         with at.connect() as conn:
             if not one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", name):
                 operations.add(conn, name, address(self.clusters[name].dsn))  # no writer has registered the server yet
+            # a writer that names only this server may have come since the last repair
+            repairing.repair(conn, at.direct, timeout=60)
             sources = [at.name] if self.replicas == len(self.clusters) else []
             return rebuilding.rebuild(conn, at.direct, name, sources, timeout=30)
 
