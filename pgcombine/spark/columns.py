@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
+JULIAN = 2_440_588  # the Julian day of 1970-01-01
 _INTEGERS = {"smallint", "integer", "bigint"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -12,7 +12,7 @@ from psycopg import sql
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdateError, translated
-from pgcombine.spark.columns import not_utf8
+from pgcombine.spark.columns import JULIAN, not_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,43 +87,56 @@ def _plain(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_list(kind):
         if pa.types.is_temporal(kind.value_type):  # as text, since Python's dates have fewer years
-            in_utc = column.cast(pa.list_(_utc(kind.value_type)))
-            texts = in_utc.cast(pa.list_(pa.string())).to_pylist()
-            return pa.array([None if one is None else _array_text([*map(_era, one)]) for one in texts], pa.string())
+            return pa.array([None if one is None else _array_text(one) for one in _julian(column)], pa.string())
+        if pa.types.is_floating(kind.value_type):  # as text, since Python has only numbers of double precision
+            column = column.cast(pa.list_(pa.string()))
         return pa.array([None if one is None else _array_text(one) for one in column.to_pylist()], pa.string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return pa.array([None if one is None else f"\\x{one.hex()}" for one in column.to_pylist()], pa.string())
     if pa.types.is_temporal(kind):
-        column = column.cast(_utc(kind))
-        if _before_christ(column):
-            return pa.array([_era(one) for one in column.cast(pa.string()).to_pylist()], pa.string())
+        if not _ordinary(column):
+            return pa.array(_julian(column), pa.string())
+        if pa.types.is_timestamp(kind) and kind.tz:  # in other zones, Arrow's text lacks the seconds of old offsets
+            return column.cast(pa.timestamp(kind.unit, "UTC"))
     return column
 
 
-def _utc(kind: pa.DataType) -> pa.DataType:
-    """Replace the zone of a timestamp's type by UTC. In other zones, Arrow's text lacks the seconds of old offsets."""
-    import pyarrow as pa
-
-    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
-
-
-def _before_christ(column: pa.Array) -> bool:
+def _ordinary(column: pa.Array) -> bool:
+    """Whether all dates are from the year 1 to the year 9999, for which Arrow writes what PostgreSQL reads."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    days = pc.min(column.cast(pa.date32())).cast(pa.int32()).as_py()
-    return days is not None and days < _FIRST_DAY
+    ends = pc.min_max(column.cast(pa.date32()))
+    first, last = (ends[name].cast(pa.int32()).as_py() for name in ("min", "max"))
+    return first is None or (first >= _FIRST_DAY and last <= _LAST_DAY)
 
 
-def _era(text: str | None) -> str | None:
-    """Convert Arrow's text of a date or time for PostgreSQL, which writes 0001 BC for Arrow's year 0000."""
-    if text is None or not text.startswith(("-", "0000-")):
-        return text
-    year, dash, rest = text.lstrip("-").partition("-")
-    return f"{int(year) + 1:04}{dash}{rest} BC"
+def _julian(column: pa.Array) -> list[Any]:
+    """Return dates and times as PostgreSQL reads them in all eras: J and the Julian day. Lists give lists."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_list(kind):
+        flat = iter(_julian(column.flatten()))
+        lengths = pc.list_value_length(column).to_pylist()
+        return [None if length is None else list(islice(flat, length)) for length in lengths]
+    if pa.types.is_date(kind):
+        days = column.cast(pa.date32()).cast(pa.int32()).to_pylist()
+        return [None if day is None else f"J{day + JULIAN}" for day in days]
+
+    def text(moment: int) -> str:
+        day, rest = divmod(moment, 86_400_000_000)
+        second, micros = divmod(rest, 1_000_000)
+        time = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{micros:06}"
+        return f"J{day + JULIAN} {time}{'Z' if kind.tz else ''}"
+
+    moments = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).to_pylist()
+    return [None if moment is None else text(moment) for moment in moments]
 
 
-_FIRST_DAY = -719_162  # 0001-01-01, counted in days from 1970-01-01
+# days from 1970-01-01 to 0001-01-01 and to 9999-12-31
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _ELEMENT: dict[type, Callable[[Any], str]] = {
     bytes: lambda one: f'"\\\\x{one.hex()}"',
     bool: lambda one: "true" if one else "false",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgcombine.errors import ConfigError, InvalidUpdateError
 from pgcombine.queue.status import Column
-from pgcombine.spark.columns import not_utf8
+from pgcombine.spark.columns import JULIAN, not_utf8
 from pgcombine.spark.options import plain
 from pgcombine.spark.target import Target
 
@@ -52,28 +52,20 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 
 
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
-    """Return the frame, with text in place of timestamps and some arrays, and with the checks of :func:`_valid`.
+    """Return the frame, with text in place of what Java would change, and with the checks of :func:`_valid`.
 
-    Spark's writer doesn't support arrays of some types. Java would write a timestamp in the zone of its machine, in
-    which summer time may skip an hour.
+    Java's dates and times before 1582-10-15 are of another calendar, and its times are in the zone of its machine, in
+    which summer time may skip an hour. PostgreSQL would round a floating-point parameter for a column ``numeric``.
+    Spark's writer doesn't support arrays of some types.
     """
     from pyspark.sql import types as t
 
-    times = (t.TimestampType, t.TimestampNTZType)
-
-    def special(field: Any) -> bool:
-        if not isinstance(field.dataType, t.ArrayType):
-            return isinstance(field.dataType, times)
-        inner = field.dataType.elementType
-        return isinstance(inner, (t.BinaryType, *times)) or (
-            isinstance(inner, t.StringType) and columns[field.name].base != "text"
-        )
-
+    changed = (t.ArrayType, t.DateType, t.TimestampType, t.TimestampNTZType, t.FloatType, t.DoubleType)
     numbered = df.toDF(*(f"c{number}" for number in range(len(df.schema.fields))))
     chosen = []
     for field, given in zip(numbered.schema.fields, df.schema.fields, strict=True):
         one = _valid(numbered[field.name], given, key=columns[given.name].role == "key")
-        chosen.append((_text(one, given.dataType) if special(given) else one).alias(given.name))
+        chosen.append((_text(one, given.dataType) if isinstance(given.dataType, changed) else one).alias(given.name))
     return numbered.select(*chosen)
 
 
@@ -109,11 +101,23 @@ def _text(one: Any, kind: Any) -> Any:
         return F.concat(F.lit(r"\\x"), F.hex(one))
     if isinstance(kind, t.StringType):
         return F.replace(F.replace(one, F.lit("\\"), F.lit(r"\\")), F.lit('"'), F.lit(r"\""))
+    if isinstance(kind, t.DateType):
+        return _julian(one)
     if isinstance(kind, t.TimestampType):
-        text = F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX G")
-    else:  # date_format uses the session's zone, which skips hours, so it is used only for years before Christ
-        text = F.when(F.year(one) > 0, one.cast("string")).otherwise(F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSS G"))
-    return F.ltrim(text, F.lit("+"))  # years after 9999 have a sign
+        in_utc = F.expr("timestamp_ntz'1970-01-01 00:00:00'") + F.unix_micros(one) * F.expr(
+            "interval '0.000001' second"
+        )
+        return F.concat(_text(in_utc, t.TimestampNTZType()), F.lit("Z"))
+    if isinstance(kind, t.TimestampNTZType):
+        return F.concat(_julian(one.cast("date")), F.lit(" "), F.substring_index(one.cast("string"), " ", -1))
+    return one.cast("string")
+
+
+def _julian(day: Any) -> Any:
+    """Return a date as PostgreSQL reads it in all eras: J and its Julian day. Spark's year 0 is 1 BC."""
+    from pyspark.sql import functions as F
+
+    return F.concat(F.lit("J"), F.unix_date(day) + JULIAN)
 
 
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:
