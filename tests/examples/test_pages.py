@@ -18,8 +18,11 @@ from typing import Any
 import psycopg
 import pytest
 from support.queues import make_queue
-from support.readme import PAGES, ROOT, TEXTS, anchors, commands, fences, prose, statements
+from support.readme import PAGES, README, ROOT, TEXTS, anchors, commands, fences, prose, statements
+from support.roles import Roles, as_role
 from support.servers import Server, embedded_only
+
+from pgcombine import schema
 
 # Fences that other tests run, and the files of these tests.
 ELSEWHERE = {
@@ -68,10 +71,29 @@ def run_sql(page: Path, conn: psycopg.Connection) -> None:
     blocks = fences(page, SQL)
     if not any("create_queue('wc'" in block for block in blocks):
         make_queue(conn)
+    run_fences(blocks, conn)
+
+
+def run_fences(blocks: list[str], conn: psycopg.Connection) -> None:
     for statement, rows in (found for block in blocks for found in statements(block)):
         cursor = conn.execute(statement.encode())
         found = sorted(map(shown, cursor.fetchall())) if cursor.description else []
         assert rows is None or (found or ["(0 rows)"]) == sorted(row.strip() for row in rows), statement
+
+
+def test_start_goes_on_from_the_readme_without_createrole(empty_dsn: str) -> None:
+    """A role that may only create schemas follows both texts in one database, where the two other roles exist."""
+    start = next(page for page in PAGES if page.name == "start.md")
+    (rights,) = re.findall(r"<<'END'\n(.*?)^END$", "".join(fences(start, *SHELL)), re.MULTILINE | re.DOTALL)
+    with psycopg.connect(empty_dsn, autocommit=True) as admin, Roles(admin, empty_dsn) as roles:
+        admin.execute("grant create on schema public to public")
+        web, worker = (roles.login().info.user for _ in range(2))
+        user = roles.login(f'create on database "{admin.info.dbname}"')
+        schema.upgrade(as_role(empty_dsn, user.info.user))
+        for page in (README, start):
+            run_fences(fences(page, SQL), user)
+        for statement, _ in statements(re.sub(r"\bworker\b", worker, re.sub(r"\bweb\b", web, rights))):
+            user.execute(statement.encode())
 
 
 @pytest.fixture
