@@ -42,7 +42,8 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     """Bring the database's schema to this program's version. Returns the revision.
 
     ``warn`` is called with each warning of the server, for example that an object of another role was dropped. Raises
-    SchemaMismatchError if the schema is newer than this program. Raises SchemaError if the schema, or an object in it,
+    SchemaMismatchError if the schema is newer than this program, or if another development state made it. Raises
+    SchemaError if the schema, or an object in it,
     belongs to another role that isn't a superuser, if a user's object depends on one that the upgrade must drop or
     change, or if a needed lock isn't free in time.
     """
@@ -89,9 +90,8 @@ def check_connection(connection: Connection) -> str:
     database = connection.info.dbname
     if one(connection, "select to_regclass('pgcombine.repeatable')") == (None,):
         raise SchemaMissingError(f"database \"{database}\" has no pgcombine schema: run 'pgcombine db upgrade'")
-    revision, digest = one(connection, sqlfiles.query("schema_version"))
-    if (revision, digest) != (head(), sqlfiles.digest()):
-        _refuse_newer(str(revision), database)
+    revision = _current(connection)
+    if (revision, *one(connection, "select max(digest) from pgcombine.repeatable")) != (head(), sqlfiles.digest()):
         what = "with other functions" if revision == head() else f"this program's is {head()}"
         raise SchemaMismatchError(
             f'the pgcombine schema of database "{database}" is of another version (revision {revision}, {what}): '
@@ -221,13 +221,24 @@ def _refuse_foreign(connection: Connection) -> None:
 def _current(connection: Connection) -> str | None:
     """Return the revision of the schema, or None if there is no schema.
 
-    Raises SchemaMismatchError if the revision is newer than this program.
+    Raises SchemaMismatchError if the revision is newer than this program, or if another development state made the
+    schema.
     """
     if one(connection, "select to_regclass('pgcombine.schema_version')") == (None,):
         return None
-    revision: str | None = one(connection, sqlfiles.query("schema_version"))[0]
-    if revision is not None:
-        _refuse_newer(revision, connection.info.dbname)
+    revision: str | None
+    revision, baseline = one(connection, sqlfiles.query("schema_version"))
+    if revision is None or (revision, baseline) == (head(), sqlfiles.baseline_digest()):
+        return revision
+    # A newer version has the same first revision. Before the first release, other states may have had another.
+    if baseline != sqlfiles.baseline_digest():
+        raise SchemaMismatchError(
+            f'another development state of pgcombine made the schema of database "{connection.info.dbname}" '
+            f"(revision {revision}), so this program can't use, upgrade or downgrade it, and changes nothing: save the "
+            "values (pgcombine.<queue>_values; first run 'pgcombine drain' of the program that made it), run 'drop "
+            "schema if exists pgcombine, pgcombine_internal cascade' by psql, then 'pgcombine db upgrade'"
+        )
+    _refuse_newer(revision, connection.info.dbname)
     return revision
 
 

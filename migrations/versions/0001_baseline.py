@@ -6,9 +6,9 @@ Revises:
 
 from __future__ import annotations
 
-from importlib import resources
-
 from alembic import op
+
+from pgcombine.database import sqlfiles
 
 revision = "0001"
 down_revision = None
@@ -17,7 +17,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    statements = (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
+    statements = sqlfiles.baseline().replace("{digest of this file}", sqlfiles.baseline_digest())
     op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
 
 

@@ -6,6 +6,7 @@
 create schema if not exists pgcombine_internal;
 comment on schema pgcombine_internal is 'Combine queues: the functions that pgcombine itself calls.';
 comment on table pgcombine.schema_version is 'The revision of the schema''s tables; Alembic writes it.';
+alter table pgcombine.schema_version add column baseline text not null default '{digest of this file}';
 
 -- the core ------------------------------------------------------------------------------------------------------------
 
@@ -898,6 +899,7 @@ begin
         ('{sample}', '{kind}', 'pending or sizes.'),
         ('{sample}', '{at}', 'When the figures were found.'),
         ('{sample}', '{figures}', 'The figures, as JSON.'),
+        ('{schema_version}', '{baseline}', 'SHA-256 of the first revision''s file.'),
         ('{schema_version}', '{version_num}', 'The revision.'),
         ('{spark_alive,spark_load}', '{load}', 'Identity of the load.'),
         ('{spark_limit}', '{role}', 'Name of the role; empty: all others.'),

@@ -31,7 +31,11 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
     parts = [
         _HEADER.format(head=head, database=database),
         statement(sqlfiles.query("upgrade_lock").replace("{create}", str(start is None))),
-        statement(sqlfiles.query("upgrade_start").replace("{start}", start or "")),
+        statement(
+            sqlfiles.query("upgrade_start")
+            .replace("{start}", start or "")
+            .replace("{baseline}", sqlfiles.baseline_digest())
+        ),
         statement(
             sqlfiles.query("upgrade_foreign").replace("{foreign_objects}", sqlfiles.query("foreign_objects").strip())
         ),

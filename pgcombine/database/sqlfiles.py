@@ -97,6 +97,18 @@ def _is_function(path: str) -> bool:
 
 
 @cache
+def baseline() -> str:
+    """Return the text of the first revision."""
+    return (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
+
+
+@cache
+def baseline_digest() -> str:
+    """Return the SHA-256 (hex) of the first revision. A database stores it beside the number of its revision."""
+    return hashlib.sha256(baseline().encode()).hexdigest()
+
+
+@cache
 def digest() -> str:
     """Return the SHA-256 (hex) of the repeatable files. A database stores it as the version of its SQL."""
     hashed = hashlib.sha256()

@@ -1,2 +1,3 @@
--- The revision of the schema's tables, and the digest of the SQL files that were applied.
-select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)
+-- The revision of the schema's tables, and the digest of the first revision. Databases of early development states lack
+-- the digest's column. Both are null if there is no revision.
+select max(v.version_num), max(to_jsonb(v) ->> 'baseline') from pgcombine.schema_version v

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -148,6 +149,35 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
         with pytest.raises(SchemaMismatchError, match=r"newer than this program \(revision 9999.*install the newer"):
             refused(dsn)
     assert dump(dsn) == before
+
+
+def test_schemas_of_other_development_states_are_left_alone(conn: psycopg.Connection, dsn: str) -> None:
+    """Whatever the revision, and whichever objects are missing, nothing is tried. The error names a way that works."""
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    stages = (
+        "update pgcombine.schema_version set baseline = 'other'",
+        "drop domain pgcombine.key_text cascade",
+        "alter table pgcombine.schema_version drop baseline",
+        "drop schema pgcombine_internal cascade",
+    )
+    for stage, revision in itertools.product(stages, ("0000", "0001", "0024", "nonsense")):
+        conn.execute((stage if revision == "0000" else "").encode())
+        conn.execute("update pgcombine.schema_version set version_num = %s", (revision,))
+        before = dump(dsn)
+        for refused in (schema.check, schema.upgrade, lambda dsn: schema.downgrade(dsn, "base", force=True)):
+            with pytest.raises(SchemaMismatchError, match="another development state") as error:
+                refused(dsn)
+            assert "newer" not in str(error.value)
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="another development state"):
+            conn.execute(schema.upgrade_sql(schema.head()).encode())
+        conn.execute("rollback")
+        assert dump(dsn) == before
+        assert one(conn, "select n from pgcombine.wc_values") == 1
+    (drop,) = re.findall("'(drop schema [^']*)'", str(error.value))
+    conn.execute(drop.encode())
+    schema.upgrade(dsn)
 
 
 def test_unknown_revision_is_refused(dsn: str) -> None:
