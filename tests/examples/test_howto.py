@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from support.needs import require
 from support.orm import django_on
 from support.queues import combine_all, one, values
 from support.readme import PAGES, fences
@@ -113,13 +118,96 @@ def blog(conn: psycopg.Connection) -> psycopg.Connection:
 
 @embedded_only
 def test_django_counts_in_the_queue(blog: psycopg.Connection) -> None:
-    (fence,) = fences(COUNTERS, "python")
+    _, fence, _ = fences(COUNTERS, "python")
     names: dict[str, Any] = {"__name__": "blog"}
     with django_on(blog):
         exec(compile(fence, COUNTERS.name, "exec"), names)
         assert names["views_of"](1) == 42
         names["count_view"](1)
         assert names["views_of"](1) == 43
+
+
+PROJECT = {
+    "blog/__init__.py": "",
+    "blog/migrations/__init__.py": "",
+    "blog/migrations/0001_initial.py": """
+from django.db import migrations, models
+
+class Migration(migrations.Migration):
+    operations = [
+        migrations.CreateModel(
+            "Post",
+            [("id", models.BigAutoField(primary_key=True)), ("views", models.BigIntegerField(default=0))],
+            {"db_table": "post"},
+        )
+    ]
+""",
+    "manage.py": """
+import sys
+from django.core.management import execute_from_command_line
+execute_from_command_line(sys.argv)
+""",
+    "blog/tests.py": """
+from django.db import Error, connection, transaction
+from django.test import TestCase
+from blog.models import Post, QueueTestCase, count_view, views_of
+
+def rows(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else None
+
+class RolledBack(TestCase):
+    def count(self):
+        Post.objects.create(pk=1)
+        self.assertEqual(views_of(1), 0)
+        count_view(1)
+        self.assertEqual(views_of(1), 1)
+        with self.assertRaises(Error), transaction.atomic():
+            rows("call pgcombine.drain('post_views')")
+        self.assertEqual(rows("select * from pgcombine.post_views_values"), [])
+    test_first = test_second = count
+
+class Committed(QueueTestCase):
+    def count(self):
+        Post.objects.create(pk=1)
+        count_view(1)
+        rows("call pgcombine.drain('post_views')")
+        self.assertEqual(rows("select post, n from pgcombine.post_views_values"), [(1, 1)])
+        self.assertEqual(views_of(1), 1)
+    test_first = test_second = count
+""",
+}
+
+
+@embedded_only
+def test_django_tests_in_a_database_of_its_own(empty_dsn: str, tmp_path: Path) -> None:
+    """``manage.py test`` makes, migrates and drops its database. Tests of both kinds find an empty queue."""
+    require("Django", there=find_spec("django"))
+    migration, models, case = fences(COUNTERS, "python")
+    with psycopg.connect(empty_dsn) as conn:
+        database = {"ENGINE": "django.db.backends.postgresql", "NAME": conn.info.dbname, "HOST": conn.info.host}
+        database |= {"PORT": conn.info.port, "USER": conn.info.user, "PASSWORD": conn.info.password}
+    files = {
+        **PROJECT,
+        "blog/migrations/0002_post_views.py": migration,
+        "blog/models.py": f"{models}\n{case}",
+        "settings.py": f"DATABASES = {{'default': {database}}}\nINSTALLED_APPS = ['blog']\nUSE_TZ = True\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "manage.py", "test", "--noinput"],
+        cwd=tmp_path,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Ran 4 tests" in done.stderr
 
 
 def test_rails_counts_in_the_queue(blog: psycopg.Connection) -> None:
