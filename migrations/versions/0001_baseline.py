@@ -6,9 +6,10 @@ Revises:
 
 from __future__ import annotations
 
-from alembic import op
+import hashlib
+from importlib import resources
 
-from pgcombine.database import sqlfiles
+from alembic import op
 
 revision = "0001"
 down_revision = None
@@ -17,7 +18,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    statements = sqlfiles.baseline().replace("{digest of this file}", sqlfiles.baseline_digest())
+    text = (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
+    statements = text.replace("{digest of this file}", hashlib.sha256(text.encode()).hexdigest())
     op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
 
 

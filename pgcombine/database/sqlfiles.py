@@ -97,15 +97,10 @@ def _is_function(path: str) -> bool:
 
 
 @cache
-def baseline() -> str:
-    """Return the text of the first revision."""
-    return (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
-
-
-@cache
 def baseline_digest() -> str:
-    """Return the SHA-256 (hex) of the first revision. A database stores it beside the number of its revision."""
-    return hashlib.sha256(baseline().encode()).hexdigest()
+    """Return the SHA-256 (hex) of the first revision's file. A schema that the revision has made stores it."""
+    text = (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
