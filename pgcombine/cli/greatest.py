@@ -16,6 +16,7 @@ from pgcombine.cli.watch import History, Shown
 from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.loading import as_text
 from pgcombine.database.sqlfiles import query
+from pgcombine.database.steps import name_of
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.status import Column, columns
 from pgcombine.runtime.printable import printable
@@ -42,10 +43,10 @@ def greatest(connection: Connection, name: str, by: str | None, limit: int) -> t
         raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(names)}", param_hint="--by")
     rows = connection.execute(
         sql.SQL("select {} from {} order by {} desc nulls last, {} limit %s").format(
-            sql.SQL(", ").join(map(sql.Identifier, names)),
+            sql.SQL(", ").join(map(name_of, names)),
             sql.Identifier("pgcombine", f"{name}_values"),
-            sql.Identifier(by),
-            sql.Identifier(names[0]),
+            name_of(by),
+            name_of(names[0]),
         ),
         (limit,),
     ).fetchall()

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import psycopg
 from psycopg import sql
+from psycopg.abc import AdaptContext
+from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Rows: TypeAlias = list[tuple[Any, ...]]
 
+_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # other texts get quotes in an array, and so does the text NULL
 _BATCH = 1000  # rows in one call of ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``
 _READ_COMMITTED = "set local transaction isolation level read committed"
 
@@ -76,8 +79,58 @@ class Append:
         )
 
 
-Step: TypeAlias = Statement | Append
+@dataclass(frozen=True)
+class Texts:
+    """Rows of values. As a step it returns the rows with the texts that the driver's COPY sends for the values."""
+
+    rows: Sequence[Sequence[Any]]
+
+
+class Untyped(str):
+    """A parameter that is a text in a value's form, and gets its type from the statement."""
+
+
+Step: TypeAlias = Statement | Append | Texts
 Steps: TypeAlias = Generator[Step, Rows, R]
+
+
+def plain(text: str) -> str:
+    """Return a part of a :class:`Statement` that isn't read for placeholders."""
+    return text.replace("%", "%%")
+
+
+def name_of(*names: str) -> sql.Composable:
+    """Return the name of a column or table for a statement with parameters, in which ``%`` would be a placeholder."""
+    return sql.SQL(plain(sql.Identifier(*names).as_string(None)))
+
+
+def text_of(value: Any, transformer: Any) -> str | None:
+    """Return the text of a value as COPY sends it. Raises psycopg.Error or UnicodeError if there is none."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):  # libpq's form depends on settings of the last connection
+        return rf"\x{bytes(value).hex()}"
+    dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)
+    return None if dumped is None else bytes(dumped).decode(transformer.encoding)
+
+
+def array_of(texts: Iterable[str | None]) -> str:
+    """Return the text form of a PostgreSQL array."""
+    return f"{{{','.join(map(element_of, texts))}}}"
+
+
+def element_of(text: str | None) -> str:
+    """Return an element of an array's text form."""
+    if text is None:
+        return "NULL"
+    if _PLAIN.fullmatch(text) and text.upper() != "NULL":
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _texts(step: Texts, context: AdaptContext | None = None) -> Rows:
+    transformer = Transformer(context)
+    return [tuple(text_of(value, transformer) for value in row) for row in step.rows]
 
 
 @overload
@@ -163,6 +216,8 @@ async def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
         # never prepared: a generic plan would lock all partitions
         cursor.execute(step.text, step.parameters, prepare=False)
         return cursor.fetchall() if cursor.description else []
+    if isinstance(step, Texts):
+        return _texts(step, cursor)
     count = 0
     with cursor.copy(step.copy) as copy:
         for count, row in enumerate(step.rows, 1):  # noqa: B007
@@ -189,6 +244,8 @@ async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Ste
             hold_all(cursor.adapters)
         await cursor.execute(step.text, step.parameters, prepare=False)
         return await cursor.fetchall() if cursor.description else []
+    if isinstance(step, Texts):
+        return _texts(step, cursor)
     count = 0
     async with cursor.copy(step.copy) as copy:
         for count, row in enumerate(step.rows, 1):  # noqa: B007
@@ -242,6 +299,8 @@ def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: s
 async def _execute_sqlalchemy(connection: sqlalchemy.Connection, step: Step) -> Rows:
     if isinstance(step, Statement):
         return _rows_of(connection, step)
+    if isinstance(step, Texts):
+        return _texts(step)
     return [(sum(_rows_of(connection, call)[0][0] for call in _calls(step)),)]
 
 
@@ -251,12 +310,27 @@ def _rows_of(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
 
     words = statement.text if isinstance(statement.text, str) else statement.text.as_string(None)
     numbers = itertools.count()
-    plain = {"%%": "%", ":": r"\:"}
-    named = re.sub("%s|%%|:", lambda token: plain.get(token[0]) or f":p{next(numbers)}", words)
+
+    def named(token: re.Match[str]) -> str:
+        if token[0] != "%s":
+            return {"%%": "%", ":": r"\:"}[token[0]]
+        value = statement.parameters[number := next(numbers)]
+        # asyncpg would want a Python value of the type that the statement gives the parameter
+        return _literal(value).replace(":", r"\:") if isinstance(value, Untyped) else f":p{number}"
+
     # Without NullType, SQLAlchemy would cast a parameter to a type that it guesses from the Python value.
-    binds = [bindparam(f"p{number}", value, type_=NullType()) for number, value in enumerate(statement.parameters)]
-    result = connection.execute(text(named).bindparams(*binds))
+    binds = [
+        bindparam(f"p{number}", value, type_=NullType())
+        for number, value in enumerate(statement.parameters)
+        if not isinstance(value, Untyped)
+    ]
+    result = connection.execute(text(re.sub("%s|%%|:", named, words)).bindparams(*binds))
     return [tuple(row) for row in result] if result.returns_rows else []
+
+
+def _literal(text: str) -> str:
+    """Return a literal that every setting of standard_conforming_strings reads alike."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _calls(append: Append) -> Iterable[Statement]:

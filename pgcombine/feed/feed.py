@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from pgcombine.database.caller import Reading, in_transaction, is_asynchronous, stream
 from pgcombine.database.connect import AsyncCaller, Connection, SyncCaller, dicts
 from pgcombine.database.sqlfiles import query
-from pgcombine.database.steps import Statement, Steps, run
+from pgcombine.database.steps import Statement, Steps, name_of, run
 from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError
 
 Offset = Mapping[str, int]
@@ -245,7 +245,7 @@ class Feed:
 
         name = sql.Identifier("pgcombine", f"{self.name}_snapshot")
         return Statement(
-            sql.SQL("select _after::text, {} from {}()").format(sql.SQL(", ").join(map(sql.Identifier, columns)), name)
+            sql.SQL("select _after::text, {} from {}()").format(sql.SQL(", ").join(map(name_of, columns)), name)
         ), become
 
     def _listen(self) -> Steps[_Idle]:

@@ -7,19 +7,17 @@ column's default.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.adapt import Transformer
 
+from pgcombine.database.steps import array_of, element_of, text_of
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
-
-_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # other texts get quotes in an array, and so does the text NULL
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str
     """
     names = list(definition.columns)
     values: list[list[str]] = [[] for _ in names]
-    missing = [_element(definition.defaults.get(name)) for name in names]
+    missing = [element_of(definition.defaults.get(name)) for name in names]
     transformer = Transformer()
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007
@@ -54,14 +52,14 @@ def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str
         else:
             for value, column in zip(row, values, strict=True):
                 column.append(_text(value, queue, transformer))
-    return array(f"{{{','.join(column)}}}" for column in values), count
+    return array_of(f"{{{','.join(column)}}}" for column in values), count
 
 
 def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]]) -> str:
     """Return keys as a payload that has the key columns only. Raises InvalidUpdateError as :func:`encode` does."""
     transformer = Transformer()
     parts = [[_text(part, queue, transformer) for part in column] for column in zip(*keys, strict=True)]
-    return array(f"{{{','.join(column)}}}" for column in parts)
+    return array_of(f"{{{','.join(column)}}}" for column in parts)
 
 
 def lines(payload: str) -> bytes | None:
@@ -84,28 +82,14 @@ def lines(payload: str) -> bytes | None:
     return f"{text}\n".encode() if text else b""
 
 
-def array(elements: Iterable[str | None]) -> str:
-    """Return the text form of a PostgreSQL array of texts."""
-    return f"{{{','.join(map(_element, elements))}}}"
-
-
 def _text(value: Any, queue: str, transformer: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str) and value.isprintable():  # so it has no zero byte, and no part of a surrogate pair
-        return _element(value)
+        return element_of(value)
     if type(value) is int:
         return str(value)
     try:
-        dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)
+        return element_of(text_of(value, transformer))
     except (psycopg.Error, UnicodeError) as error:  # the value has no text that PostgreSQL can take
         raise InvalidUpdateError(f'an update doesn\'t fit queue "{queue}": {value!r}: {error}', queue=queue) from error
-    return "NULL" if dumped is None else _element(bytes(dumped).decode())
-
-
-def _element(text: str | None) -> str:
-    if text is None:
-        return "NULL"
-    if _PLAIN.fullmatch(text) and text.upper() != "NULL":
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[A
     """Return the keys as rows. Raises InvalidUpdateError for a key that doesn't have a part for each key column."""
     rows = [key if definition.keys > 1 else (key,) for key in keys]
     for row in rows:
-        if len(row) != definition.keys:
+        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != definition.keys:
             columns = ", ".join(definition.columns[: definition.keys])
             raise InvalidUpdateError(f'key {row!r} doesn\'t fit queue "{queue}": its key is ({columns})', queue=queue)
     return rows

@@ -223,9 +223,10 @@ class CombineQueue:
         """Return the current value of each key that has one. All values come from one snapshot.
 
         A current value is the combined value together with the pending updates, without quarantined ones. A key is a
-        scalar, or a tuple if the queue has several key columns. A value is a scalar, or a tuple if the queue has
-        several value columns. In the keys of the result an array is a tuple, and a JSON value is its text. Raises
-        InvalidUpdateError for a key that doesn't fit the queue's key columns, and QueueNotFoundError.
+        scalar, or a tuple if the queue has several key columns. Each part has a form that :meth:`enqueue` takes. A
+        value is a scalar, or a tuple if the queue has several value columns. In the keys of the result an array is a
+        tuple, and a JSON value or a multirange is its text. Raises InvalidUpdateError for a key that doesn't fit the
+        queue's key columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
 

@@ -9,40 +9,55 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import psycopg
 from psycopg import sql
+from psycopg.types.multirange import Multirange
 
-from pgcombine.database.steps import Append, Rows, Statement, Steps, json_of, parts_of
+from pgcombine.database.sqlfiles import query
+from pgcombine.database.steps import (
+    Append,
+    Rows,
+    Statement,
+    Steps,
+    Texts,
+    Untyped,
+    array_of,
+    json_of,
+    name_of,
+    parts_of,
+    plain,
+)
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
 _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
 
 
-def roles(queue: str) -> Steps[Rows]:
-    """Return name, role (``key`` or ``value``) and type of each of the queue's columns, keys first.
+class Column(NamedTuple):
+    """A row of ``content_columns.sql``."""
 
-    The type of a column over a domain is the domain's base type. The types have no length and no precision. A queue
-    that is spread over other databases is here only a table of values, which is partitioned by the key.
+    name: str
+    role: str
+    type: str
+    equals: str | None
+    shown: str
+    composite: bool
+    enqueue: bool
+    read: bool
+
+
+def columns(queue: str, right: Literal["enqueue", "read"] | None = None) -> Steps[list[Column]]:
+    """Return the queue's columns, keys first.
+
+    Raises QueueNotFoundError, and NotGrantedError if the role lacks the privileges of the right.
     """
-    found = yield Statement(
-        "select c.name, c.role, format_type(pgcombine_internal.base_type(c.type::regtype), -1) "
-        "from pgcombine.queue_column c "
-        "where c.queue = %s order by c.position",
-        (queue,),
-    )
-    if not found:
-        found = yield Statement(
-            "select a.attname, case when a.attnum = any (p.partattrs) then 'key' else 'value' end, "
-            "pgcombine_internal.type_name(pgcombine_internal.base_type(a.atttypid), -1) "
-            "from pg_partitioned_table p join pg_attribute a on a.attrelid = p.partrelid and a.attnum > 0 "
-            "where p.partrelid = to_regclass('pgcombine.' || quote_ident(%s || '_values')) order by a.attnum",
-            (queue,),
-        )
+    found = [Column(*row) for row in (yield Statement(query("content_columns"), (queue,)))]
     if not found:
         yield Statement("select pgcombine_internal.require_queue(%s)", (queue,))  # raises QueueNotFoundError
+    if right is not None and not all(getattr(column, right) for column in found):
+        yield Statement("select pgcombine_internal.refuse_right(%s, %s)", (queue, right))  # raises NotGrantedError
     return found
 
 
@@ -91,9 +106,9 @@ def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
 
 def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
     """Return all rows. Raises InvalidUpdateError for the first row whose columns don't fit the queue's."""
-    columns = [name for name, *_ in (yield from roles(queue))]
+    names = [column.name for column in (yield from columns(queue, "enqueue"))]
     found = list(rows)
-    for _, group in groups(found, columns, queue):
+    for _, group in groups(found, names, queue):
         for _ in group:
             pass
     return found
@@ -104,7 +119,7 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
 
     If the queue is spread over other databases, each stores tokens. So one call passes the token and all updates.
     """
-    columns = [name for name, *_ in (yield from roles(queue))]
+    names = [column.name for column in (yield from columns(queue, "enqueue"))]
     if token is not None:
         ((new,),) = yield Statement(
             "select case when exists (select from pgcombine.queue q where q.queue = %s) "
@@ -112,22 +127,20 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
             (queue, queue, token),
         )
         if new is None:
-            updates = json_of(row if isinstance(row, Mapping) else dict(zip(columns, row, strict=True)) for row in rows)
+            updates = json_of(row if isinstance(row, Mapping) else dict(zip(names, row, strict=True)) for row in rows)
             elsewhere = "select pgcombine_internal.enqueue_elsewhere(%s, %s, %s)"
             ((appended,),) = yield Statement(elsewhere, (queue, token, updates))
             return int(appended)
         if not new:
             return 0
     count = 0
-    for names, group in groups(rows, columns, queue):
+    for given, group in groups(rows, names, queue):
         counted = Counted(group)
         try:
-            ((appended,),) = yield Append(queue, names, counted)
+            ((appended,),) = yield Append(queue, given, counted)
         except Exception as error:
-            sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's error
-            misfit = isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)
-            # psycopg itself raises a ProgrammingError for a value of a class without a text form
-            if not misfit and not (isinstance(error, psycopg.ProgrammingError) and sqlstate is None):
+            sqlstate, reason = _misfit(error)
+            if reason is None:
                 raise
             row, where = place(error, f"{queue}_updates", counted.count)
             which = "an update" if row is None else f"update {count + row}"
@@ -145,20 +158,12 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
 def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
     """Return the current values of the keys that have one, from one snapshot.
 
-    Keys and values are scalars where there is one column, else tuples. In keys, an array is a tuple and a JSON value is
-    its text, since lists and dicts can't be keys of a Python dict.
+    Keys and values are scalars where there is one column, else tuples. In keys, an array is a tuple, and a JSON value
+    or a multirange is its text, since a key of a Python dict must be hashable.
     """
-    found = yield from roles(queue)
-    chosen = _chosen(queue, found, keys)
-    if chosen is None:
-        return {}
-    condition, parameters = chosen
-    statement = sql.SQL("select {} from {} where {}").format(
-        _selected(found),
-        sql.Identifier("pgcombine", f"{queue}_current"),
-        condition,
-    )
-    return dict(map(_pairs(found), (yield Statement(statement, parameters, values=True))))
+    found = yield from columns(queue, "read")
+    select = sql.SQL("select {} from {}").format(_selected(found), sql.Identifier("pgcombine", f"{queue}_current"))
+    return dict(map(_pairs(found), (yield from _among(queue, found, keys, select))))
 
 
 def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tuple[Any, Any]]]]:
@@ -166,7 +171,7 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 
     Keys and values are as in :func:`get`.
     """
-    found = yield from roles(queue)
+    found = yield from columns(queue, "read")
     statement = sql.SQL("select {} from {}").format(_selected(found), sql.Identifier("pgcombine", f"{queue}_values"))
     return Statement(statement), _pairs(found)
 
@@ -176,41 +181,102 @@ def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
 
     The values of :func:`get` don't include these updates. Both numbers are 0 for a role that may not operate the queue.
     """
-    chosen = _chosen(queue, (yield from roles(queue)), keys)
-    if chosen is None:
-        return 0, 0
-    condition, parameters = chosen
-    statement = sql.SQL(
-        "select count(*), coalesce(sum(pgcombine_updates), 0)::bigint from (select q.updates as pgcombine_updates, k.* "
-        "from pgcombine.quarantine q cross join lateral jsonb_populate_record(null::{}, q.key) k "
-        "where q.queue = %s) quarantined where {}"
-    ).format(sql.Identifier("pgcombine", f"{queue}_values"), condition)
-    ((count, updates),) = yield Statement(statement, [queue, *parameters])
-    return count, updates
+    select = sql.SQL(
+        "select q.updates from pgcombine.quarantine q cross join lateral "
+        "(select k.* from jsonb_populate_record(null::{}, q.key) k where q.queue = {}) k"
+    ).format(sql.Identifier("pgcombine", f"{queue}_values"), sql.Literal(queue))
+    found = yield from _among(queue, (yield from columns(queue)), keys, select)
+    return len(found), sum(updates for (updates,) in found)
 
 
-def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composable, Sequence[Any]] | None:
-    """Return the condition that a row's key is one of ``keys``, and its parameters, or None if ``keys`` is empty."""
-    names = [name for name, role, _ in found if role == "key"]
-    types = [type_ for _, role, type_ in found if role == "key"]
+def _among(queue: str, found: Sequence[Column], keys: Iterable[Any], select: sql.Composed) -> Steps[Rows]:
+    """Return the rows of a select whose key is one of ``keys``.
+
+    PostgreSQL reads the text of each key, so a key has the same forms as in :func:`enqueue`. The statement names the
+    operators of the columns' types, since the search path may lead to others. A condition on each column lets
+    PostgreSQL find the partitions and the candidate rows. With several key columns, a condition on all columns together
+    decides.
+    """
+    chosen = [column for column in found if column.role == "key"]
+    try:
+        texts = yield Texts(list(_parts(queue, chosen, keys)))
+        if not texts:
+            return []
+        condition, parameters = _condition(chosen, texts)
+        return (yield Statement(select + sql.SQL(" where ") + condition, parameters, values=True))
+    except Exception as error:
+        sqlstate, reason = _misfit(error)
+        if reason is None:
+            raise
+        raise InvalidUpdateError(
+            f'a key doesn\'t fit queue "{queue}": {reason}', queue=queue, sqlstate=sqlstate
+        ) from error
+
+
+def _parts(queue: str, chosen: Sequence[Column], keys: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the parts of each key. Raises InvalidUpdateError for a key that has others than the key columns."""
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         raise InvalidUpdateError(
             f'the keys of queue "{queue}" must be a list, such as [{keys!r}], not {keys!r}', queue=queue
         )
-    wanted = []
     for key in keys:
-        parts = key if len(names) > 1 else (key,)
-        if isinstance(parts, (str, bytes)) or not isinstance(parts, Sequence) or len(parts) != len(names):
-            raise InvalidUpdateError(
-                f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
-            )
-        wanted.append([_thawed(part, type_) for part, type_ in zip(parts, types, strict=True)])
-    return _among(names, types, wanted) if wanted else None
+        parts = key if len(chosen) > 1 else (key,)
+        listed = not isinstance(parts, (str, bytes)) and isinstance(parts, Sequence) and len(parts) == len(chosen)
+        if not listed or any(
+            isinstance(part, Sequence)
+            and not isinstance(part, (str, bytes, bytearray, memoryview, Multirange))
+            and not (column.composite or column.type.endswith("]"))
+            for part, column in zip(parts, chosen, strict=True)
+        ):
+            names = ", ".join(column.name for column in chosen)
+            form = f"({names})" if len(chosen) > 1 else f"the value of {names} alone, not in a sequence"
+            raise InvalidUpdateError(f'key {key!r} doesn\'t fit queue "{queue}": its key is {form}', queue=queue)
+        yield [_thawed(part) if column.type.endswith("]") else part for part, column in zip(parts, chosen, strict=True)]
 
 
-def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
+def _condition(chosen: Sequence[Column], texts: Rows) -> tuple[sql.Composable, list[Untyped | None]]:
+    equals = [sql.SQL(f"{{}} {plain(column.equals or '')} {{}}") for column in chosen]
+    names = [name_of(column.name) for column in chosen]
+    if any(column.type.endswith("]") for column in chosen):  # PostgreSQL has no arrays of arrays
+        one = sql.SQL(" and ").join(
+            equal.format(name, sql.SQL(f"%s::{plain(column.type)}"))
+            for equal, name, column in zip(equals, names, chosen, strict=True)
+        )
+        either = sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in texts)
+        return either, [None if part is None else Untyped(part) for key in texts for part in key]
+    arrays = [sql.SQL(f"%s::{plain(column.type)}[]") for column in chosen]
+    parameters: list[Untyped | None] = [Untyped(array_of(parts)) for parts in zip(*texts, strict=True)]
+    each = sql.SQL(" and ").join(
+        equal.format(name, sql.SQL("any ({})").format(array))
+        for equal, name, array in zip(equals, names, arrays, strict=True)
+    )
+    if len(chosen) == 1:
+        return each, parameters
+    # In a from clause, unnest would split composite values into their columns.
+    wanted = [sql.Identifier(f"pgcombine_{place}") for place in range(len(chosen))]
+    whole = sql.SQL("{} and exists (select from (select {}) pgcombine_wanted where {})").format(
+        each,
+        sql.SQL(", ").join(
+            sql.SQL("unnest({}) as {}").format(array, one) for array, one in zip(arrays, wanted, strict=True)
+        ),
+        sql.SQL(" and ").join(equal.format(name, one) for equal, name, one in zip(equals, names, wanted, strict=True)),
+    )
+    return whole, parameters * 2
+
+
+def _misfit(error: Exception) -> tuple[str | None, str | None]:
+    """Return the SQLSTATE and the reason of an error that says that a caller's values don't fit, else no reason."""
+    sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's error
+    misfit = isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)
+    # psycopg itself raises a ProgrammingError for a value of a class without a text form
+    if misfit or (isinstance(error, psycopg.ProgrammingError) and sqlstate is None):
+        return sqlstate, reason
+    return sqlstate, None
+
+
+def _pairs(found: Sequence[Column]) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
     """Return a function that splits a row of all columns into a key and a value."""
-    keys = sum(role == "key" for _, role, _ in found)
+    keys = sum(column.role == "key" for column in found)
 
     def pair(row: tuple[Any, ...]) -> tuple[Any, Any]:
         key, value = tuple(map(_frozen, row[:keys])), tuple(row[keys:])
@@ -219,45 +285,11 @@ def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
     return pair
 
 
-def _among(
-    names: Sequence[str], types: Sequence[str], keys: Sequence[Sequence[Any]]
-) -> tuple[sql.Composable, Sequence[Any]]:
-    """Return the condition that a row's key is one of ``keys``, and its parameters.
-
-    Several keys are passed as one array for each column, unless a column has arrays itself, or values of several
-    classes, such as dates and the text 'infinity'. With several key columns,
-    the condition on all columns together decides. The conditions on single columns let PostgreSQL find the partitions
-    and candidate rows.
-    """
-    mixed = any(len(set(map(type, parts))) > 1 for parts in zip(*keys, strict=True))  # psycopg makes no such array
-    if len(keys) == 1 or mixed or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
-        casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]
-        one = sql.SQL(" and ").join(
-            sql.SQL("{} = %s{}").format(_column(name), sql.SQL(cast)) for name, cast in zip(names, casts, strict=True)
-        )
-        either = sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in keys)
-        return either, [part for key in keys for part in key]
-    columns = [list(parts) for parts in zip(*keys, strict=True)]
-    arrays = [sql.SQL("%s::{}[]").format(sql.SQL(type_.replace("%", "%%"))) for type_ in types]
-    each = sql.SQL(" and ").join(
-        sql.SQL("{} = any ({})").format(_column(name), array) for name, array in zip(names, arrays, strict=True)
-    )
-    if len(names) == 1:
-        return each, columns
-    # In a from clause, unnest would split composite values into their columns.
-    whole = sql.SQL(" and ({}) in (select {})").format(
-        sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(sql.SQL("unnest({})").format(a) for a in arrays)
-    )
-    return each + whole, columns * 2
-
-
-def _selected(found: Rows) -> sql.Composed:
-    """Return the list of all columns for a select, with the text of JSON in keys, so that they can be hashed."""
+def _selected(found: Sequence[Column]) -> sql.Composed:
+    """Return the list of all columns for a select, with the text of keys that couldn't be hashed otherwise."""
     return sql.SQL(", ").join(
-        sql.SQL("{}::text{}").format(_column(name), sql.SQL(type_.removeprefix("jsonb")))
-        if role == "key" and type_ in ("jsonb", "jsonb[]")
-        else _column(name)
-        for name, role, type_ in found
+        name_of(column.name) + sql.SQL(f"::{column.shown}" if column.role == "key" and column.shown else "")
+        for column in found
     )
 
 
@@ -265,10 +297,5 @@ def _frozen(part: Any) -> Any:
     return tuple(map(_frozen, part)) if isinstance(part, list) else part  # an array becomes hashable
 
 
-def _thawed(part: Any, type_: str) -> Any:
-    return [_thawed(one, type_) for one in part] if type_.endswith("]") and isinstance(part, tuple) else part
-
-
-def _column(name: str) -> sql.SQL:
-    # In a statement with parameters, %% is read as a single %.
-    return sql.SQL(sql.Identifier(name).as_string(None).replace("%", "%%"))
+def _thawed(part: Any) -> Any:
+    return [_thawed(one) for one in part] if isinstance(part, tuple) else part

@@ -14,7 +14,7 @@ from psycopg import errors as pg
 
 from pgcombine.database.steps import Append, Statement, Steps
 from pgcombine.errors import InvalidUpdateError
-from pgcombine.queue.content import Counted, groups, place, roles
+from pgcombine.queue.content import Counted, columns, groups, place
 from pgcombine.queue.rows import Row
 
 
@@ -23,15 +23,15 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
 
     Raises QueueNotEmptyError if the queue has values or pending updates, unless ``force`` is given.
     """
-    columns = [name for name, *_ in (yield from roles(queue))]
+    names = [column.name for column in (yield from columns(queue))]
     yield Statement("savepoint pgcombine_initialize")
     count = 0
     counted = Counted(iter(()))
     try:
         yield Statement("select pgcombine_internal.begin_initialize(%s, %s)", (queue, force))
-        for names, group in groups(rows, columns, queue):
+        for given, group in groups(rows, names, queue):
             counted = Counted(group)
-            ((loaded,),) = yield Append(queue, names, counted, values=True)
+            ((loaded,),) = yield Append(queue, given, counted, values=True)
             count += loaded
         ((removed,),) = yield Statement("select pgcombine_internal.end_initialize(%s)", (queue,))
     except Exception as error:

@@ -20,6 +20,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.steps import name_of
 from pgcombine.errors import PassError, translated
 from pgcombine.queue.callbacks import Observers
 from pgcombine.worker import python_pass
@@ -192,7 +193,7 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
             "select {} from {} where pgcombine_key in "
             "(select id from pgcombine.quarantine where queue = %s and key = %s) limit %s"
         ).format(
-            sql.SQL(", ").join(sql.SQL(sql.Identifier(c).as_string(None).replace("%", "%%")) for c in columns),
+            sql.SQL(", ").join(map(name_of, columns)),
             sql.Identifier("pgcombine", f"{queue}_quarantine"),
         ),
         (queue, Jsonb(key), limit),
