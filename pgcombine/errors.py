@@ -73,7 +73,10 @@ class SchemaMismatchError(SchemaError):
 
 
 class NotGrantedError(ConfigError):
-    """The role lacks a right of pgcombine. The message names the right, and the call that grants it."""
+    """The role lacks a right of pgcombine. The message names the right, and the call that grants it.
+
+    No right includes what only the schema's owner can do. In that case the message names the owner.
+    """
 
 
 class TooManyLocksError(ConfigError):
@@ -323,9 +326,9 @@ def from_sqlstate(
 ) -> PgCombineError | None:
     """Do the same as :func:`translate` for an error of any driver, given by its parts."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
-    # The hint of an error about a missing right of pgcombine is a call of grant_right. Any other 42501 stays the
-    # driver's error: for example, the role lacks a privilege on a table, or doesn't own the schema.
-    if sqlstate == "42501" and hint and "pgcombine.grant_right(" in hint:
+    # The hint of an error about a missing right of pgcombine is a call of grant_right, or names the schema's owner. Any
+    # other 42501 stays the driver's error: for example, the role lacks a privilege on another table.
+    if sqlstate == "42501" and hint and ("pgcombine.grant_right(" in hint or hint.endswith('" can do this')):
         kind = NotGrantedError
     return None if kind is None else kind(message, queue=queue, bucket=bucket, sqlstate=sqlstate, hint=hint)
 

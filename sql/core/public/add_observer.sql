@@ -47,6 +47,7 @@ begin
             using errcode = 'PC003',
                 hint = 'an example of a statement: insert into audit select word, old_n, new_n from changes';
     end if;
+    perform pgcombine_internal.require_owner();
     perform pgcombine_internal.claim_buckets(_queue, renew => true);
     insert into pgcombine.observer (queue, observer, language, statement)
     values (_queue, add_observer.observer, add_observer.language,

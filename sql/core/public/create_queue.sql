@@ -73,6 +73,7 @@ begin
     if found then
         raise exception using errcode = 'PC003', message = _problem, hint = _hint;
     end if;
+    perform pgcombine_internal.require_owner();
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
     -- of two sessions that create the same queue, the second waits here until the first one's transaction ends
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,

@@ -8,6 +8,8 @@ returns void
 language plpgsql
 as $$
 begin
+    perform pgcombine_internal.require_queue(drop_observer.queue);
+    perform pgcombine_internal.require_owner();
     perform pgcombine_internal.claim_buckets(drop_observer.queue, renew => true);
     delete from pgcombine.observer o where o.queue = drop_observer.queue and o.observer = drop_observer.observer;
     perform pgcombine_internal.require(found, 'PC003',

@@ -28,6 +28,8 @@ declare
     _oldest bigint;
     _query text;
 begin
+    perform pgcombine_internal.require_queue(rebucket.queue);
+    perform pgcombine_internal.require_owner();
     _queue := pgcombine_internal.claim_buckets(rebucket.queue, 'rebucket');
     perform pgcombine_internal.refuse_copied();
     buckets_per_partition := coalesce(rebucket.buckets_per_partition, _queue.buckets / _queue.partitions);

@@ -3,7 +3,7 @@
 -- meanwhile. Components add checks of their own (see the table hook). If <queue>_updates or <queue>_values is missing
 -- or has wrong columns, the call returns only the problems that verify_structure finds. If a segment is missing, the
 -- call leaves out verify_generated. If a table of the quarantine is missing, it leaves out verify_quarantine.
--- Errors: PC001 unknown queue; those of components.
+-- Errors: PC001 unknown queue; 42501 the caller doesn't own the schema; those of components.
 create or replace function pgcombine.verify(queue text)
 returns table (problem text)
 language plpgsql stable
@@ -18,6 +18,7 @@ declare
     _stop boolean := false;
     _query text;
 begin
+    perform pgcombine_internal.require_owner();
     for problem, _ends in select s.problem, s.ends from pgcombine_internal.verify_structure(_queue.queue) s loop
         return next;
         _stop := _stop or _ends;

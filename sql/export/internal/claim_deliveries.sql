@@ -4,7 +4,7 @@
 -- the bucket rows, so that a pass with an older snapshot fails (see claim_buckets).
 --   act  see claim_buckets
 -- Tables written: bucket.
--- Errors: PC021 unknown export; those of claim_buckets.
+-- Errors: PC021 unknown export; 42501 the caller doesn't own the schema; those of claim_buckets.
 create or replace function pgcombine_internal.claim_deliveries(export text, act text default null)
 returns pgcombine.export
 language plpgsql
@@ -13,6 +13,8 @@ declare
     _export pgcombine.export;
     _claimed text;
 begin
+    perform pgcombine_internal.require_export(claim_deliveries.export);
+    perform pgcombine_internal.require_owner();
     loop
         _export := pgcombine_internal.require_export(claim_deliveries.export);
         exit when _export.queue = _claimed; -- during the wait the export may have been recreated for another queue

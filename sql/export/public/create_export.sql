@@ -19,7 +19,7 @@
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a target
 -- with a secret, or a key column named seq; with existing, another isolation level than read committed; 40001 another
--- session has changed the queue since the snapshot.
+-- session has changed the queue since the snapshot; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
     compact boolean default true, batch integer default 10000, buckets integer default 4,
@@ -69,6 +69,7 @@ begin
         raise exception using errcode = 'PC003', message = _problem, hint = _hint;
     end if;
 
+    perform pgcombine_internal.require_owner();
     perform pgcombine_internal.claim_buckets(_queue.queue,
         case when create_export.existing then format('export "%s" with the existing values', _name) end);
 

@@ -5,7 +5,8 @@
 -- Tables written: export, export_bucket, export_quarantine, destination_state, component_table, observer,
 -- queue, bucket.
 -- Errors: PC021 unknown export; without force: PC005 entries wait or are quarantined, PC003 the isolation level isn't
--- read committed; with force: 40001 another session has changed the queue since the snapshot.
+-- read committed; with force: 40001 another session has changed the queue since the snapshot; 42501 the
+-- caller doesn't own the schema.
 create or replace function pgcombine.drop_export(export text, force boolean default false)
 returns void
 language plpgsql

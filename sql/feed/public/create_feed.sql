@@ -31,7 +31,7 @@
 -- Tables written: pgcombine.feed, feed_bucket, component_table, observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC002 the feed, or a relation or function with one of its names, exists; PC003 an
 -- invalid definition, or a queue column with the name of another column or of a parameter of <feed>_read; 40001 another
--- session has changed the queue since the snapshot.
+-- session has changed the queue since the snapshot; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_feed(feed text, queue text, retention interval default '7 days',
     max_bytes bigint default null, if_not_exists boolean default false)
 returns void
@@ -59,6 +59,8 @@ begin
     if found then
         raise exception using errcode = 'PC003', message = _problem, hint = _hint;
     end if;
+    perform pgcombine_internal.require_queue(create_feed.queue);
+    perform pgcombine_internal.require_owner();
     _queue := pgcombine_internal.claim_buckets(create_feed.queue);
     select f.* into _feed from pgcombine.feed f where f.feed = _name;
     if found and create_feed.if_not_exists then

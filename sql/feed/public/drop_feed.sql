@@ -4,7 +4,7 @@
 -- lock_timeout, or for 5 seconds if there is no lock_timeout.
 -- Tables written: pgcombine.feed, feed_bucket, feed_consumer, component_table, observer, queue, bucket.
 -- Errors: PC050 unknown feed; PC006 sessions have read the feed for too long; 40001 another session has changed the
--- queue since the snapshot.
+-- queue since the snapshot; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.drop_feed(feed text)
 returns void
 language plpgsql
@@ -13,6 +13,7 @@ declare
     _feed constant pgcombine.feed := pgcombine_internal.require_feed(drop_feed.feed);
     _timeout constant text := current_setting('lock_timeout');
 begin
+    perform pgcombine_internal.require_owner();
     perform pgcombine_internal.claim_buckets(_feed.queue);
     begin
         perform set_config('lock_timeout', coalesce(nullif(_timeout, '0'), '5s'), true);

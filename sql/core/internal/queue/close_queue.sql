@@ -29,6 +29,7 @@ declare
             else clock_timestamp() + s.setting::bigint * interval '1 ms' end
         from pg_settings s where s.name = 'lock_timeout');
 begin
+    perform pgcombine_internal.require_owner();
     -- the rows of other tables go by the triggers of foreign keys
     perform pgcombine_internal.require(current_setting('session_replication_role') in ('origin', 'local'), 'PC003',
         format('drop of queue "%s" needs foreign keys, which session_replication_role turns off', _queue),
