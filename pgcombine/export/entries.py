@@ -22,7 +22,7 @@ class Interrupted(Exception):
 
 
 class Entry(NamedTuple):
-    """A change of a key's value. ``old`` and ``new`` are as in :class:`~pgcombine.Change`.
+    """A change of a key's value. ``old`` and ``new`` are as in :class:`~pgcombine.Change`, but have no columns' names.
 
     ``old`` is also None if the entry delivers a value that the key has already: at the start of an export with
     ``existing``, for a new owner, and after a resync.

@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import ObserversMissingError, PassError, QueueExistsError, translated
-from pgcombine.queue.callbacks import Arrival, Change, Observers, OfArrivals
+from pgcombine.queue.callbacks import Arrival, Change, Columns, Observers, OfArrivals
 from pgcombine.queue.combine_queue import CombineQueue
 
 _PORTION = 1000  # rows fetched at once
@@ -71,20 +71,28 @@ def call(
     """
     if not names:
         return
-    keys, values = one(
+    key_names, value_names = one(
         connection,
-        "select count(*) filter (where role = 'key'), count(*) filter (where role = 'value') "
-        "from pgcombine.queue_column where queue = %s",
+        "select array_agg(name order by position) filter (where role = 'key'), "
+        "array_agg(name order by position) filter (where role = 'value') from pgcombine.queue_column where queue = %s",
         queue,
     )
+    key_columns, value_columns = Columns.named(key_names), Columns.named(value_names)
+
+    def split(row: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        """Return the last columns of a row: the key columns, the old values and the new values."""
+        keys, values = len(key_names), len(value_names)
+        columns = row[len(row) - keys - 2 * values :]
+        old, new = value_columns(columns[keys : keys + values]), value_columns(columns[keys + values :])
+        return _scalar(key_columns(columns[:keys])), old, new
 
     def change(row: tuple[Any, ...]) -> Change:
-        key, old, new = _split(row, keys, values)
-        return Change(_scalar(key), _value(old), _value(new))
+        key, old, new = split(row)
+        return Change(key, _value(old), _value(new))
 
     def arrival(row: tuple[Any, ...]) -> Arrival:
-        key, _, value = _split(row, keys, values)
-        return Arrival(_scalar(key), _scalar(value))
+        key, _, value = split(row)
+        return Arrival(key, _scalar(value))
 
     with ExitStack() as files:
         changed = files.enter_context(closing(Stream(_portions(connection, changes), change)))
@@ -164,12 +172,6 @@ def _portions(connection: Connection, count: float = math.inf) -> Iterator[list[
     while count > 0 and (rows := connection.execute(fetch.format(min(_PORTION, count))).fetchall()):
         count -= len(rows)
         yield rows
-
-
-def _split(row: tuple[Any, ...], keys: int, values: int) -> tuple[tuple[Any, ...], ...]:
-    """Return the last columns of a row: the key columns, the old values and the new values."""
-    columns = row[len(row) - keys - 2 * values :]
-    return columns[:keys], columns[keys : keys + values], columns[keys + values :]
 
 
 def _scalar(columns: tuple[Any, ...]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -118,6 +119,27 @@ def test_changes_of_several_columns_are_tuples(conn: Connection, dsn: str) -> No
     ((key, old, new),) = told
     assert (key[0], key[1].isoformat(), old, new) == (1, "2026-01-01", None, (2, 3.5))
     assert conn.execute("select * from audit").fetchall() == [(1, 2)]
+
+
+def test_columns_of_changes_have_names(conn: Connection, dsn: str) -> None:
+    queue = CombineQueue("wide", key=["x int", '"The %" text'], value=["count bigint sum", "top numeric max"])
+    told: list[Change | Arrival] = []
+    queue.on_change(lambda tx, changes: told.extend(changes), name="tell")
+    queue.on_arrival(lambda tx, arrived: told.extend(arrived), name="tell arrivals")
+    queue.create(conn)
+    conn.execute("insert into pgcombine.wide_updates values (1, 'a', 1, 2.5), (1, 'a', 1, 3.5)")
+    drain(dsn, queue)
+    change, arrival = told
+    assert isinstance(change, Change)
+    assert change.key == (1, "a") == arrival.key
+    assert hash(change.key) == hash((1, "a"))
+    assert (change.key.x, change.key["x"], change.key["The %"], change.key[1:]) == (1, 1, "a", ("a",))
+    assert (change.new["count"], change.new.count(2), change.new.top, arrival[1].top) == (2, 1, 3.5, 3.5)
+    assert pickle.loads(pickle.dumps(change)) == change
+    with pytest.raises(KeyError, match="there is no column 'y'; columns: x, The %"):
+        change.key["y"]
+    with pytest.raises(AttributeError, match="there is no column 'n'"):
+        assert change.new.n
 
 
 def test_passes_without_the_observers_function_are_refused(conn: Connection, dsn: str) -> None:
