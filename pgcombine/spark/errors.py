@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from os import environ
 
 from pgcombine import errors
-from pgcombine.errors import PgCombineError
+from pgcombine.errors import InvalidUpdateError, PgCombineError
 
 _OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$")
+
+_UNFIT = {"22", "23", "54"}  # classes of SQLSTATEs: wrong data, violated constraints, exceeded limits
 
 
 @contextmanager
@@ -19,7 +21,7 @@ def explained() -> Iterator[None]:
 
     Also raises PgCombineError in place of EOFError and ConnectionError, since these mean that Java has ended. If an
     error of pgcombine in a process of Spark is the cause, its class is raised, unless that class has a constructor of
-    its own.
+    its own. If PostgreSQL refused a value that Spark's JDBC writer wrote, InvalidUpdateError is raised.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -28,6 +30,8 @@ def explained() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         line = reason(error)
+        if unfit := _refused(error):
+            raise InvalidUpdateError(f"a row doesn't fit the queue: {unfit}") from error
         if (
             (own := _OWN.search(line))
             and (kind := vars(errors).get(own[1]))
@@ -52,6 +56,21 @@ def brief() -> Iterator[None]:
     except PgCombineError:
         environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
+
+
+def _refused(error: BaseException) -> str | None:
+    """Return PostgreSQL's message if Spark's JDBC writer wrote a value that the queue's column can't hold, else None.
+
+    Over Spark Connect the cause isn't known, and this returns None.
+    """
+    cause, batch = getattr(error, "java_exception", None), False
+    while cause is not None:
+        name = cause.getClass().getName()
+        batch = batch or name == "java.sql.BatchUpdateException"  # only raised by writes
+        if batch and name == "org.postgresql.util.PSQLException" and cause.getSQLState()[:2] in _UNFIT:
+            return " ".join(str(cause.getMessage()).removeprefix("ERROR: ").split())
+        cause = cause.getCause()
+    return None
 
 
 def reason(error: BaseException) -> str:

@@ -105,6 +105,7 @@ class Writing:
         with closing(connect(self.conninfo, name=NAME)) as connection:
             table = load.begin(connection, join_only=join_only)
             if table is None:
+                exhaust(batches)
                 return Written(load.load, load.run_id)
             rows = chain([first], batches)
             with connection.transaction():
@@ -157,6 +158,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, unless the run was applied before."""
         if self.applied:
+            exhaust(iterator)
             return Written(self.load.load, self.load.run_id)
         return self.writing.write(self.load, iterator, join_only=True)
 
@@ -215,6 +217,12 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
             if message is not None:
                 self.writing.load(message.run_id, message.load).give_up()
                 break
+
+
+def exhaust(batches: Iterator[pa.RecordBatch]) -> None:
+    """Read all batches. Spark kills the Python process of a task that leaves some, and starting another one is slow."""
+    for _ in batches:
+        pass
 
 
 def say_skipped(load: Load) -> None:

@@ -56,6 +56,31 @@ def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, 
     assert values(conn) == {word: 2 * n for word, n in COUNTED.items()}
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["to the driver", "to tasks"])
+def test_tasks_of_an_applied_run_read_their_rows(dsn: str, conn: psycopg.Connection, known: bool) -> None:
+    """Spark kills the Python process of a task that leaves rows, and a new process for each task is slow."""
+    import pyarrow as pa
+    from pyspark.sql.types import LongType, StringType, StructType
+
+    from pgcombine.spark.options import Options
+    from pgcombine.spark.writer import BatchWriter
+
+    make_queue(conn)
+    options = Options.of({"queue": "wc", "dsn": dsn, "runId": "r"}, reading=False)
+    schema = StructType().add("word", StringType()).add("n", LongType())
+    batches = [pa.record_batch({"word": ["a"], "n": [number]}) for number in range(3)]
+    first = BatchWriter(options, schema, overwrite=False)
+    first.commit([first.write(iter(batches))])
+    again, left = BatchWriter(options, schema, overwrite=False), iter(batches)
+    assert again.applied
+    if known:
+        again.write(left)
+    else:
+        again.writing.write(again.load, left, join_only=False)
+    assert list(left) == []
+    assert one(conn, "select pgcombine.backlog('wc')") == 3
+
+
 @pytest.mark.jdbc
 def test_jdbc_returns_its_result(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     from pgcombine.spark import write_jdbc
@@ -165,6 +190,38 @@ def test_null_key_by_jdbc_is_named(spark: Any, conn: psycopg.Connection, write: 
     with pytest.raises(InvalidUpdateError, match=r'^column "a" holds text that isn\'t UTF-8, the bytes FF'):
         write("jdbc", broken)
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.jdbc
+def test_values_out_of_range_by_jdbc_are_named(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    """Each frame has a value that the column refuses by another SQLSTATE."""
+    conn.execute("create domain small as int check (value < 9)")
+    wrong = {
+        "n int": "3000000000L",
+        "n smallint": "40000",
+        "n numeric(3)": "1000",
+        "n real": "1e39D",
+        "n public.small": "9",
+        "n uuid": "'x'",
+        "n jsonb": "'{'",
+        "n date": "date'-5000-01-01'",
+        "n timestamptz": "timestamp'-5000-01-01 00:00:00'",
+        "n text": "char(0)",
+        "n varchar(3)": "'long'",
+        "n text[]": "'{a'",
+        "n date[]": "array(date'-5000-01-01')",
+    }
+    told = {}
+    for number, (column, value) in enumerate(wrong.items()):
+        queue = make_queue(conn, f"q{number}", value=[f"{column} last(at)", "at int max"], delete_when=None)
+        try:
+            write("jdbc", spark.sql(f"select 'a' as word, {value} as n, 1 as at"), queue=queue)
+        except PgCombineError as error:
+            told[column] = type(error), str(error)
+        assert (one(conn, "select pgcombine.backlog(%s)", queue), left(conn)) == (0, 0)
+    expected = dict.fromkeys(wrong, (InvalidUpdateError, "a row doesn't fit the queue: "))
+    assert {column: (kind, message[:29]) for column, (kind, message) in told.items()} == expected, told
 
 
 @pytest.mark.parametrize("sink", ["none", "frame", "value"])
