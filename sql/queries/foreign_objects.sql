@@ -26,7 +26,8 @@ where n.nspname in ('pgcombine', 'pgcombine_internal') and not r.rolsuper and r.
   and not exists (
     select from pg_proc p
     where o.classid = 'pg_proc'::regclass and p.oid = o.objid and p.prosrc ~ (
-        '^\s*begin\s+if current_user operator\(pg_catalog\.<>\)\s+E?''(?:[^'']|'''')*'' then\s+raise exception [^;]+;'
+        '^\s*begin\s+if current_user operator\(pg_catalog\.<>\)\s+E?''(?:[^'']|'''')*''\s+or [^;]+?\sthen\s+'
+        'raise exception [^;]+;'
         '\s+end if;\s+begin\s+return query execute statement;\s+raise sqlstate ''PC099''; --[^;]*'
         '\s+exception when sqlstate ''PC099'' then null;\s+end;\s+end\s*$'))
 order by o.classid <> 'pg_namespace'::regclass, n.nspname, 1

@@ -59,6 +59,21 @@ def hinted(conn: psycopg.Connection) -> dict[str, int]:
     return dict(conn.execute("select queue, count(*) from pgcombine.handoff_hint group by queue").fetchall())
 
 
+def test_tables_that_a_writer_makes_are_in_the_default_tablespace(roles: Roles) -> None:
+    """Functions with their owner's rights make a stage and a partition. The writer may not create in the tablespace."""
+    space = f"pgcombine_test_{uuid.uuid4().hex[:12]}"
+    roles.owner.execute("set allow_in_place_tablespaces = on")
+    roles.owner.execute(f"create tablespace {space} location ''".encode())
+    try:
+        roles.writer.execute(f"set default_tablespace = {space}".encode())
+        accept(roles.writer, roles.id)
+        one(roles.writer, "select pgcombine_internal.begin_load(%s, 'wc', 'r')", uuid.uuid4())
+        elsewhere = roles.owner.execute("select oid::regclass::text from pg_class where reltablespace not in (0, 1664)")
+        assert elsewhere.fetchall() == []
+    finally:
+        roles.owner.execute(f"drop tablespace {space}".encode())
+
+
 def refused(conn: psycopg.Connection, statement: str, *parameters: object) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         conn.execute(statement, parameters)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 from psycopg import sql
+from support.queues import make_queue
 from support.roles import Login, as_role
 
 # The function notes each role but the owner that runs it. An index on a constant call runs it in every plan.
@@ -89,6 +90,70 @@ def test_code_of_a_sources_owner_does_not_change_the_session(conn: psycopg.Conne
     assert conn.execute("select k, n from pgcombine.r order by 1").fetchall() == [("a", 1), ("b", 1)]
 
 
+@pytest.mark.parametrize("place", ["key", "value"])
+@pytest.mark.parametrize(
+    "type_", ["trap.color", "trap.color[]", "trap.span", "trap.spans", "trap.pair", "public.mixed"]
+)
+def test_type_of_another_role_is_refused(conn: psycopg.Connection, login: Login, type_: str, place: str) -> None:
+    """The type's owner could add casts, which to_jsonb and ``::text`` call. ANALYZE calls a range's subtype_diff."""
+    source = login()
+    name = source.info.user
+    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source.execute(
+        "create type trap.color as enum ('red'); create type trap.pair as (x int, y text);"
+        "create function trap.diff(int, int) returns float8 language sql immutable as 'select 1.0::float8';"
+        "create type trap.span as range (subtype = int, subtype_diff = trap.diff, multirange_type_name = trap.spans)"
+    )
+    conn.execute("create type public.mixed as (x int, y trap.color)")
+    source.execute(f"create table trap.s (k {type_}, n int)".encode())
+    key, value = ("k", "count(*) as n") if place == "key" else ("n", "array_agg(k order by n) as ks")
+    with pytest.raises(psycopg.Error, match="its type is or contains a type of another role") as refused:
+        conn.execute("select pgcombine.create_rollup('r', 'trap.s', %s, %s)", ([key], [value]))
+    assert refused.value.sqlstate == "PC003"
+
+
+def test_code_of_a_sources_owner_has_no_rights_of_the_session(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    """Functions with their owner's rights ask for the rights of the session's role, which runs the owner's code."""
+    source = login()
+    name = source.info.user
+    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    make_queue(conn)
+    conn.execute("select pgcombine.create_feed('words', 'wc')")
+    source.execute(
+        """
+        create function trap.call() returns int language plpgsql volatile as $f$ declare p record; begin
+            if session_user = current_user then return 1; end if;
+            for p in select f.oid::regproc, f.oid::regprocedure as signature, (
+                    select string_agg('null::' || format_type(t, null), ', ') from unnest(f.proargtypes) t) as nulls
+                from pg_proc f where f.prosecdef and f.pronamespace in ('pgcombine'::regnamespace,
+                    'pgcombine_internal'::regnamespace) and has_function_privilege(f.oid, 'execute')
+                    and f.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
+                    and f.proowner <> (select oid from pg_roles where rolname = current_user)
+            loop
+                begin
+                    execute format('select * from %s(%s)', p.oid, p.nulls);
+                    raise notice '% ran', p.signature;
+                exception when others then
+                    raise notice '% %', p.signature,
+                        case when sqlerrm ~ 'code of another role' then 'refused' else sqlerrm end;
+                end;
+            end loop;
+            return 1; end $f$;
+        create function trap.look() returns int language plpgsql immutable as 'begin return trap.call(); end';
+        create index on trap.t ((trap.look()))
+        """
+    )
+    conn.execute("select pgcombine.create_rollup('r', 'trap.t', '{k}', '{count(*) as n}')")
+    notices: list[str] = []
+    with psycopg.connect(dsn, autocommit=True) as session:
+        session.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+        session.execute("call pgcombine.backfill('r')")
+    assert len(notices) > 40
+    assert {notice for notice in notices if not notice.endswith(" refused")} == {
+        "pgcombine_internal.queue_marks(text) ran"  # for every role
+    }
+
+
 DOMAINS = {  # the type of the column k
     "domain": "trap.d",
     "domain over a domain": "trap.dd",
@@ -109,7 +174,7 @@ def test_nobody_else_runs_the_checks_of_a_domain(conn: psycopg.Connection, dsn: 
     source.execute(f"create table trap.s (k {DOMAINS[type_]}, n int); create index on trap.s (k)".encode())
     create = "select pgcombine.create_rollup('r', 'trap.s', '{k}', '{count(*) as n}')"
     if type_ in ("array", "row", "range"):
-        with pytest.raises(psycopg.Error, match="contains a domain of another role") as refused:
+        with pytest.raises(psycopg.Error, match="contains a type of another role") as refused:
             conn.execute(create)
         assert refused.value.sqlstate == "PC003"
         return
@@ -141,8 +206,11 @@ def test_nobody_else_runs_the_checks_of_a_domain(conn: psycopg.Connection, dsn: 
         "alter function {function} security invoker",
         "alter function {function} security invoker set role to {owner}",
         "alter function {function} set search_path to trap, pg_catalog",
+        "alter function {function} set search_path to pgcombine_internal",
         "alter function {function} volatile",
+        "alter function {function} strict",
         "drop function {function}(text)",
+        *(f"alter function pgcombine_internal.r_rollup() {change}" for change in ("strict", "immutable")),
     ],
 )
 def test_altered_function_of_a_rollup_gains_nothing_and_is_told(

@@ -5,6 +5,7 @@
 create or replace function pgcombine_internal.handoff_partition(token uuid)
 returns void
 language plpgsql
+set default_tablespace = '' -- not that of the caller, who may lack the right to create objects in it
 as $$
 declare
     _day constant bigint := floor(extract(epoch from pgcombine_internal.handoff_time(token)) / 86400);

@@ -7,7 +7,7 @@
 --   type        for a domain the type below it: a queue with the domain would run the checks of the domain's owner with
 --               the rights of whoever uses the queue
 -- Errors: PC003 the text isn't one output column over this table alone, has a subquery or no name, reads a whole row or
--- a system column, has a type that contains a domain of another role, or calls a function that another role could
+-- a system column, has a type that is or contains a type of another role, or calls a function that another role could
 -- replace.
 create or replace function pgcombine_internal.parsed_expression(source regclass, given text, out name text,
     out expression text, out type text, out "collation" text, out tree text, out reads jsonb)
@@ -68,11 +68,11 @@ begin
             left join pg_attribute a on a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
         )
         select from part p
-        join pg_type t on t.oid = p.type and t.typtype = 'd'
+        join pg_type t on t.oid = p.type
         join pg_roles w on w.oid = t.typowner
         where not w.rolsuper and not pg_has_role(w.oid, current_user, 'member'))
     then
-        _problem := 'its type contains a domain of another role, which could change the checks';
+        _problem := 'its type is or contains a type of another role, which could add checks and casts';
     elsif _problem is null and tree ~ ':varattno (0|-[0-9]+) ' then
         _problem := 'it reads a whole row or a system column';
     elsif _problem is null and tree ~ ':(distinctClause|setOperations) [({]|:hasTargetSRFs true|[{]WINDOWFUNC ' then
@@ -95,7 +95,8 @@ begin
         format('%s can''t be a column over %s: %s', quote_nullable(given), source, _problem),
         case when _problem like '%another table' then
                 'make a rollup by the foreign key, and join the other table when you read it'
-             when _problem like '%a domain of another role%' then 'cast it to the type below the domain'
+             when _problem like '%a type of another role%' then 'cast it to another type, or let a role that you trust '
+                'own the type and the functions that it calls'
              when _problem like '%no name' then format('name it: ''%s as …''', given)
              else 'give one expression over columns of the table, as in a select list' end);
 end

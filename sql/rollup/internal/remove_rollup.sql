@@ -10,7 +10,8 @@ as $$
 begin
     -- locks the source before the row of the rollup, as backfill_slice does
     execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
-    execute format('drop function if exists pgcombine_internal.%I(text)', remove_rollup.rollup || '_owned');
+    -- without the parameter's type, since caller looks for the function's signature in the statements that call it
+    execute format('drop function if exists pgcombine_internal.%I', remove_rollup.rollup || '_owned');
     -- before the views, or follow_drop would refuse to drop them
     delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
     execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', remove_rollup.rollup,

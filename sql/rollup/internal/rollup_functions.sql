@@ -12,7 +12,9 @@ as $$
     select (rollup).queue || '_owned', '(statement text) returns setof record',
         'stable set search_path = pg_catalog, pg_temp set row_security = off', format($body$
 begin
-    if current_user operator(pg_catalog.<>) %L then
+    if current_user operator(pg_catalog.<>) %L
+        or pg_catalog.current_setting('search_path') operator(pg_catalog.<>) 'pg_catalog, pg_temp' -- see caller
+    then
         raise exception 'the function was altered' using errcode = '42501', hint = 'run pgcombine db upgrade';
     end if;
     begin

@@ -25,7 +25,8 @@ begin
         left join pg_proc p on p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = f.name
         join pgcombine.queue q on q.queue = rollup.queue
         where c.oid = rollup.source and ((c.relowner, f.body, true) is distinct from (p.proowner, p.prosrc, p.prosecdef)
-            or f.options <> concat_ws(' ', case p.provolatile when 's' then 'stable' end, (
+            or f.options <> concat_ws(' ', case p.provolatile when 's' then 'stable' when 'i' then 'immutable' end,
+                case when p.proisstrict then 'strict' end, (
                 select string_agg('set ' || replace(s.setting, '=', ' = '), ' ' order by s.place)
                 from unnest(p.proconfig) with ordinality s (setting, place)))
             or not has_any_column_privilege(c.relowner, format('pgcombine.%I', q.queue || '_updates'), 'insert')

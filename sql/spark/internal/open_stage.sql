@@ -16,6 +16,7 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set default_tablespace = '' -- not that of the caller, who may lack the right to create objects in it
 as $$
 declare
     _load pgcombine.spark_load;
