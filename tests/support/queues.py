@@ -12,6 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.sqlfiles import COMPONENTS
+from pgcombine.database.steps import plain
 
 Row = tuple[Any, ...]
 MOST_PASSES = 10_000
@@ -139,7 +140,7 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
     conn.execute(
         sql.SQL("insert into {} select {}, %s from jsonb_populate_record(null::{}, %s)").format(
             sql.Identifier("pgcombine", f"{queue}_quarantine_keys"),
-            sql.SQL(one(conn, "select pgcombine_internal.column_list(%s, 'key')", queue)),
+            sql.SQL(plain(one(conn, "select pgcombine_internal.column_list(%s, 'key')", queue))),
             sql.Identifier("pgcombine", f"{queue}_quarantine"),
         ),
         (number, Jsonb(key)),
