@@ -29,6 +29,8 @@ where n.nspname in ('pgcombine', 'pgcombine_internal') and not r.rolsuper and r.
         '^\s*begin\s+if current_user operator\(pg_catalog\.<>\)\s+E?''(?:[^'']|'''')*''\s+or [^;]+?\sthen\s+'
         'raise exception [^;]+;'
         '\s+end if;\s+begin\s+return query execute statement;\s+raise sqlstate ''PC099''; --[^;]*'
-        '\s+exception when sqlstate ''PC099'' then null;\s+end;\s+end\s*$'))
+        '\s+exception\s+when sqlstate ''PC099'' then perform pgcombine_internal\.deallocate_new\(\);'
+        '\s+when others or query_canceled or assert_failure then\s+perform pgcombine_internal\.deallocate_new\(\);'
+        '\s+raise;\s+end;\s+end\s*$'))
 order by o.classid <> 'pg_namespace'::regclass, n.nspname, 1
 limit 1

@@ -154,6 +154,40 @@ def test_code_of_a_sources_owner_has_no_rights_of_the_session(conn: psycopg.Conn
     }
 
 
+@pytest.mark.parametrize("error", [None, "P0001", "57014", "P0004", "PC099"])
+def test_code_of_a_sources_owner_prepares_no_statement(
+    conn: psycopg.Connection, dsn: str, login: Login, error: str | None
+) -> None:
+    """The client would later execute such a statement with its rights, under the name of a statement of its own."""
+    source = login()
+    name = source.info.user
+    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    after = f"raise exception using errcode = '{error}';" if error else ""
+    source.execute(
+        f"""
+        create function trap.prepare() returns int language plpgsql volatile as $f$ begin
+            if session_user = current_user then return 1; end if;
+            perform nextval('trap.times');
+            deallocate all;
+            execute 'prepare _pg3_0 as select trap.note(''prepared'')';
+            execute 'prepare "ALL" as select trap.note(''prepared'')';
+            {after}
+            return 1; end $f$;
+        create function trap.look() returns int language plpgsql immutable as 'begin return trap.prepare(); end';
+        create index on trap.t ((trap.look()))
+        """.encode()
+    )
+    conn.execute("select pgcombine.create_rollup('r', 'trap.t', '{k}', '{count(*) as n}')")
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=1) as session:
+        for _ in range(3):
+            session.execute("select 1")
+        with suppress(psycopg.Error):
+            session.execute("call pgcombine.backfill('r')", prepare=False)
+        assert session.execute("select * from pg_prepared_statements where from_sql", prepare=False).fetchall() == []
+    assert conn.execute("select is_called from trap.times").fetchone() == (True,)
+    assert conn.execute("select who from trap.noted").fetchall() == []
+
+
 DOMAINS = {  # the type of the column k
     "domain": "trap.d",
     "domain over a domain": "trap.dd",

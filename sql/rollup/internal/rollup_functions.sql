@@ -20,7 +20,11 @@ begin
     begin
         return query execute statement;
         raise sqlstate 'PC099'; -- the rollback undoes settings of the session that code of the owner has changed
-    exception when sqlstate 'PC099' then null;
+    exception
+        when sqlstate 'PC099' then perform pgcombine_internal.deallocate_new();
+        when others or query_canceled or assert_failure then
+            perform pgcombine_internal.deallocate_new();
+            raise;
     end;
 end
 $body$, pg_get_userbyid(c.relowner))
