@@ -191,7 +191,12 @@ class DestinationNotFoundError(DestinationError):
 
 
 class DestinationDownError(DestinationError, OperationalError):
-    """A delivery failed because of the destination's state or configuration. The same delivery may work later."""
+    """A delivery failed because of the destination's state or configuration. The same delivery may work later.
+
+    ``retry_after`` is for how many seconds the destination asked to be left alone, or None.
+    """
+
+    retry_after: float | None = None
 
 
 class FencedError(DestinationDownError):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -68,6 +68,10 @@ class _Comparison:
         self._drawn: int | None = None
         self._read_owner()
         self.close = self._exporter.close
+
+    def make(self) -> None:
+        """Connect to the destination, which makes a missing table if the comparison may."""
+        self._exporter.fetch("select")
 
     def candidates(self) -> Iterator[dict[str, int | None]]:
         """Yield the keys that seem to differ, in pages: each key with its sequence number in the table, or None."""
@@ -149,12 +153,12 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
     """Make workers deliver again the keys that differ.
 
     ``connection`` and ``target`` are as for :func:`differences`. With ``every``, or for another exporter than
-    ``postgres``, workers deliver all keys that have a value. Otherwise a missing table is created. Each key gets an
-    entry with a new sequence number. The entries are written in several transactions. After an error, call the function
-    again. Workers then try a destination that is down at once. Returns the number of new entries, and the number of
-    keys that are *moving*, which get no new entry. Raises the errors of :func:`differences`, ExportError if the
-    destination is ahead of this server, and ExportError or InvalidDefinitionError if the queue was rebucketed
-    meanwhile.
+    ``postgres``, workers deliver all keys that have a value. A missing table is created; with ``every``, if the
+    destination can be reached. Each key gets an entry with a new sequence number. The entries are written in several
+    transactions. After an error, call the function again. Workers then try a destination that is down at once. Returns
+    the number of new entries, and the number of keys that are *moving*, which get no new entry. Raises the errors of
+    :func:`differences`, ExportError if the destination is ahead of this server, and ExportError or
+    InvalidDefinitionError if the queue was rebucketed meanwhile.
     """
     with translated():
         (found,) = exports(connection, export)
@@ -167,6 +171,9 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
         sent = moving = 0
         if every or found["exporter"] != "postgres":
             sent = send(None)
+            if found["exporter"] == "postgres":  # a destination that is down needs no table yet
+                with suppress(DestinationError), closing(_Comparison(connection, export, target, make=True)) as there:
+                    there.make()
         else:
             for portion in _portions(differences(connection, export, target=target, make=True)):
                 if ahead := [key for key, problem in portion if problem == "ahead"]:

@@ -23,6 +23,9 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -52,6 +55,7 @@ class _Answer(NamedTuple):
     status: int
     reason: str
     body: str
+    retry_after: float | None
 
 
 class WebhookExporter:
@@ -131,7 +135,9 @@ class WebhookExporter:
         reason = printable(f"HTTP {answer.status} {answer.reason}: {answer.body}".strip(" :\n"))
         if 400 <= answer.status < 500 and answer.status not in _HEALTH:
             raise DeliveryRejectedError(reason)
-        raise DestinationDownError(reason)
+        down = DestinationDownError(reason)
+        down.retry_after = answer.retry_after
+        raise down
 
     def close(self) -> None:
         """Close the connections."""
@@ -171,7 +177,12 @@ class WebhookExporter:
                 pass  # the status is known, and the body isn't needed
             if answer.headers.get("Content-Encoding", "identity") != "identity":
                 body.clear()
-            return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])
+            return _Answer(
+                answer.status_code,
+                answer.reason_phrase,
+                body.decode(errors="replace")[:_SHOWN],
+                _seconds(answer.headers.get("Retry-After", "")),
+            )
 
     async def _end(self) -> None:
         # A delivery in progress is cancelled already, and ends its subtasks. The subtasks aren't cancelled here: a task
@@ -201,6 +212,17 @@ class _Daemons(ThreadPoolExecutor):
         done.set_running_or_notify_cancel()
         threading.Thread(target=run, name="pgcombine-lookup", daemon=True).start()
         return done
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Return the seconds that a header ``Retry-After`` asks to wait, or None without a valid one."""
+    given = retry_after.strip()
+    if given.isascii() and given.isdecimal():
+        return float(given[:9])
+    with suppress(ValueError, OverflowError):
+        until = parsedate_to_datetime(given if given.endswith("GMT") else "")  # other texts give strange dates
+        return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return None
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

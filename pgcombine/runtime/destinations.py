@@ -68,9 +68,10 @@ class Destination:
     def failed(self, reason: object, ticket: int | None = None) -> str:
         """Report that an attempt failed because of the destination's health. Returns the state that follows.
 
-        ``ticket`` is as for :meth:`delivered`.
+        ``ticket`` is as for :meth:`delivered`. If ``reason`` is an error with ``retry_after``, the destination isn't
+        tried earlier.
         """
-        return self._report(ticket, str(reason))
+        return self._report(ticket, str(reason), getattr(reason, "retry_after", None))
 
     def retry_in(self) -> float:
         """Return the seconds until the destination may be tried again, or infinity if it is paused."""
@@ -84,9 +85,9 @@ class Destination:
         """Let deliveries go on at once."""
         self._call("select pgcombine_internal.resume_destination(%s, %s)", self.kind, self.name)
 
-    def _report(self, ticket: int | None, failure: str | None) -> str:
-        report = "select pgcombine_internal.report_destination(%s, %s, %s, %s)"
-        state = str(self._call(report, self.kind, self.name, ticket, failure))
+    def _report(self, ticket: int | None, failure: str | None, wait: float | None = None) -> str:
+        report = "select pgcombine_internal.report_destination(%s, %s, %s, %s, make_interval(secs => %s))"
+        state = str(self._call(report, self.kind, self.name, ticket, failure, wait))
         if state != self._state:
             if state in ("suspect", "down"):
                 log.warning("destination.%s kind=%s name=%s reason=%s", state, self.kind, self.name, failure)

@@ -12,14 +12,15 @@ from datetime import date, datetime, timedelta
 import psycopg
 import pytest
 from support.exports import exported, make_export, watched, worker_to
+from support.impostor import ASKED, SECRET, impostor
 from support.queues import add, combine_all, make_queue, one, rows, values
-from support.servers import Server
+from support.servers import Server, embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine import ExportWorker
 from pgcombine.database.sqlfiles import repeatables
-from pgcombine.errors import DeliveryRejectedError, DestinationDownError
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError, ExportError
 from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
 from pgcombine.export.postgres import _TEXT
@@ -358,3 +359,23 @@ def test_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target:
             copy.write_row(row)
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn) == {"a": 2}
+
+
+@embedded_only
+@pytest.mark.parametrize("asks", [ASKED["cleartext"], ASKED["md5"]], ids=["cleartext", "md5"])
+def test_hostile_target_gets_no_password(
+    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, asks: bytes
+) -> None:
+    make_queue(conn)
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    with impostor(asks) as (port, told):
+        make_export(conn, f"host=127.0.0.1 port={port} user=app dbname=app")
+        conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
+        add(conn, {"fluo": 1})
+        combine_all(conn)
+        with pytest.raises(DestinationDownError, match="authentication method requirement"):
+            ExportWorker(dsn, "search", timeout=5).drain()
+        with pytest.raises(ExportError, match="authentication method requirement"):
+            list(differences(conn, "search"))
+    assert told
+    assert all(b"user\0app" in start for start in told)  # only startup messages, no passwords

@@ -455,6 +455,23 @@ def test_resync_creates_a_missing_table(conn: psycopg.Connection, dsn: str, targ
         found(conn, target)
 
 
+def test_resync_of_every_key_creates_a_missing_table(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1, "b": 2})
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("drop table search")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with pytest.raises(ExportError, match="pgcombine export resync makes it again"):
+        worker_to(dsn, target).drain()
+    assert resync(conn, "search", every=True, target=target) == (2, 0)
+    worker_to(dsn, target).drain()
+    assert exported(target) == {"a": 2, "b": 2}
+    assert found(conn, target) == {}
+
+
 @pytest.mark.slow
 def test_verify_refuses_unknown_and_foreign_exports(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
     make_queue(conn)

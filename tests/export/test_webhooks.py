@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -327,3 +329,42 @@ def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
         with pytest.raises(psycopg.Error, match=f"has no format '{options['format']}'") as caught:
             make_export(conn, **options)  # type: ignore[arg-type]
         assert caught.value.sqlstate == "PC003"
+
+
+# -- answers that ask to wait ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [
+        ("600", 590, 600),
+        (timedelta(seconds=600), 590, 601),
+        ("9" * 40, 3590, 3600),
+        (timedelta(days=900), 3590, 3600),
+        ("0", 0, 1),
+        (timedelta(days=-900), 0, 1),
+        ("-600", 0, 1),
+        ("6e2", 0, 1),
+        ("soon", 0, 1),
+        ("Sun, 99 Nov 9999 99:99:99 GMT", 0, 1),
+        ("", 0, 1),
+    ],
+)
+def test_destination_is_left_alone_as_long_as_it_asks(
+    conn: psycopg.Connection, dsn: str, receiver: Receiver, status: int, asked: str | timedelta, least: int, most: int
+) -> None:
+    make_queue(conn)
+    make_webhook(conn, receiver)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    if isinstance(asked, timedelta):
+        asked = format_datetime(datetime.now(UTC) + asked, usegmt=True)
+    receiver.headers, receiver.answer = {"Retry-After": asked}, lambda body, headers: status
+    with pytest.raises(DestinationDownError, match=f"HTTP {status}"):
+        ExportWorker(dsn, "search").drain()
+    waits = one(conn, "select extract(epoch from retry_at - clock_timestamp()) from pgcombine.destination")
+    assert least - 1 <= waits <= most
+    receiver.answer = lambda body, headers: 200
+    conn.execute("select pgcombine.resume_export('search')")
+    assert ExportWorker(dsn, "search").drain() == 1

@@ -18,6 +18,7 @@ class Receiver(HTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/"
         self.asked: list[tuple[dict[str, str], bytes]] = []
+        self.headers: dict[str, str] = {}  # of each answer
         self.answer: Answer = lambda body, headers: 200
 
 
@@ -30,6 +31,8 @@ class _Handler(BaseHTTPRequestHandler):
         server.asked.append((headers, body))
         self.send_response(server.answer(body, headers))
         self.send_header("Content-Length", "0")
+        for header in server.headers.items():
+            self.send_header(*header)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:

@@ -36,9 +36,10 @@ begin
     where q.export = %1$L and q.seq in (
         select e.seq
         from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) e
-            join taken using (%3$s)
+            join taken on %3$s
         where h.export = %1$L and e.seq < taken.seq)
-)', _export.export, _export.export || '_exports', pgcombine_internal.column_list(_export.queue, 'key'));
+)', _export.export, _export.export || '_exports', pgcombine_internal.column_list(_export.queue, 'key',
+            'e.{name} {equals} taken.{name}', ' and '));
     end if;
     return pgcombine_internal.fill(case when export_take.raw and _superseded = '' then
 'delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning '

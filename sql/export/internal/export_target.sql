@@ -63,7 +63,7 @@ on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owne
     where o.epoch < excluded.epoch$set_owner$, _table);
     sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not '
         'pgcombine_deleted', _table);
-    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage,
-        _table, _keys);
+    ahead := format('select max(t.pgcombine_seq) from %s s join %s t on %s where t.pgcombine_seq > $1', _stage,
+        _table, pgcombine_internal.column_list(_export.queue, 'key', 't.{name} {equals} s.{name}', ' and '));
 end
 $$;

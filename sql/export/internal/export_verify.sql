@@ -31,7 +31,7 @@ declare
         'same_value', pgcombine_internal.column_list(_queue, 'key', 'v.{name} {equals} k.{name}', ' and '),
         'same_entry', pgcombine_internal.column_list(_queue, 'key', 'e.{name} {equals} k.{name}', ' and '),
         'waits', '(' || pgcombine_internal.column_list(_queue, 'key', 'e.{name} is not null', ' and ') || ')',
-        'same_row', pgcombine_internal.column_list(_queue, 'key', 't.{name} = s.{name}', ' and '),
+        'same_row', pgcombine_internal.column_list(_queue, 'key', 't.{name} {equals} s.{name}', ' and '),
         'columns', pgcombine_internal.column_list(_queue, form => '{name} {type}'),
         'key_sent', pgcombine_internal.column_list(_queue, 'key', 'o.{name}'),
         'key_kept', pgcombine_internal.column_list(_queue, 'key', 's.{name}::{type}'),

@@ -1,4 +1,4 @@
--- pgcombine_internal.report_destination(kind, name [, ticket, failure]) → text
+-- pgcombine_internal.report_destination(kind, name [, ticket, failure, wait]) → text
 -- Reports an attempt at a destination; returns the state that follows.
 -- After a success, a destination that was suspect or down is up again, and the workers of an export are woken. While
 -- the destination is up, the time of the last success is written about once a minute.
@@ -10,11 +10,13 @@
 --            ticket isn't compared
 --   failure  the error, if the attempt failed because of the destination's health; it must not contain a password.
 --            Null: the attempt succeeded
+--   wait     how long the destination asked to be left alone: it isn't tried earlier. More than an hour counts as an
+--            hour
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
 -- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination.
 create or replace function pgcombine_internal.report_destination(kind text, name text, ticket bigint default null,
-    failure text default null)
+    failure text default null, wait interval default null)
 returns text
 language plpgsql
 security definer
@@ -45,7 +47,8 @@ begin
         ticket = d.ticket + case when failure is null and d.state in ('up', 'paused') then 0 else 1 end,
         reason = case d.state when 'paused' then d.reason else left(failure, 2000) end,
         retry_at = case when failure is not null then clock_timestamp()
-            + least(d.longest_backoff, d.backoff * 2 ^ least(d.failures, 30)) * (0.75 + random() / 2) end,
+            + greatest(least(d.longest_backoff, d.backoff * 2 ^ least(d.failures, 30)) * (0.75 + random() / 2),
+                case when wait > '1 hour' then '1 hour' else wait end) end, -- least() ignores null
         last_success = case when failure is null then clock_timestamp() else d.last_success end,
         last_failure = case when failure is null then d.last_failure else clock_timestamp() end
     where d.kind = _state.kind and d.name = _state.name;
