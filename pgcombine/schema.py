@@ -1,7 +1,7 @@
-"""The life of the database schema: upgrade, check, downgrade.
+"""The life of the database schema: upgrade, check, remove.
 
 An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
-and recreates each queue's generated objects. Each upgrade or downgrade runs in one transaction. If a lock isn't free,
+and recreates each queue's generated objects. An upgrade runs in one transaction. If a lock isn't free,
 the transaction is tried again until the session's ``lock_timeout`` has passed (a minute if there is none). Between two
 tries it holds no locks, so that writers can go on.
 """
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from psycopg.errors import (
     DeadlockDetected,
@@ -33,6 +33,8 @@ from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchErro
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
+
+T = TypeVar("T")
 
 WATCH_SECONDS = 5.0  # the least time between two checks of the schema by a daemon
 _PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
@@ -117,36 +119,40 @@ class VersionWatch:
             self._next = time.monotonic() + self._every
 
 
-def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
-    """Take the schema back to ``revision``. ``base`` removes the whole schema, with queues and values.
+def remove(dsn: str, *, force: bool = False) -> None:
+    """Remove the schema of any version, with queues, values, and the triggers of rollups on other tables.
 
-    ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissingError if there is no
-    schema, and SchemaMismatchError if the schema is newer than this program. Raises SchemaError if the revision is
-    unknown, if the schema, or an object in it, belongs to another role that isn't a superuser, or if a needed lock
-    isn't free in time. Without ``force``, raises QueueNotEmptyError if updates are pending or can't be counted, or if
-    keys are quarantined.
+    The first transaction takes the schema out of use. Further ones drop its tables in portions, since a transaction has
+    room for a limited number of locks. If this is interrupted, call it again. Raises SchemaMissingError if there is no
+    schema. Raises SchemaError if the schema, or an object in it, belongs to another role that isn't a superuser, or if
+    a needed lock isn't free in time. Without ``force``, raises QueueNotEmptyError if updates are pending or keys are
+    quarantined, and SchemaMismatchError if another version made the schema, so that this can't be told.
     """
-    if not revision or ":" in revision:
-        raise SchemaError(f"there is no revision '{revision}' to go back to")
 
-    def run(connection: Connection) -> str:
-        # Only the revision is checked, not the functions: this program can also downgrade an older schema. It can't
-        # downgrade a newer one, since it lacks the newer revisions.
-        current = _current(connection)
-        if current is None:
-            raise SchemaMissingError("there is no pgcombine schema to downgrade")
+    def take_out(connection: Connection) -> None:
         if not force:
+            try:
+                check_connection(connection)
+            except SchemaMismatchError as error:
+                raise SchemaMismatchError(f"{error}, or pass --force to lose what is pending in its queues") from error
             _refuse_pending(connection)
-        connection.execute(_downgrade_sql(current, revision).encode())
-        reached = _current(connection)
-        if reached is None:
-            connection.execute("drop schema pgcombine, pgcombine_internal cascade")
-            return "base"
-        names = [name for _, text in sqlfiles.repeatables() for name in sqlfiles.made(text)]
-        connection.execute(sqlfiles.query("downgrade_end").replace("{names}", f"{{{','.join(names)}}}").encode())
-        return reached
+        connection.execute(sqlfiles.query("remove_start").encode())
 
-    return _in_one_transaction(dsn, run, create=False)
+    with closing(connect(dsn)) as connection, translated():
+        is_there, is_left = one(connection, sqlfiles.query("remove_state"))
+        if not is_there and not is_left:
+            raise SchemaMissingError(f'database "{connection.info.dbname}" has no pgcombine schema to remove')
+        if is_left:  # an earlier call was interrupted
+            _drop_portions(connection)
+        if is_there:
+            _in_one_transaction(dsn, take_out, create=False)
+            _drop_portions(connection)
+
+
+def _drop_portions(connection: Connection) -> None:
+    while (tables := one(connection, sqlfiles.query("remove_portion"))[0]) is not None:
+        connection.execute(f"drop table {tables} cascade".encode())
+    connection.execute("drop schema pgcombine_removed cascade")
 
 
 @cache
@@ -158,8 +164,8 @@ def head() -> str:
 
 
 def _in_one_transaction(
-    dsn: str, run: Callable[[Connection], str], *, create: bool, warn: Callable[[str], None] | None = None
-) -> str:
+    dsn: str, run: Callable[[Connection], T], *, create: bool, warn: Callable[[str], None] | None = None
+) -> T:
     """Call ``run`` in a transaction that has the locks, and return its result. Tries again if a lock isn't free."""
     told: list[str | None] = []
     began = time.monotonic()
@@ -234,9 +240,9 @@ def _current(connection: Connection) -> str | None:
     if baseline != sqlfiles.baseline_digest():
         raise SchemaMismatchError(
             f'another development state of pgcombine made the schema of database "{connection.info.dbname}" '
-            f"(revision {revision}), so this program can't use, upgrade or downgrade it, and changes nothing: save the "
-            "values (pgcombine.<queue>_values; first run 'pgcombine drain' of the program that made it), run 'drop "
-            "schema if exists pgcombine, pgcombine_internal cascade' by psql, then 'pgcombine db upgrade'"
+            f"(revision {revision}), so this program can't use or upgrade it, and changes nothing: save the values "
+            "(pgcombine.<queue>_values; first run 'pgcombine drain' of the program that made it), then run 'pgcombine "
+            "db remove --force' and 'pgcombine db upgrade'"
         )
     _refuse_newer(revision, connection.info.dbname)
     return revision
@@ -258,13 +264,6 @@ def _refuse_newer(revision: str, database: str) -> None:
 
 def _refuse_pending(connection: Connection) -> None:
     queues = [queue for (queue,) in connection.execute(sqlfiles.query("queues"))]
-    # After a downgrade there are no functions until the older version's upgrade has made them.
-    if queues and one(connection, "select to_regproc('pgcombine.backlog')") == (None,):
-        raise QueueNotEmptyError(
-            f'queue "{queues[0]}" may have pending updates, and the schema has no function that counts them: '
-            "run 'pgcombine db upgrade' first, or pass --force",
-            queue=queues[0],
-        )
     for queue in queues:
         if one(connection, "select pgcombine.backlog(%s)", queue)[0]:
             raise QueueNotEmptyError(
@@ -287,23 +286,6 @@ def _revisions_sql(start: str | None) -> str:
     config.output_buffer = written = io.StringIO()
     if start != head():
         command.upgrade(config, f"{start}:head" if start else "head", sql=True)
-    return written.getvalue()
-
-
-def _downgrade_sql(start: str, revision: str) -> str:
-    """Return the statements of the revisions from ``start`` back to ``revision``.
-
-    Raises SchemaError if Alembic refuses ``revision``.
-    """
-    from alembic import command
-    from alembic.util import CommandError
-
-    config = _config()
-    config.output_buffer = written = io.StringIO()
-    try:
-        command.downgrade(config, f"{start}:{revision}", sql=True)
-    except CommandError as error:
-        raise SchemaError(f"can't go back to revision '{revision}': {error}") from error
     return written.getvalue()
 
 

@@ -21,7 +21,3 @@ def upgrade() -> None:
     text = (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
     statements = text.replace("{digest of this file}", hashlib.sha256(text.encode()).hexdigest())
     op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
-
-
-def downgrade() -> None:
-    """Do nothing: ``pgcombine.schema.downgrade`` drops both schemas after Alembic has written to its own table."""

@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade|check|roles|downgrade`` and ``pgcombine dsn``."""
+"""``pgcombine db upgrade|check|roles|remove`` and ``pgcombine dsn``."""
 
 from __future__ import annotations
 
@@ -106,31 +106,37 @@ def roles(
 
 
 @db.command()
-def downgrade(
-    revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")],
+def remove(
     force: Annotated[
         bool,
-        typer.Option("--force", help="Downgrade even if updates are pending or quarantined; at base they are lost."),
+        typer.Option(
+            "--force", help="Remove it even if updates are pending or quarantined, or another version made it."
+        ),
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Take the schema back to an older revision; at base, queues and values are gone.
+    """Remove the schema with all queues and values; if the command is interrupted, run it again.
 
-    Example: pgcombine db downgrade base --yes
+    Example: pgcombine db remove --yes
     """
     database = _database(dsn)
     if not yes:
-        with connect(database) as connection:
-            found = figures.contents(connection)
-        queues = ", ".join(one.queue for one in found)
-        there = f"{counted(len(found), 'queue')} ({queues}) with {described(found)}" if found else "no queues"
-        if revision == "base":
-            confirm(f"all that pgcombine keeps in this database will be lost: {there}", yes=yes)
-        else:
-            confirm(f"data that revision {revision} can't hold will be lost; the database has {there}", yes=yes)
-    _report(schema.downgrade(database, revision, force=force), "downgraded", as_json)
+        confirm(f"all that pgcombine keeps in this database will be lost: {_contents(database)}", yes=yes)
+    schema.remove(database, force=force)
+    report({"state": "removed"}, "removed", as_json)
+
+
+def _contents(database: str) -> str:
+    with connect(database) as connection:
+        try:
+            schema.check_connection(connection)
+        except SchemaError:
+            return "a schema that isn't of this version"
+        found = figures.contents(connection)
+    queues = ", ".join(one.queue for one in found)
+    return f"{counted(len(found), 'queue')} ({queues}) with {described(found)}" if found else "no queues"
 
 
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:

@@ -49,8 +49,7 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
 def upgrade(revisions: str, *, start: str | None) -> str:
     """Return what an upgrade executes once it has its locks. Parameters are as for :func:`upgrade_file`."""
     parts = [
-        statement(sqlfiles.query("drop_dependants")),
-        statement(sqlfiles.query("upgrade_revisions").replace("{statements}", revisions)) if start else revisions,
+        revisions,
         # function bodies may refer to functions that are created later
         statement("set local check_function_bodies = off"),
         statement(sqlfiles.query("set_aside")),

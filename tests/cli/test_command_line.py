@@ -613,7 +613,7 @@ def test_verbs_that_delete_refuse_without_a_terminal(cli: Cli, conn: psycopg.Con
         ('0 hints and 0 quarantined updates for server "b"', ("replicas", "truncate", "b", "--reason", "it is gone")),
         ('0 updates that server "b" refused', ("replicas", "quarantine", "drop", "b", "--all", "--reason", "gone")),
         ('the contents of all queues on server "b" will be replaced', ("replicas", "rebuild", "b")),
-        ("all that pgcombine keeps in this database will be lost", ("db", "downgrade", "base")),
+        ("all that pgcombine keeps in this database will be lost", ("db", "remove")),
     ):
         refused = cli(*arguments)
         assert (refused.status, refused.out) == (2, ""), arguments

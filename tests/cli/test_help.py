@@ -62,7 +62,7 @@ def test_quarantined_data_has_the_same_verbs_everywhere() -> None:
 
 def test_verbs_that_delete_ask() -> None:
     asks = {path for path in RUNNING if any("--yes" in one.opts for one in found(path).params)}
-    assert asks == {path for path in RUNNING if {*path} & {"drop", "rm", "remove", "truncate", "downgrade", "rebuild"}}
+    assert asks == {path for path in RUNNING if {*path} & {"drop", "rm", "remove", "truncate", "rebuild"}}
 
 
 def test_the_pages_name_all_that_run_on() -> None:

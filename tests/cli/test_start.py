@@ -66,7 +66,7 @@ def test_shell_completion_lists_verbs() -> None:
     assert shown.returncode == 0
     assert "_PGCOMBINE_COMPLETE=complete_bash" in shown.stdout
     env = {"_PGCOMBINE_COMPLETE": "complete_bash", "COMP_WORDS": "pgcombine db ", "COMP_CWORD": "2"}
-    assert run_cli(env=env).stdout.split() == ["upgrade", "check", "roles", "downgrade"]
+    assert run_cli(env=env).stdout.split() == ["upgrade", "check", "roles", "remove"]
 
 
 def test_command_lists_the_figures_of_the_benchmark() -> None:

@@ -1,4 +1,4 @@
-"""Upgrades beside other upgrades, a downgrade, writers and sessions that read as workers do."""
+"""Upgrades beside other upgrades, a removal, writers and sessions that read as workers do."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_an_upgrade_waits_for_another(empty_dsn: str) -> None:
     assert schema.check(empty_dsn) == schema.head()
 
 
-def test_an_upgrade_waits_for_a_downgrade(dsn: str, conn: psycopg.Connection) -> None:
-    """After the downgrade, the waiting upgrade installs the schema from scratch."""
+def test_an_upgrade_waits_for_a_removal(dsn: str, conn: psycopg.Connection) -> None:
+    """After the removal, the waiting upgrade installs the schema from scratch."""
     with psycopg.connect(dsn) as first:
-        first.execute("comment on schema pgcombine is 'a downgrade'")
+        first.execute("comment on schema pgcombine is 'a removal'")
         with in_background(lambda: schema.upgrade(dsn)):
             second = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'object'"
             (pid,) = eventually(lambda: conn.execute(second).fetchone(), what="the upgrade waits")

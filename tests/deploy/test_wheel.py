@@ -306,7 +306,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["rollup", "drop", "docs", "--yes"], 0, "dropped: docs"),
     (["queue", "drop", "lengths", "--yes"], 0, "dropped"),
     (["queue", "drop", "wc", "--yes"], 0, "dropped"),
-    (["db", "downgrade", "base", "--yes"], 0, "base"),
+    (["db", "remove", "--yes"], 0, "removed"),
 ]
 # These commands need extras that ``core`` lacks. Other tests call them.
 FULL_CALLS = [

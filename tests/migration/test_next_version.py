@@ -1,4 +1,4 @@
-"""An upgrade to a made-up next version (``support/next_version.py``), and the documented downgrade."""
+"""An upgrade to a made-up next version (``support/next_version.py``)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
-from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError
-from pgcombine.worker import quarantine
+from pgcombine.errors import SchemaError, SchemaMismatchError
 
 
 def by_psql(dsn: str) -> None:
@@ -127,57 +126,6 @@ def test_upgrade_beside_enqueues_and_passes_equals_a_new_schema(
         assert one(conn, "select pgcombine.rank('wc')") == 4
         holds(conn, counts["enqueued"])
     assert schema_of(dsn) == schema_of(empty_dsn)
-
-
-@pytest.mark.parametrize("upgrade", UPGRADES)
-def test_downgrade_and_older_upgrade_restore_the_schema(dsn: str, upgrade: Callable[[str], object]) -> None:
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        with_queues(conn)
-        before = schema_of(dsn)
-        with next_version():
-            upgrade(dsn)
-            above = schema_of(dsn)
-            with pytest.raises(QueueNotEmptyError, match=r'queue "docs" has pending updates'):
-                schema.downgrade(dsn, FIRST)
-            assert schema.downgrade(dsn, "-1", force=True) == FIRST
-        with pytest.raises(SchemaMismatchError, match="with other functions"):
-            schema.check(dsn)
-        schema.upgrade(dsn)
-        assert schema_of(dsn) == before
-        with next_version():
-            upgrade(dsn)
-            assert schema_of(dsn) == above
-            schema.downgrade(dsn, FIRST, force=True)
-        schema.upgrade(dsn)
-        assert schema_of(dsn) == before
-        assert one(conn, "select count(*) from pg_proc where proname like 'gone %'") == 0
-        holds(conn)
-        assert quarantine.retry(conn, "wc", {"word": "bad"}) == 2
-        combine_all(conn)
-        assert values(conn) == {"a": 11, "bad": 12}
-
-
-def test_second_downgrade_needs_force(dsn: str) -> None:
-    """A downgraded schema has no function that counts pending updates."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn)
-        with next_version():
-            schema.upgrade(dsn)
-            assert schema.downgrade(dsn, "-1") == FIRST
-            told = r"queue \"wc\" may have pending updates, .* run 'pgcombine db upgrade' first, or pass --force"
-            with pytest.raises(QueueNotEmptyError, match=told):
-                schema.downgrade(dsn, "-1")
-        with pytest.raises(QueueNotEmptyError, match=told):
-            schema.downgrade(dsn, "base")
-        assert schema.downgrade(dsn, "base", force=True) == "base"
-        assert one(conn, "select count(*) from pg_namespace where nspname ~ '^pgcombine'") == 0
-
-
-def test_second_downgrade_succeeds_without_queues(dsn: str) -> None:
-    with next_version():
-        schema.upgrade(dsn)
-        assert schema.downgrade(dsn, FIRST) == FIRST
-        assert schema.downgrade(dsn, "base") == "base"
 
 
 def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""A downgrade to base removes a rollup. In a database that is restored from a dump, a rollup equals its query."""
+"""A removal of the schema removes a rollup. In a database that is restored from a dump, a rollup equals its query."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pgcombine import schema
 VALUE = ("count(*) as rows", "sum(n) as total", "max(n) as top", "count(distinct n) as numbers")
 
 
-def test_downgrade_removes_a_rollup(dsn: str) -> None:
+def test_removal_of_the_schema_removes_a_rollup(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("create table public.src (k text, n int)")
         Rollup.make(conn, VALUE)
-        schema.downgrade(dsn, "base", force=True)
+        schema.remove(dsn, force=True)
         conn.execute("insert into public.src values ('a', 1)")
         assert conn.execute("select tgname from pg_trigger where tgrelid = 'public.src'::regclass").fetchall() == []
         assert conn.execute("select evtname from pg_event_trigger where evtname ~ '^pgcombine'").fetchall() == []

@@ -1,4 +1,4 @@
-"""Upgrades and downgrades of the schema: what they create and remove, and which schemas they refuse."""
+"""Upgrades and removals of the schema: what they create and remove, and which schemas they refuse."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import itertools
 import json
 import re
 import subprocess
+from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
 from support import run_cli
 from support.queues import add, combine_all, current, make_queue, one, values
-from support.servers import Server, embedded_only
+from support.servers import Server, embedded_only, start
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
 from pgcombine.embedded import programs
-from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError
+from pgcombine.errors import QueueNotEmptyError, SchemaMismatchError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -88,30 +90,72 @@ def test_upgrade_regenerates_objects_of_queues(dsn: str) -> None:
     holds(dsn)
 
 
-def test_downgrade_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
+def test_removal_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
     with pytest.raises(QueueNotEmptyError, match=r"queue \"plain\" has pending updates: run 'pgcombine drain plain'"):
-        schema.downgrade(dsn, "base")
+        schema.remove(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         combine_all(conn)
         combine_all(conn, "plain")
         conn.execute("create table public.mine as select 1 as n")
-    schema.downgrade(dsn, "base")
+    schema.remove(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         assert one(conn, "select n from public.mine") == 1
         conn.execute("drop table public.mine")
     assert dump(dsn) == dump(empty_dsn)
     with pytest.raises(SchemaMissingError):
-        schema.downgrade(dsn, "base")
+        schema.remove(dsn)
     schema.upgrade(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
 
 
-def test_forced_downgrade_drops_pending_updates(dsn: str, empty_dsn: str) -> None:
+def test_forced_removal_drops_pending_updates(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
-    schema.downgrade(dsn, "base", force=True)
+    schema.remove(dsn, force=True)
     assert dump(dsn) == dump(empty_dsn)
+
+
+@pytest.mark.parametrize("statement", [0, 1, 2])
+def test_interrupted_removal_is_completed(
+    dsn: str, empty_dsn: str, monkeypatch: pytest.MonkeyPatch, statement: int
+) -> None:
+    with_queues(dsn)
+    queries = itertools.count()
+    query = sqlfiles.query
+
+    def interrupted(name: str) -> str:
+        if name == "remove_portion" and next(queries) == statement:
+            raise KeyboardInterrupt
+        return query(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlfiles, "query", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            schema.remove(dsn, force=True)
+    with pytest.raises(SchemaMissingError):
+        schema.check(dsn)
+    if statement:
+        schema.upgrade(dsn)  # doesn't disturb
+    schema.remove(dsn, force=True)
+    assert dump(dsn) == dump(empty_dsn)
+
+
+@pytest.mark.slow
+@embedded_only
+def test_a_hundred_queues_are_removed_with_default_settings(server: Server, tmp_path: Path) -> None:
+    with (
+        start(server.name, tmp_path, max_locks_per_transaction="64") as dsn,
+        closing(Server("default", dsn)) as small,
+        small.migrated() as full,
+        psycopg.connect(full, autocommit=True) as conn,
+    ):
+        for number in range(100):
+            make_queue(conn, f"q{number}")
+        with pytest.raises(psycopg.errors.OutOfMemory, match="shared memory"):
+            conn.execute("drop schema pgcombine, pgcombine_internal cascade")
+        schema.remove(full)
+        assert one(conn, "select count(*) from pg_namespace where nspname ~ '^pgcombine'") == 0
 
 
 def test_an_upgrade_that_fails_leaves_nothing(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,12 +189,13 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("update pgcombine.schema_version set version_num = '9999'")
     before = dump(dsn)
-    for refused in (schema.check, schema.upgrade, lambda dsn: schema.downgrade(dsn, "base")):
+    for refused in (schema.check, schema.upgrade, schema.remove):
         with pytest.raises(SchemaMismatchError, match=r"newer than this program \(revision 9999.*install the newer"):
             refused(dsn)
     assert dump(dsn) == before
 
 
+@pytest.mark.slow
 def test_schemas_of_other_development_states_are_left_alone(conn: psycopg.Connection, dsn: str) -> None:
     """Whatever the revision, and whichever objects are missing, nothing is tried. The error names a way that works."""
     make_queue(conn)
@@ -166,7 +211,7 @@ def test_schemas_of_other_development_states_are_left_alone(conn: psycopg.Connec
         conn.execute((stage if revision == "0000" else "").encode())
         conn.execute("update pgcombine.schema_version set version_num = %s", (revision,))
         before = dump(dsn)
-        for refused in (schema.check, schema.upgrade, lambda dsn: schema.downgrade(dsn, "base", force=True)):
+        for refused in (schema.check, schema.upgrade, schema.remove):
             with pytest.raises(SchemaMismatchError, match="another development state") as error:
                 refused(dsn)
             assert "newer" not in str(error.value)
@@ -175,22 +220,9 @@ def test_schemas_of_other_development_states_are_left_alone(conn: psycopg.Connec
         conn.execute("rollback")
         assert dump(dsn) == before
         assert one(conn, "select n from pgcombine.wc_values") == 1
-    (drop,) = re.findall("'(drop schema [^']*)'", str(error.value))
-    conn.execute(drop.encode())
+    assert "'pgcombine db remove --force' and 'pgcombine db upgrade'" in str(error.value)
+    schema.remove(dsn, force=True)
     schema.upgrade(dsn)
-
-
-def test_unknown_revision_is_refused(dsn: str) -> None:
-    for revision in ("nonsense", ""):
-        with pytest.raises(SchemaError, match=f"'{revision}'"):
-            schema.downgrade(dsn, revision)
-    schema.check(dsn)
-
-
-def test_relative_revision_is_accepted(dsn: str) -> None:
-    assert schema.downgrade(dsn, "-1") == "base"
-    with psycopg.connect(dsn) as conn:
-        assert one(conn, "select to_regnamespace('pgcombine')") is None
 
 
 def test_role_without_the_privilege_gets_an_error(server: Server, empty_dsn: str) -> None:
@@ -208,7 +240,7 @@ def test_role_without_the_privilege_gets_an_error(server: Server, empty_dsn: str
 
 @pytest.mark.slow
 @embedded_only
-def test_commands_upgrade_check_and_downgrade(empty_dsn: str) -> None:
+def test_commands_upgrade_check_and_remove(empty_dsn: str) -> None:
     def call(*args: str) -> tuple[int, str, str]:
         done = run_cli("db", *args, "--dsn", empty_dsn)
         return done.returncode, done.stdout, done.stderr
@@ -224,17 +256,14 @@ def test_commands_upgrade_check_and_downgrade(empty_dsn: str) -> None:
         CombineQueue("wc").enqueue(conn, [{"word": "a"}])
     assert call("upgrade") == (0, f"already at revision {schema.head()}\n", "")
     assert json.loads(call("upgrade", "--json")[1]) == {"revision": schema.head(), "state": "current"}
-    assert call("downgrade")[0] == 2  # without a revision
-    status, out, err = call("downgrade", "base", "--yes")
+    status, out, err = call("remove", "--yes")
     assert (status, out) == (1, "")
     assert "pgcombine drain wc" in err
-    status, out, err = call("downgrade", "nonsense", "--force", "--yes")
-    assert (status, out, len(err.splitlines())) == (1, "", 1)
-    status, out, err = call("downgrade", "base", "--force")
+    status, out, err = call("remove", "--force")
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert "will be lost: 1 queue (wc) with 0 values and 1 pending update; there is no terminal" in err
     schema.check(empty_dsn)
-    assert call("downgrade", "base", "--force", "--yes") == (0, "downgraded: revision base\n", "")
+    assert call("remove", "--force", "--yes") == (0, "removed\n", "")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from migration.test_schema import dump, holds, with_queues
 from psycopg.conninfo import make_conninfo
 from support import run_cli
-from support.next_version import FIRST, next_version
+from support.next_version import FIRST
 from support.queues import add, combine_all, make_queue, one, values
 from support.servers import Server
 from support.sessions import in_background
@@ -148,9 +148,6 @@ def test_owner_of_the_database_may_apply_the_file(empty_dsn: str, server: Server
             schema.upgrade(dsn)
             before = dump(dsn, "--schema-only")
             with_queues(dsn)
-            with next_version():
-                applied(dsn, schema.upgrade_sql(revision))
-                schema.downgrade(dsn, revision, force=True)
         applied(dsn, schema.upgrade_sql(revision))
         with psycopg.connect(dsn, autocommit=True) as conn:
             owners = (

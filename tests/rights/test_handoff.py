@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 from support.exports import make_export
-from support.next_version import FIRST, next_version
 from support.queues import called, make_queue, one, rows
 from support.roles import Login
 
-from pgcombine import schema
 from pgcombine.database.sqlfiles import query
 from pgcombine.handoff.replicated import new_token
 
@@ -287,24 +285,6 @@ def test_replayer_may_read_and_delete_payloads(roles: Roles) -> None:
     assert one(roles.replayer, texts, token) == token
     roles.replayer.execute("delete from pgcombine.handoff_retained where token = %s", (token,))
     roles.replayer.execute("select pgcombine_internal.handoff_require_repair('b', 'a reason', by_tokens => true)")
-
-
-def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
-    """A downgrade drops three views, and so the privileges on them."""
-    role = login().info.user
-    missing = """
-        select p from pgcombine_internal.right_privileges('replay') p
-        except select g from pgcombine_internal.granted_privileges(%s) g
-    """
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("select pgcombine.grant_right('replay', %s)", (role,))
-        with next_version():
-            schema.upgrade(dsn)
-            assert conn.execute(missing, (role,)).fetchall() == []
-            schema.downgrade(dsn, FIRST)
-        schema.upgrade(dsn)
-        lost = [privilege for (privilege,) in conn.execute(missing, (role,))]
-        assert sorted(lost) == [f"select on pgcombine.{view}" for view in ("destination", "handoff", "hint")]
 
 
 def test_role_without_rights_is_refused(roles: Roles) -> None:

@@ -36,7 +36,7 @@ def test_schema_of_another_role_is_refused(dropped: str, conn: psycopg.Connectio
     with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
         schema.upgrade(dropped)
     with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
-        schema.downgrade(dropped, "base")
+        schema.remove(dropped)
     with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
         schema.upgrade(as_role(dropped, login(f"create on database {database}").info.user))
     schema.upgrade(make_conninfo(as_role(dropped, member.info.user), options=f"-c role={owner}"))
@@ -93,5 +93,5 @@ def test_blocked_upgrade_names_the_session(dsn: str, conn: psycopg.Connection, l
             schema.upgrade(with_lock_timeout)
         assert f'locked by session {writer.info.backend_pid} (role "{writer.info.user}")' in str(refused.value)
         with pytest.raises(SchemaError, match=f"session {writer.info.backend_pid} "):
-            schema.downgrade(with_lock_timeout, "base", force=True)
+            schema.remove(with_lock_timeout, force=True)
     schema.upgrade(with_lock_timeout)

@@ -58,14 +58,6 @@ UPGRADE = (
     "alter table pgcombine.tick add column later integer",
     TABLES.replace("CHANGE", "set (parallel_workers = 0)"),
 )
-DOWNGRADE = (
-    "drop function if exists pgcombine.rank(text)",
-    "drop table pgcombine.ranked",
-    "alter table pgcombine.queue drop column rank",
-    "alter table pgcombine.tick drop column later",
-    TABLES.replace("CHANGE", "reset (parallel_workers)"),
-)
-
 
 def run(statements):
     for statement in statements:
@@ -75,9 +67,6 @@ def run(statements):
 def upgrade():
     run(UPGRADE)
 
-
-def downgrade():
-    run(DOWNGRADE)
 '''
 _RANK = """\
 -- pgcombine.rank(queue) → integer

@@ -17,8 +17,6 @@ begin
     -- pgcombine.rollup is missing if it is dropped with its schema
     if to_regclass('pgcombine.rollup') is null then
         return;
-    elsif exists (select from pgcombine.rollup_part p where p.part = 0) then -- a downgrade
-        return;
     end if;
     perform pgcombine_internal.caller();
     select case o.object_type when 'view'
