@@ -182,8 +182,8 @@ def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
     The values of :func:`get` don't include these updates. Both numbers are 0 for a role that may not operate the queue.
     """
     select = sql.SQL(
-        "select q.updates from pgcombine.quarantine q cross join lateral "
-        "(select k.* from jsonb_populate_record(null::{}, q.key) k where q.queue = {}) k"
+        "select pgcombine_updates from (select q.updates as pgcombine_updates, k.* from pgcombine.quarantine q "
+        "cross join lateral jsonb_populate_record(null::{}, q.key) k where q.queue = {}) k"
     ).format(sql.Identifier("pgcombine", f"{queue}_values"), sql.Literal(queue))
     found = yield from _among(queue, (yield from columns(queue)), keys, select)
     return len(found), sum(updates for (updates,) in found)
