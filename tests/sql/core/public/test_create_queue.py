@@ -408,3 +408,8 @@ def test_concurrent_calls_with_if_not_exists_create_one_queue(conn: psycopg.Conn
         for one_of_them in done:
             one_of_them.result()
     assert conn.execute("select queue from pgcombine.queue").fetchall() == [("wc",)]
+
+
+def test_delete_when_of_many_columns_is_tried_on_few_samples(conn: psycopg.Connection) -> None:
+    """Two samples of each of 40 columns would be 2^40 rows."""
+    make_queue(conn, value=[f"n{number} bigint sum" for number in range(40)], delete_when="n0 = 0 and n39 = 0")
