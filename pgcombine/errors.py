@@ -79,10 +79,6 @@ class NotGrantedError(ConfigError):
     """
 
 
-class TooManyLocksError(ConfigError):
-    """The operation takes more locks at once than the server has room for."""
-
-
 class OperationalError(PgCombineError):
     """The same call may succeed later: for example, a server is unreachable or not ready, or a queue is full."""
 
@@ -287,7 +283,6 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC030": LoadError,
     "PC031": LoadError,
     "PC032": LoadError,
-    "PC011": TooManyLocksError,
     "PC012": PostRestorePendingError,
     "PC013": QueueError,
     "PC014": QueueError,

@@ -80,7 +80,7 @@ class CreateCombineQueue(MigrateOperation):
 
         ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). ``options`` are further
         options of that function, except ``if_not_exists``. Raises InvalidDefinitionError, QueueExistsError,
-        TooManyLocksError, SchemaMissingError, and ConfigError for an unknown option.
+        SchemaMissingError, and ConfigError for an unknown option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
@@ -143,7 +143,7 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values. Raises QueueNotFoundError if there is no such queue.
 
-        Also raises WaitTimeoutError if other sessions use the queue's tables for too long, and TooManyLocksError.
+        Also raises WaitTimeoutError if other sessions use the queue's tables for too long.
         Without ``force``, also raises QueueNotEmptyError, for example while updates are pending or quarantined, or if
         the queue feeds a tier; and InvalidDefinitionError if the isolation level isn't read committed.
         """

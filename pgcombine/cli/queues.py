@@ -28,6 +28,7 @@ from pgcombine.cli.options import (
     seconds,
     whole,
 )
+from pgcombine.queue import dropping
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -218,7 +219,7 @@ def drop(
         lost = [] if yes else figures.contents(connection, name)
         if lost:  # empty with --yes, or if the queue doesn't exist or an interrupted drop left only a part of it
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
-        connection.execute("call pgcombine.drop_large_queue(%s, %s)", (name, force))
+        dropping.drop(connection, name, force=force)
     report_state("queue", name, "dropped", as_json)
 
 

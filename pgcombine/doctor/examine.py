@@ -29,7 +29,7 @@ SERVER: Sequence[Check] = (
 SCHEMA: Sequence[Check] = (database.schema,)
 # these checks need a schema of this program's version
 QUEUES: Sequence[Check] = (
-    *(database.cluster_identity, database.role, database.rights, database.snapshots, server.locks, server.autovacuum),
+    *(database.cluster_identity, database.role, database.rights, database.snapshots, server.autovacuum),
     *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
     *(queues.backlog, queues.segments, queues.structure, queues.rollups, queues.fronts, queues.exports, queues.feeds),
     *(queues.servers, queues.loads),

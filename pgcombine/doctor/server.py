@@ -1,4 +1,4 @@
-"""Checks of the server: its version, its settings, and its resources, such as connections, locks and disk space."""
+"""Checks of the server: its version, its settings, and its resources, such as connections and disk space."""
 
 from __future__ import annotations
 
@@ -51,30 +51,6 @@ def connections(context: Context) -> Iterator[Finding]:
         )
     else:
         yield ok(found, value=row["used"])
-
-
-def locks(context: Context) -> Iterator[Finding]:
-    """Whether the server has room for enough locks, also for dropping a queue and for a dump of the database."""
-    (row,) = context.rows("doctor_locks")
-    capacity, setting = row["capacity"], int(context.settings["max_locks_per_transaction"])
-    found = f"the server has room for {capacity} locks; {row['held']} are held"
-    reasons = []
-    if row["held"] > 0.8 * capacity:
-        reasons.append("few are left")
-    if row["drop_locks"] and row["drop_locks"] > capacity:
-        reasons.append(f'dropping queue "{row["drop_queue"]}" takes {row["drop_locks"]}')
-    if row["tables"] > capacity:
-        reasons.append(f"pg_dump of this database takes {row['tables']}")
-    if reasons:
-        needed = max(row["drop_locks"] or 0, row["tables"], capacity + 1)
-        yield warning(
-            f"{found}: {', '.join(reasons)}",
-            f"set max_locks_per_transaction to {-(-needed * setting // capacity) + setting} or more (it is {setting}), "
-            "and restart the server; or make queues with fewer partitions (--buckets-per-partition)",
-            value=capacity,
-        )
-    else:
-        yield ok(found, value=capacity)
 
 
 def autovacuum(context: Context) -> Iterator[Finding]:

@@ -98,8 +98,8 @@ class CombineQueue:
         """Create the queue and declare its observers.
 
         With ``if_not_exists``, nothing is raised if a queue with the same definition exists already. ``buckets``,
-        ``buckets_per_partition``, ``tablespaces`` and ``pass_limit`` aren't compared. Raises QueueExistsError,
-        InvalidDefinitionError (its message names the fault), or TooManyLocksError.
+        ``buckets_per_partition``, ``tablespaces`` and ``pass_limit`` aren't compared. Raises QueueExistsError
+        or InvalidDefinitionError (its message names the fault).
         """
         yield self._created_by("pgcombine.create_queue", _OPTIONS, if_not_exists=if_not_exists)
         yield from self._declare()
@@ -190,9 +190,9 @@ class CombineQueue:
         for the queue. Without ``force``, it raises QueueNotEmptyError if there is any of these, and
         InvalidDefinitionError if the transaction's isolation level isn't read committed.
 
-        Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case
-        ``pgcombine queue drop`` drops the queue in several transactions. Raises WaitTimeoutError if the tables aren't
-        free within ``lock_timeout``. Raises QueueNotFoundError.
+        Raises WaitTimeoutError if the tables aren't free within ``lock_timeout``. Raises QueueNotFoundError. If the
+        server has no room for a lock on each of the queue's tables (psycopg.errors.OutOfMemory), ``pgcombine queue
+        drop`` drops the queue in several transactions.
         """
         yield Statement("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
@@ -291,7 +291,7 @@ class CombineQueue:
 
         At its end the call locks the queue's tables, until the commit. It raises WaitTimeoutError if transactions that
         use the tables don't end within ``timeout`` seconds of the call's beginning. Raises InvalidDefinitionError for
-        invalid numbers, or if the transaction's isolation level isn't read committed; TooManyLocksError; and
+        invalid numbers, or if the transaction's isolation level isn't read committed; and
         QueueNotFoundError. With None for ``buckets_per_partition`` this number stays.
         """
         yield Statement(

@@ -22,6 +22,8 @@ from pgcombine import ExportWorker
 from pgcombine.database.connect import connect
 from pgcombine.errors import InvalidDefinitionError
 from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.queue.dropping import drop
+from pgcombine.worker.passes import open_connection
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 
@@ -100,7 +102,8 @@ def test_sql_functions_refuse_the_level(conn: psycopg.Connection, dsn: str) -> N
     conn.execute("select pgcombine.rebucket('wc', 8)")
     conn.execute("commit")
     assert values(conn) == {"a": 2}
-    conn.execute("call pgcombine.drop_large_queue('wc')")
+    with open_connection(dsn) as session:
+        drop(session, "wc")
     assert conn.execute("select from pgcombine.queue").fetchall() == []
 
 

@@ -8,7 +8,7 @@ next version
 - the partitions of tables of values have the option ``parallel_workers = 0``
 - ``regenerate`` has a second parameter with a default: beside the older function a call with one argument is ambiguous
 - ``backlog`` returns another type, which ``create or replace`` can't change
-- the function ``drop_large_queue`` is gone, and the function ``rank`` is new.
+- the function ``combine_sql`` is gone, and the function ``rank`` is new.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _files() -> list[tuple[str, str]]:
     for old, new in _CHANGES.items():
         (path,) = (path for path, text in files.items() if old in text)
         files[path] = files[path].replace(old, new)
-    assert files.pop("core/public/drop_large_queue.sql")
+    assert files.pop("core/public/combine_sql.sql")
     # in the order in which the upgrade applies them
     public = [path for path in files if path.startswith("core/public/")]
     return [

@@ -30,7 +30,7 @@
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right, tick; expiry, if an
 -- option of expiry is given; those of components.
 -- Errors: PC002 the queue exists (with if_not_exists: its definition differs), or another object has a name that the
--- queue needs; PC003 an invalid definition; PC011 too many locks; 42501 the caller doesn't own the schema.
+-- queue needs; PC003 an invalid definition; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
@@ -95,7 +95,7 @@ begin
     from (
         select to_regclass(format('pgcombine.%I', _name || s)) is null as free,
                format('queue "%s" is being dropped', _name) as problem,
-               format('call pgcombine.drop_large_queue(%L) ends that', _name) as hint
+               format('pgcombine queue drop %s ends that', _name) as hint
         from unnest(array['_updates_dropped', '_values_dropped']) s
         union all
         select to_regclass(format('pgcombine.%I', _name || s)) is null,
@@ -139,11 +139,6 @@ begin
         when sqlstate 'PC002' or sqlstate 'PC003' then -- raised again here, without the context of the inner statements
             get stacked diagnostics _hint = pg_exception_hint;
             raise exception using errcode = sqlstate, message = sqlerrm, hint = _hint;
-        when out_of_memory then
-            get stacked diagnostics _hint = pg_exception_hint;
-            perform pgcombine_internal.refuse_locks(_name, 'create', 17 * buckets / buckets_per_partition + 100,
-                ', or let buckets share tables: buckets_per_partition', _hint);
-            raise;
     end;
 end
 $$;

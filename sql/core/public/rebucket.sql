@@ -10,7 +10,7 @@
 -- Tables written: <queue>_updates, <queue>_values; pgcombine.queue, bucket, pass, failure, expiry, restoring; those of
 -- components.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
--- wasn't granted in time; PC011 too many locks; PC012 the database is a copy in which post_restore has not run yet;
+-- wasn't granted in time; PC012 the database is a copy in which post_restore has not run yet;
 -- 42501 the caller doesn't own the queue.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
@@ -38,11 +38,6 @@ begin
     if (rebucket.buckets, _partitions) = (_queue.buckets, _queue.partitions) then
         return;
     end if;
-    -- locks on the old tables, and on the tables, the index and the TOAST tables of each new partition
-    perform pgcombine_internal.refuse_locks(_queue.queue,
-        'rebucket', pgcombine_internal.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions,
-        ', or let buckets share tables: buckets_per_partition');
-
     select min(txid_snapshot_xmin(m)) into _oldest
     from pgcombine.bucket b
     cross join lateral pgcombine_internal.bucket_marks(b.queue, b.bucket) k

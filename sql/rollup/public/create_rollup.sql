@@ -23,7 +23,7 @@
 -- The caller needs the rights of the owners of the schema and of the table.
 -- Tables written: pgcombine.rollup, rollup_part; those of create_queue.
 -- Errors: PC002 the name is taken, or the rollup exists with another definition; PC003 an invalid definition, or
--- row security hides rows of the source from the caller; PC011 too many locks; 42501 missing rights; 55P03 the table
+-- row security hides rows of the source from the caller; 42501 missing rights; 55P03 the table
 -- wasn't free within lock_timeout.
 create or replace function pgcombine.create_rollup(rollup text, source regclass, key text[], value text[],
     filter text default null, buckets integer default 4, slice_by text default null,

@@ -116,9 +116,9 @@ def test_drop_export_needs_force_for_pending_entries(conn: psycopg.Connection) -
     conn.execute("select pgcombine.drop_export('search'), pgcombine.drop_queue('wc')")
 
 
-@pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_large_queue('wc'%s)"])
-def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection, drop: str) -> None:
+def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection) -> None:
     """With force, the drop also removes the exports."""
+    drop = "select pgcombine.drop_queue('wc'%s)"
     make_queue(conn)
     before = one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace")
     make_export(conn)
@@ -138,18 +138,6 @@ def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection, dro
         assert rows(conn, table) == []
     make_queue(conn)
     assert one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace") == before
-
-
-def test_locks_to_drop_counts_tables_of_exports(conn: psycopg.Connection) -> None:
-    make_queue(conn)
-    make_export(conn, buckets=100)
-    expected = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
-    with psycopg.connect(conn.info.dsn, password=conn.info.password, autocommit=True) as dropper, dropper.transaction():
-        dropper.execute("select pgcombine.drop_queue('wc', force => true)")
-        objects = "select count(distinct (locktype, classid, objid, relation)) from pg_locks where pid = %s"
-        held = one(conn, objects, dropper.info.backend_pid)
-        assert 600 < held <= expected
-        raise psycopg.Rollback
 
 
 @pytest.mark.parametrize(

@@ -263,13 +263,12 @@ def test_dropping_a_tier_ends_its_feed(tx: psycopg.Connection) -> None:
     make_tier(tx, "day", "hour", DAY)
     make_tier(tx, "month", "day", ["date_trunc('month', day) as month"])
     for source, tier in (("hour", "day"), ("day", "month")):
-        for drop in (f"select pgcombine.drop_queue('{source}')", f"call pgcombine.drop_large_queue('{source}')"):
-            with pytest.raises(psycopg.Error, match=f'queue "{source}" feeds the tier "{tier}"') as refused:
-                tx.execute(drop.encode())
-            assert refused.value.sqlstate == "PC005"
-            assert "drop the tier first" in str(refused.value.diag.message_hint)
+        with pytest.raises(psycopg.Error, match=f'queue "{source}" feeds the tier "{tier}"') as refused:
+            tx.execute("select pgcombine.drop_queue(%s)", (source,))
+        assert refused.value.sqlstate == "PC005"
+        assert "drop the tier first" in str(refused.value.diag.message_hint)
     tx.execute("select pgcombine.drop_queue('month')")
-    tx.execute("call pgcombine.drop_large_queue('day')")
+    tx.execute("select pgcombine.drop_queue('day')")
     tx.execute(f"{HIT} ('2020-01-01 10:00', 'a', 1)".encode())
     combine_all(tx, "hour")
     assert tx.execute("select * from pgcombine.observer").fetchall() == []

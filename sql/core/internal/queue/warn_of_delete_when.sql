@@ -31,7 +31,8 @@ begin
     _few := greatest(2, floor(4096 ^ (1.0 / _parts.columns)));
     begin
         execute pgcombine_internal.fill($try$
-            with sample as (select * from {samples} limit 4096), gone as (select * from sample where {delete_when} limit 30),
+            with sample as (select * from {samples} limit 4096),
+                 gone as (select * from sample where {delete_when} limit 30),
                  updates as (select * from sample order by md5(row(sample.*)::text) limit 30)
             select row(v.*)::text as value, row(u.*)::text as update, row(k.*)::text as kept,
                 row(f.*)::text as forgotten

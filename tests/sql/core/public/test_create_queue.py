@@ -8,6 +8,9 @@ from support.queues import add, combine_all, enqueue, make_queue, one, rows, val
 from support.servers import names
 from support.sessions import in_background
 
+from pgcombine.queue.dropping import drop
+from pgcombine.worker.passes import open_connection
+
 WRONG = {
     "name: null": ({"queue": None}, "invalid queue name null"),
     "name: empty": ({"queue": ""}, "invalid queue name ''"),
@@ -339,7 +342,7 @@ def test_sum_accepts_a_domain(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("server", names()[-1:], indirect=True)
-def test_queue_may_have_1024_buckets(auto: psycopg.Connection) -> None:
+def test_queue_may_have_1024_buckets(auto: psycopg.Connection, dsn: str) -> None:
     make_queue(auto, buckets=1024)
     try:
         word = word_in(auto, 1023)
@@ -347,7 +350,8 @@ def test_queue_may_have_1024_buckets(auto: psycopg.Connection) -> None:
         assert one(auto, "select updates from pgcombine.combine('wc', 1023)") == 1
         assert values(auto) == {word: 1}
     finally:
-        auto.execute("call pgcombine.drop_large_queue('wc', force => true)")
+        with open_connection(dsn) as session:
+            drop(session, "wc", force=True)
 
 
 SAME = "key => '{word text,day date}', value => '{n bigint sum,m int max}', delete_when => 'n = 0', "

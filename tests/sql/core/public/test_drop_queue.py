@@ -7,6 +7,12 @@ import pytest
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.sessions import in_background, waits
 
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.queue.dropping import drop
+from pgcombine.worker.passes import open_connection
+
+WC = CombineQueue("wc")
+
 
 def test_drop_leaves_nothing(tx: psycopg.Connection) -> None:
     relations = """
@@ -80,12 +86,12 @@ def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, 
     assert values(conn) == {"a": 1}
 
 
-@pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_large_queue('wc')"])
-def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, how: str) -> None:
+@pytest.mark.parametrize("portions", [True, False])
+def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, *, portions: bool) -> None:
     make_queue(conn)
-    with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as dropper:
+    with psycopg.connect(dsn) as reader, open_connection(dsn) as dropper:
         reader.execute("select * from pgcombine.wc_values")
-        with in_background(lambda: dropper.execute(how)):
+        with in_background(lambda: drop(dropper, "wc") if portions else WC.drop(dropper)):
             waits(conn, dropper.info.backend_pid)
             assert rows(reader, "wc_pending") == []
             assert rows(reader, "wc_current") == []

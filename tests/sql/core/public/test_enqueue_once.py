@@ -12,6 +12,9 @@ from support.queues import combine_all, current, make_queue, one, rows, values
 from support.roles import Login, Roles
 from support.sessions import in_background, waits
 
+from pgcombine.queue.dropping import drop
+from pgcombine.worker.passes import open_connection
+
 ONCE = "select pgcombine.enqueue_once(%s, %s, %s)"
 
 
@@ -216,10 +219,11 @@ def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> N
     assert once(conn, "t"), "a token of the earlier queue"
 
 
-def test_dropping_in_portions_leaves_no_tokens(conn: psycopg.Connection) -> None:
+def test_dropping_in_portions_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     once(conn, "t")
-    conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
+    with open_connection(dsn) as session:
+        drop(session, "wc", force=True)
     assert tokens(conn) == []
 
 

@@ -1,4 +1,4 @@
-"""Queues with more tables than the server can lock: calls that lock too many tables raise a clear error.
+"""Queues with more tables than the server can lock are combined, and dropped in portions.
 
 The tests start servers with the smallest ``max_locks_per_transaction``.
 """
@@ -12,14 +12,16 @@ from contextlib import suppress
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from support import eventually, run_cli
 from support.needs import does_not_apply, require_docker
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
 from support.sessions import warnings, workers
 
-from pgcombine.errors import QueueExistsError, QueueNotEmptyError, TooManyLocksError, sqlstate_of
+from pgcombine.errors import QueueError, QueueExistsError, QueueNotEmptyError
 from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.queue.dropping import drop
 from pgcombine.worker.passes import open_connection
 
 BUCKETS = 100
@@ -44,87 +46,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         server.close()
 
 
-def test_lock_capacity_can_be_locked(conn: psycopg.Connection) -> None:
-    capacity = one(conn, "select pgcombine_internal.lock_capacity()")
-    assert 500 < capacity < 1000
-    with conn.transaction():
-        conn.execute("select pg_advisory_xact_lock(i) from generate_series(1, %s) i", (capacity,))
-
-
-def test_lock_capacity_depends_on_the_version(conn: psycopg.Connection) -> None:
-    """PostgreSQL 19 has half as many locks with the same setting."""
-    here = one(conn, "select pgcombine_internal.lock_capacity()")
-    version = one(conn, "select current_setting('server_version_num')::int")
-    assert one(conn, "select pgcombine_internal.lock_capacity(%s)", version) == here
-    if version >= 180000:
-        assert one(conn, "select pgcombine_internal.lock_capacity(180004)") == here
-        assert one(conn, "select pgcombine_internal.lock_capacity(190000)") == here // 2
-        assert one(conn, "select pgcombine_internal.lock_capacity(200001)") == here // 2
-    else:
-        assert one(conn, "select pgcombine_internal.lock_capacity(170000)") == here
-
-
-@pytest.mark.parametrize("key", ["word text", "word int"])
-@pytest.mark.parametrize("value", [["n bigint sum"], ["n bigint sum", "s text last(at)", "at timestamptz max"]])
-def test_locks_to_drop_estimates_the_locks_of_a_drop(conn: psycopg.Connection, key: str, value: list[str]) -> None:
-    make_queue(conn, key=[key], value=value, buckets=8)
-    estimated = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
-    with conn.transaction():
-        conn.execute("select pgcombine.drop_queue('wc')")
-        taken = one(
-            conn,
-            "select count(distinct (locktype, database, relation, classid, objid)) from pg_locks"
-            " where pid = pg_backend_pid()",
-        )
-    assert estimated - 100 < taken <= estimated
-
-
-def needed(error: TooManyLocksError) -> int:
-    """The value of max_locks_per_transaction that the error recommends."""
-    found = re.search(r"set max_locks_per_transaction to (\d+) or more \(it is 10\) and restart", str(error))
-    assert found, error
-    return int(found[1])
-
-
-def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn: str) -> None:
-    WC.create(conn)
-    add(conn, {"a": 1})
-    combine_all(conn)
-    with psycopg.connect(dsn) as other:
-        add(other, {"a": 1})
-        with pytest.raises(
-            TooManyLocksError, match=r"to drop queue \"wc\" takes about \d+ locks.*drop_large_queue"
-        ) as caught:
-            WC.drop(conn)  # doesn't wait for the lock of the other session
-    assert caught.value.sqlstate == "PC011"
-    per_unit = one(
-        conn, "select pgcombine_internal.lock_capacity() / current_setting('max_locks_per_transaction')::bigint"
-    )
-    assert (needed(caught.value) - 10) * per_unit >= one(conn, "select pgcombine_internal.locks_to_drop('wc')")
-    combine_all(conn)
-    assert values(conn) == {"a": 2}
-
-
-def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=8)
-    with pytest.raises(TooManyLocksError, match=r"to rebucket queue.*buckets_per_partition") as caught:
-        WC.rebucket(conn, 1024)
-    assert needed(caught.value) > 50
-    WC.rebucket(conn, 1024, buckets_per_partition=128)
-    assert WC.verify(conn) == []
-
-
-@pytest.mark.slow
-def test_create_is_refused_if_locks_run_out(conn: psycopg.Connection) -> None:
-    wanted = {"key": ["word text"], "value": ["n bigint sum"], "buckets": 1024}
-    with pytest.raises(TooManyLocksError, match=r"to create queue.*buckets_per_partition") as caught:
-        CombineQueue("wc", **wanted).create(conn)
-    assert needed(caught.value) > 50
-    assert one(conn, TABLES) == 0
-    CombineQueue("wc", **wanted, buckets_per_partition=128).create(conn)
-    WC.drop(conn)
-
-
 def fill(session: psycopg.Connection, step: int) -> None:
     """Take locks until a step of ``step`` locks fails."""
     with suppress(psycopg.errors.OutOfMemory):
@@ -137,22 +58,12 @@ def fill(session: psycopg.Connection, step: int) -> None:
     session.execute("rollback to s")
 
 
-def test_drop_is_refused_while_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=8)
-    assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
-    with psycopg.connect(dsn) as other:
-        fill(other, 200)
-        with pytest.raises(TooManyLocksError, match="to drop queue"):
-            WC.drop(conn)
-    WC.drop(conn)
-    assert one(conn, TABLES) == 0
-
-
 @pytest.mark.slow
 def test_workers_serve_more_tables_than_can_be_locked(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queues = [f"q{number}" for number in range(1 + one(conn, "select pgcombine_internal.lock_capacity()") // BUCKETS)]
+    room = "select current_setting('max_locks_per_transaction')::int * current_setting('max_connections')::int"
+    queues = [f"q{number}" for number in range(1 + one(conn, room) * 2 // BUCKETS)]
     for queue in queues:
         make_queue(conn, queue, buckets=BUCKETS)
     with workers(dsn, count=2, poll=0.1):
@@ -220,57 +131,51 @@ def test_second_call_finishes_an_interrupted_drop(conn: psycopg.Connection, dsn:
     WC.create(conn)
     add(conn, {"a": 1})
     combine_all(conn)
-    with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as impatient:
+    with psycopg.connect(dsn) as reader, open_connection(make_conninfo(dsn, options="-c lock_timeout=100ms")) as hasty:
         reader.execute("select * from pgcombine.wc_values_b0050").fetchall()
-        impatient.execute("set lock_timeout = '100ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            impatient.execute("call pgcombine.drop_large_queue('wc')")
+            drop(hasty, "wc")
         left = one(conn, TABLES)
         assert 2 < left < one(reader, "select %s", 5 * BUCKETS)
     with pytest.raises(psycopg.errors.UndefinedTable):
         add(conn, {"a": 1})
     with open_connection(dsn) as worker:
         assert worker.execute("select * from pgcombine_internal.due()").fetchall() == []
-    with pytest.raises(QueueExistsError, match=r"is being dropped.*drop_large_queue"):
-        WC.create(conn)
-    conn.execute("call pgcombine.drop_large_queue('wc')")
+        with pytest.raises(QueueExistsError, match=r"is being dropped.*pgcombine queue drop wc"):
+            WC.create(conn)
+        drop(worker, "wc")
     assert one(conn, TABLES) == 0
     WC.create(conn)
     assert values(conn) == {}
 
 
-def test_drop_large_queue_refuses_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
+def test_drop_in_portions_refuses_what_drop_queue_refuses(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
-    call = "call pgcombine.drop_large_queue('wc')"
-    with pytest.raises(psycopg.Error, match="can't run in a transaction") as refused, conn.transaction():
-        conn.execute(call)
-    assert refused.value.sqlstate == "PC003"
-    conn.execute("create view report as select * from pgcombine.wc_values_b0001")
-    with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="report"):
-        conn.execute(call)
-    conn.execute("drop view report")
-    conn.execute("create table sold (word text references pgcombine.wc_values)")
-    with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="sold"):
-        conn.execute(call)
-    conn.execute("drop table sold")
-    add(conn, {"a": 1})
-    with pytest.raises(psycopg.Error, match="pending") as refused:
-        conn.execute(call)
-    assert refused.value.sqlstate == sqlstate_of(QueueNotEmptyError)
-    combine_all(conn)
-    assert values(conn) == {"a": 1}
-    conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
+    with open_connection(dsn) as session:
+        for object, statement in (
+            ("view report", "create view report as select * from pgcombine.wc_values_b0001"),
+            ("table sold", "create table sold (word text references pgcombine.wc_values)"),
+        ):
+            conn.execute(statement.encode())
+            with pytest.raises(QueueError, match=object.split()[1]):
+                drop(session, "wc")
+            conn.execute(f"drop {object}".encode())
+        add(conn, {"a": 1})
+        with pytest.raises(QueueNotEmptyError, match="pending"):
+            drop(session, "wc")
+        combine_all(conn)
+        assert values(conn) == {"a": 1}
+        drop(session, "wc", force=True)
     assert one(conn, TABLES) == 0
 
 
-def test_drop_large_queue_refuses_a_queue_that_another_component_uses(conn: psycopg.Connection) -> None:
+def test_drop_in_portions_refuses_a_queue_that_another_component_uses(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("create table docs (word text)")
     conn.execute("select pgcombine.create_rollup('wc', 'docs', array['word'], array['count(*) as n'])")
-    with pytest.raises(psycopg.Error, match="is a rollup of docs") as refused:
-        conn.execute("call pgcombine.drop_large_queue('wc')")
-    assert refused.value.sqlstate == "PC005"
-    assert refused.value.diag.message_hint == "select pgcombine.drop_rollup('wc')"
-    conn.execute("insert into docs values ('a')")
-    conn.execute("call pgcombine.drop_large_queue('wc', force => true)")
+    with open_connection(dsn) as session:
+        with pytest.raises(QueueNotEmptyError, match=r"is a rollup of docs.*select pgcombine.drop_rollup\('wc'\)"):
+            drop(session, "wc")
+        conn.execute("insert into docs values ('a')")
+        drop(session, "wc", force=True)
     conn.execute("insert into docs values ('b')")
     assert one(conn, TABLES) == 0
