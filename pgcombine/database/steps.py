@@ -106,8 +106,8 @@ def name_of(*names: str) -> sql.Composable:
 
 def text_of(value: Any, transformer: Any) -> str | None:
     """Return the text of a value as COPY sends it. Raises psycopg.Error or UnicodeError if there is none."""
-    if value is None or type(value) is str:
-        return value
+    if value is None:
+        return None
     if isinstance(value, (bytes, bytearray, memoryview)):  # libpq's form depends on settings of the last connection
         return rf"\x{bytes(value).hex()}"
     dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)

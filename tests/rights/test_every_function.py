@@ -96,6 +96,7 @@ def fill(conn: psycopg.Connection) -> Values:
         "reason text": ["no reason"],
         "failure text": [None],
         "probe interval": ["1 min"],
+        "wait interval": ["1 min"],
         # parameters about feeds
         "feed text": ["words"],
         "consumer text": ["c"],
