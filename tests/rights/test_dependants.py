@@ -55,7 +55,7 @@ MADE = (
 
 def sign(number: int) -> str:
     """Return an operator name for a number."""
-    return "".join("<>=*"[number >> 2 * place & 3] for place in range(6)) + "~"
+    return "".join("<>=*"[number >> 2 * place & 3] for place in range(8)) + "~"
 
 
 @pytest.fixture

@@ -342,7 +342,7 @@ def test_sum_accepts_a_domain(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("server", names()[-1:], indirect=True)
-def test_queue_may_have_1024_buckets(auto: psycopg.Connection, dsn: str) -> None:
+def test_queue_may_have_1024_buckets(auto: psycopg.Connection, module_dsn: str) -> None:
     make_queue(auto, buckets=1024)
     try:
         word = word_in(auto, 1023)
@@ -350,7 +350,7 @@ def test_queue_may_have_1024_buckets(auto: psycopg.Connection, dsn: str) -> None
         assert one(auto, "select updates from pgcombine.combine('wc', 1023)") == 1
         assert values(auto) == {word: 1}
     finally:
-        with open_connection(dsn) as session:
+        with open_connection(module_dsn) as session:
             drop(session, "wc", force=True)
 
 
