@@ -1,9 +1,9 @@
 """The life of the database schema: upgrade, check, remove.
 
 An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
-and recreates each queue's generated objects. An upgrade runs in one transaction. If a lock isn't free,
-the transaction is tried again until the session's ``lock_timeout`` has passed (a minute if there is none). Between two
-tries it holds no locks, so that writers can go on.
+and recreates each queue's generated objects. An upgrade runs in one transaction. If a lock isn't free, the transaction
+is tried again until the session's ``lock_timeout`` has passed (a minute if there is none). Between two tries it holds
+no locks, so that writers can go on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from psycopg.errors import (
 from pgcombine.database import script, sqlfiles
 from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect, one, warning
+from pgcombine.database.portions import drop_tables
 from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError, translated
 
 # Only the functions that need Alembic import it, since the import is slow.
@@ -43,11 +44,10 @@ _PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
 def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     """Bring the database's schema to this program's version. Returns the revision.
 
-    ``warn`` is called with each warning of the server, for example that an object of another role was dropped. Raises
-    SchemaMismatchError if the schema is newer than this program, or if another development state made it. Raises
-    SchemaError if the schema, or an object in it,
-    belongs to another role that isn't a superuser, if a user's object depends on one that the upgrade must drop or
-    change, or if a needed lock isn't free in time.
+    ``warn`` is called with each warning of the server, for example that a function of an older version stays, since an
+    object depends on it. Raises SchemaMismatchError if the schema is newer than this program, or if another development
+    state made it. Raises SchemaError if the schema, or an object in it, belongs to another role that isn't a superuser,
+    if an object depends on a column that the upgrade must drop or change, or if a needed lock isn't free in time.
     """
 
     def run(connection: Connection) -> str:
@@ -143,15 +143,14 @@ def remove(dsn: str, *, force: bool = False) -> None:
         if not is_there and not is_left:
             raise SchemaMissingError(f'database "{connection.info.dbname}" has no pgcombine schema to remove')
         if is_left:  # an earlier call was interrupted
-            _drop_portions(connection)
+            _drop_removed(connection)
         if is_there:
             _in_one_transaction(dsn, take_out, create=False)
-            _drop_portions(connection)
+            _drop_removed(connection)
 
 
-def _drop_portions(connection: Connection) -> None:
-    while (tables := one(connection, sqlfiles.query("remove_portion"))[0]) is not None:
-        connection.execute(f"drop table {tables} cascade".encode())
+def _drop_removed(connection: Connection) -> None:
+    drop_tables(connection, one(connection, sqlfiles.query("remove_tables"))[0], cascade=True)
     connection.execute("drop schema pgcombine_removed cascade")
 
 

@@ -16,7 +16,7 @@ from pgcombine.cli.watch import History, Shown
 from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.loading import as_text
 from pgcombine.database.sqlfiles import query
-from pgcombine.database.steps import name_of
+from pgcombine.database.texts import name_of
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.status import Column, columns
 from pgcombine.runtime.printable import printable

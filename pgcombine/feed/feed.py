@@ -16,7 +16,8 @@ from psycopg.pq import TransactionStatus
 from pgcombine.database.caller import Reading, in_transaction, is_asynchronous, stream
 from pgcombine.database.connect import AsyncCaller, Connection, SyncCaller, dicts
 from pgcombine.database.sqlfiles import query
-from pgcombine.database.steps import Statement, Steps, name_of, run
+from pgcombine.database.steps import Statement, Steps, run
+from pgcombine.database.texts import name_of
 from pgcombine.errors import FeedNotFoundError, InvalidDefinitionError
 
 Offset = Mapping[str, int]

@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 from psycopg.adapt import Transformer
 
-from pgcombine.database.steps import array_of, element_of, text_of
+from pgcombine.database.texts import array_of, element_of, text_of
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 

@@ -291,8 +291,8 @@ class CombineQueue:
 
         At its end the call locks the queue's tables, until the commit. It raises WaitTimeoutError if transactions that
         use the tables don't end within ``timeout`` seconds of the call's beginning. Raises InvalidDefinitionError for
-        invalid numbers, or if the transaction's isolation level isn't read committed; and
-        QueueNotFoundError. With None for ``buckets_per_partition`` this number stays.
+        invalid numbers, or if the transaction's isolation level isn't read committed; and QueueNotFoundError. With None
+        for ``buckets_per_partition`` this number stays.
         """
         yield Statement(
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",

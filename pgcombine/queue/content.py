@@ -16,19 +16,8 @@ from psycopg import sql
 from psycopg.types.multirange import Multirange
 
 from pgcombine.database.sqlfiles import query
-from pgcombine.database.steps import (
-    Append,
-    Rows,
-    Statement,
-    Steps,
-    Texts,
-    Untyped,
-    array_of,
-    json_of,
-    name_of,
-    parts_of,
-    plain,
-)
+from pgcombine.database.steps import Append, Rows, Statement, Steps, Texts, Untyped, json_of, parts_of
+from pgcombine.database.texts import array_of, name_of, plain
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 

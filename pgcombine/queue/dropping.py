@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from pgcombine.database.connect import Connection, one
+from pgcombine.database.portions import drop_tables
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import QueueError, translated
 
@@ -13,12 +14,11 @@ def drop(connection: Connection, queue: str, *, force: bool = False) -> None:
     """Drop a queue with its values, as :meth:`pgcombine.CombineQueue.drop` does, but in portions.
 
     The first transaction removes the queue, and gives its tables other names. Further transactions drop the partitions
-    of these tables, and the last one the tables. If this is interrupted, call it again. The connection must be in
+    of these tables, and then the tables. If this is interrupted, call it again. The connection must be in
     autocommit, outside a transaction. Raises the errors of that method, and QueueError if an object depends on a table.
     """
     tables = [f"{queue}_updates", f"{queue}_values"]
-    left = [sql.Identifier("pgcombine", f"{table}_dropped") for table in tables]
-    names = [name.as_string(connection) for name in left]
+    names = [sql.Identifier("pgcombine", f"{table}_dropped").as_string(connection) for table in tables]
     with translated(queue=queue):
         if not one(connection, "select coalesce(to_regclass(%s), to_regclass(%s)) is not null", *names)[0]:
             with connection.transaction():
@@ -33,6 +33,4 @@ def drop(connection: Connection, queue: str, *, force: bool = False) -> None:
                 for parent, table in zip(parents, tables, strict=True):
                     new = sql.Identifier(f"{table}_dropped")
                     connection.execute(sql.SQL("alter table {} rename to {}").format(parent, new))
-        while (portion := one(connection, query("drop_portion"), names)[0]) is not None:
-            connection.execute(f"drop table if exists {portion}".encode())
-        connection.execute(sql.SQL("drop table if exists {}").format(sql.SQL(", ").join(left)))
+        drop_tables(connection, names)

@@ -20,7 +20,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import Connection, dicts, one
-from pgcombine.database.steps import name_of
+from pgcombine.database.texts import name_of
 from pgcombine.errors import PassError, translated
 from pgcombine.queue.callbacks import Observers
 from pgcombine.worker import python_pass

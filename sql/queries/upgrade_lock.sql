@@ -1,4 +1,4 @@
--- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. The statement comments
+-- Waits for other upgrades and removals to end, and locks them out until the transaction ends. The statement comments
 -- on the schema, or creates it: a second transaction that does so waits. An advisory lock wouldn't do, since every role
 -- could take it.
 -- The statement also sets the encoding and the string syntax of later statements, and lock_timeout to a minute if it is
@@ -17,7 +17,7 @@ begin
                 create schema pgcombine;
             end if;
             exit;
-        exception -- another upgrade has created the schema, or a downgrade has removed it
+        exception -- another upgrade has created the schema, or a removal has taken it away
             when unique_violation or duplicate_schema or invalid_schema_name then null;
         end;
     end loop;

@@ -15,26 +15,8 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 NAMES = (
     *("100%", "%s", "%%", "%(a)s", "a%", "k%s%I", "select", "Upper", "a b", 'a"b', "a'b", "a\\b", "a:b", ":p0", "a.b"),
-    *(
-        "{keys}",
-        "{}",
-        "{0}",
-        "a{b",
-        "$x",
-        "?",
-        "a,b",
-        "a;b",
-        "--",
-        "/* */",
-        "ä",
-        "名",
-        "1",
-        "a-b",
-        "a|b",
-        "a\tb",
-        "count",
-    ),
-    *("old", "new", "n" * 55),
+    *("{keys}", "{}", "{0}", "a{b", "$x", "?", "a,b", "a;b", "--", "/* */", "ä", "名", "1", "a-b", "a|b", "a\tb"),
+    *("count", "old", "new", "n" * 55),
 )
 
 

@@ -125,7 +125,7 @@ def test_interrupted_removal_is_completed(
     query = sqlfiles.query
 
     def interrupted(name: str) -> str:
-        if name == "remove_portion" and next(queries) == statement:
+        if name == "drop_portion" and next(queries) == statement:
             raise KeyboardInterrupt
         return query(name)
 

@@ -54,12 +54,19 @@ STEPS = (  # the role of each: the schema's owner, a superuser; or the source's 
 )
 
 
+def trapped(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
+    """Make the trap, and return a session of the role that owns it."""
+    source = login()
+    name = source.info.user
+    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    return source
+
+
 @pytest.mark.parametrize("value", ["sum(n) as n", "max(n) as n"])
 def test_nobody_else_runs_the_code_of_a_sources_owner(
     conn: psycopg.Connection, dsn: str, login: Login, value: str
 ) -> None:
-    name = login().info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    name = trapped(conn, login).info.user
     for role, step in STEPS:
         if "drain" in step and not value.startswith("sum"):
             continue
@@ -71,9 +78,7 @@ def test_nobody_else_runs_the_code_of_a_sources_owner(
 
 def test_code_of_a_sources_owner_does_not_change_the_session(conn: psycopg.Connection, login: Login) -> None:
     """A setting that code makes for the session would outlast the function that ran the code."""
-    source = login()
-    name = source.info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source = trapped(conn, login)
     source.execute(
         "create function trap.set() returns int language plpgsql immutable as $f$ begin "
         "perform set_config('search_path', 'trap', false), set_config('work_mem', '64kB', false); return 1; end $f$"
@@ -96,9 +101,7 @@ def test_code_of_a_sources_owner_does_not_change_the_session(conn: psycopg.Conne
 )
 def test_type_of_another_role_is_refused(conn: psycopg.Connection, login: Login, type_: str, place: str) -> None:
     """The type's owner could add casts, which to_jsonb and ``::text`` call. ANALYZE calls a range's subtype_diff."""
-    source = login()
-    name = source.info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source = trapped(conn, login)
     source.execute(
         "create type trap.color as enum ('red'); create type trap.pair as (x int, y text);"
         "create function trap.diff(int, int) returns float8 language sql immutable as 'select 1.0::float8';"
@@ -114,9 +117,7 @@ def test_type_of_another_role_is_refused(conn: psycopg.Connection, login: Login,
 
 def test_code_of_a_sources_owner_has_no_rights_of_the_session(conn: psycopg.Connection, dsn: str, login: Login) -> None:
     """Functions with their owner's rights ask for the rights of the session's role, which runs the owner's code."""
-    source = login()
-    name = source.info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source = trapped(conn, login)
     make_queue(conn)
     conn.execute("select pgcombine.create_feed('words', 'wc')")
     source.execute(
@@ -159,9 +160,7 @@ def test_code_of_a_sources_owner_prepares_no_statement(
     conn: psycopg.Connection, dsn: str, login: Login, error: str | None
 ) -> None:
     """The client would later execute such a statement with its rights, under the name of a statement of its own."""
-    source = login()
-    name = source.info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source = trapped(conn, login)
     after = f"raise exception using errcode = '{error}';" if error else ""
     source.execute(
         f"""
@@ -200,9 +199,7 @@ DOMAINS = {  # the type of the column k
 @pytest.mark.parametrize("type_", DOMAINS)
 def test_nobody_else_runs_the_checks_of_a_domain(conn: psycopg.Connection, dsn: str, login: Login, type_: str) -> None:
     """PostgreSQL calls a domain's checks for each cast and constant, whoever owns the table with the domain."""
-    source = login()
-    name = source.info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source = trapped(conn, login)
     source.execute("create domain trap.d as int; create domain trap.dd as trap.d; create type trap.pair as (x trap.d)")
     source.execute("create type trap.span as range (subtype = trap.d)")
     source.execute(f"create table trap.s (k {DOMAINS[type_]}, n int); create index on trap.s (k)".encode())
@@ -228,7 +225,7 @@ def test_nobody_else_runs_the_checks_of_a_domain(conn: psycopg.Connection, dsn: 
         ("owner", "select pgcombine_internal.regenerate(q) from unnest(array['r', 't', 'u']) q"),
         ("owner", "select pgcombine.rebucket('r', 2)"),
     ):
-        with psycopg.connect(dsn if role == "owner" else as_role(dsn, name), autocommit=True) as session:
+        with psycopg.connect(dsn if role == "owner" else as_role(dsn, source.info.user), autocommit=True) as session:
             session.execute(step.encode())
         assert conn.execute("select distinct who, what from trap.noted").fetchall() == [], step
     assert conn.execute("select k, n from pgcombine.r order by 1").fetchall() == [(1, 1), (2, 1)]
@@ -250,9 +247,7 @@ def test_nobody_else_runs_the_checks_of_a_domain(conn: psycopg.Connection, dsn: 
 def test_altered_function_of_a_rollup_gains_nothing_and_is_told(
     conn: psycopg.Connection, login: Login, change: str
 ) -> None:
-    source = login()
-    name = source.info.user
-    conn.execute(sql.SQL(TRAP).format(role=sql.Identifier(name), name=sql.Literal(name)))  # type: ignore[arg-type]
+    source = trapped(conn, login)
     conn.execute("select pgcombine.create_rollup('r', 'trap.t', '{k}', '{count(*) as n}')")
     source.execute(change.format(function="pgcombine_internal.r_owned", owner=conn.info.user).encode())
     problems = [problem for (problem,) in conn.execute("select pgcombine_internal.rollup_problems('r')")]

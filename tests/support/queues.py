@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.sqlfiles import COMPONENTS
-from pgcombine.database.steps import plain
+from pgcombine.database.texts import plain
 
 Row = tuple[Any, ...]
 MOST_PASSES = 10_000

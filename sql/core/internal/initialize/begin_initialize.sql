@@ -4,8 +4,7 @@
 -- Enqueues continue; later passes combine their updates.
 --   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty, without
--- force; 42501 the caller lacks the right to load values, or, without force,
--- to read them; those of claim_buckets.
+-- force; 42501 the caller lacks the right to load values, or, without force, to read them; those of claim_buckets.
 create or replace function pgcombine_internal.begin_initialize(queue text, force boolean default false)
 returns void
 language plpgsql

@@ -1,9 +1,9 @@
--- pgcombine_internal.refuse_right(subject, right [, role]) → boolean
+-- pgcombine_internal.refuse_right(subject, right [, role])
 -- Raises the error for a role that lacks a right on a subject. Its hint is the call that grants the right.
 --   right  initialize, watch and use are rights that several rights include (see has_right)
 -- Errors: 42501.
 create or replace function pgcombine_internal.refuse_right(subject text, "right" text, role name default current_user)
-returns boolean
+returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
