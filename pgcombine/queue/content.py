@@ -9,23 +9,27 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 from psycopg.types.multirange import Multirange
 
-from pgcombine.database.sqlfiles import query
 from pgcombine.database.steps import Append, Rows, Statement, Steps, Texts, Untyped, json_of, parts_of
 from pgcombine.database.texts import array_of, name_of, plain
 from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
+_COLUMNS = "select * from pgcombine_internal.content_columns(%s)"
+_NAMES = """
+    select c.name, has_any_column_privilege('pgcombine.' || quote_ident(c.queue || '_updates'), 'insert')
+    from pgcombine.queue_column c where c.queue = %s order by c.position
+"""
 _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
 
 
 class Column(NamedTuple):
-    """A row of ``content_columns.sql``."""
+    """A row of ``pgcombine_internal.content_columns``."""
 
     name: str
     role: str
@@ -33,21 +37,33 @@ class Column(NamedTuple):
     equals: str | None
     shown: str
     composite: bool
-    enqueue: bool
     read: bool
 
 
-def columns(queue: str, right: Literal["enqueue", "read"] | None = None) -> Steps[list[Column]]:
+def columns(queue: str, *, readable: bool = True) -> Steps[list[Column]]:
     """Return the queue's columns, keys first.
 
-    Raises QueueNotFoundError, and NotGrantedError if the role lacks the privileges of the right.
+    Raises QueueNotFoundError, and with ``readable`` NotGrantedError if the role may not read the queue's values.
     """
-    found = [Column(*row) for row in (yield Statement(query("content_columns"), (queue,)))]
+    found = [Column(*row) for row in (yield Statement(_COLUMNS, (queue,)))]
     if not found:
         yield Statement("select pgcombine_internal.require_queue(%s)", (queue,))  # raises QueueNotFoundError
-    if right is not None and not all(getattr(column, right) for column in found):
-        yield Statement("select pgcombine_internal.refuse_right(%s, %s)", (queue, right))  # raises NotGrantedError
+    if readable and not all(column.read for column in found):
+        yield Statement("select pgcombine_internal.refuse_right(%s, 'read')", (queue,))  # raises NotGrantedError
     return found
+
+
+def names(queue: str, *, enqueuing: bool = True) -> Steps[list[str]]:
+    """Return the names of the queue's columns, keys first. Writers call this, so it reads less than :func:`columns`.
+
+    Raises QueueNotFoundError, and with ``enqueuing`` NotGrantedError if the role may not enqueue updates.
+    """
+    found = yield Statement(_NAMES, (queue,))
+    if not found:  # it is spread over other databases
+        return [column.name for column in (yield from columns(queue, readable=False))]
+    if enqueuing and not found[0][1]:
+        yield Statement("select pgcombine_internal.refuse_right(%s, 'enqueue')", (queue,))  # raises NotGrantedError
+    return [name for name, _ in found]
 
 
 def groups(
@@ -95,9 +111,8 @@ def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
 
 def checked(queue: str, rows: Iterable[Row]) -> Steps[list[Row]]:
     """Return all rows. Raises InvalidUpdateError for the first row whose columns don't fit the queue's."""
-    names = [column.name for column in (yield from columns(queue, "enqueue"))]
     found = list(rows)
-    for _, group in groups(found, names, queue):
+    for _, group in groups(found, (yield from names(queue)), queue):
         for _ in group:
             pass
     return found
@@ -108,7 +123,7 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
 
     If the queue is spread over other databases, each stores tokens. So one call passes the token and all updates.
     """
-    names = [column.name for column in (yield from columns(queue, "enqueue"))]
+    known = yield from names(queue)
     if token is not None:
         ((new,),) = yield Statement(
             "select case when exists (select from pgcombine.queue q where q.queue = %s) "
@@ -116,14 +131,14 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
             (queue, queue, token),
         )
         if new is None:
-            updates = json_of(row if isinstance(row, Mapping) else dict(zip(names, row, strict=True)) for row in rows)
+            updates = json_of(row if isinstance(row, Mapping) else dict(zip(known, row, strict=True)) for row in rows)
             elsewhere = "select pgcombine_internal.enqueue_elsewhere(%s, %s, %s)"
             ((appended,),) = yield Statement(elsewhere, (queue, token, updates))
             return int(appended)
         if not new:
             return 0
     count = 0
-    for given, group in groups(rows, names, queue):
+    for given, group in groups(rows, known, queue):
         counted = Counted(group)
         try:
             ((appended,),) = yield Append(queue, given, counted)
@@ -150,7 +165,7 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
     Keys and values are scalars where there is one column, else tuples. In keys, an array is a tuple, and a JSON value
     or a multirange is its text, since a key of a Python dict must be hashable.
     """
-    found = yield from columns(queue, "read")
+    found = yield from columns(queue)
     select = sql.SQL("select {} from {}").format(_selected(found), sql.Identifier("pgcombine", f"{queue}_current"))
     return dict(map(_pairs(found), (yield from _among(queue, found, keys, select))))
 
@@ -160,7 +175,7 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 
     Keys and values are as in :func:`get`.
     """
-    found = yield from columns(queue, "read")
+    found = yield from columns(queue)
     statement = sql.SQL("select {} from {}").format(_selected(found), sql.Identifier("pgcombine", f"{queue}_values"))
     return Statement(statement), _pairs(found)
 
@@ -174,7 +189,7 @@ def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
         "select pgcombine_updates from (select q.updates as pgcombine_updates, k.* from pgcombine.quarantine q "
         "cross join lateral jsonb_populate_record(null::{}, q.key) k where q.queue = {}) k"
     ).format(sql.Identifier("pgcombine", f"{queue}_values"), sql.Literal(queue))
-    found = yield from _among(queue, (yield from columns(queue)), keys, select)
+    found = yield from _among(queue, (yield from columns(queue, readable=False)), keys, select)
     return len(found), sum(updates for (updates,) in found)
 
 

@@ -14,7 +14,7 @@ from psycopg import errors as pg
 
 from pgcombine.database.steps import Append, Statement, Steps
 from pgcombine.errors import InvalidUpdateError
-from pgcombine.queue.content import Counted, columns, groups, place
+from pgcombine.queue.content import Counted, groups, names, place
 from pgcombine.queue.rows import Row
 
 
@@ -23,13 +23,13 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
 
     Raises QueueNotEmptyError if the queue has values or pending updates, unless ``force`` is given.
     """
-    names = [column.name for column in (yield from columns(queue))]
+    known = yield from names(queue, enqueuing=False)
     yield Statement("savepoint pgcombine_initialize")
     count = 0
     counted = Counted(iter(()))
     try:
         yield Statement("select pgcombine_internal.begin_initialize(%s, %s)", (queue, force))
-        for given, group in groups(rows, names, queue):
+        for given, group in groups(rows, known, queue):
             counted = Counted(group)
             ((loaded,),) = yield Append(queue, given, counted, values=True)
             count += loaded

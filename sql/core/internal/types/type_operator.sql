@@ -4,9 +4,10 @@
 --   name      as written between its operands: operator(pg_catalog.=)
 --   strategy  the B-tree's number: 1 <, 3 =, 4 >=, 5 >
 create or replace function pgcombine_internal.type_operator(type oid, strategy integer, out operator oid, out name text)
-language sql stable
+language plpgsql stable -- PL/pgSQL keeps the query's plan, which takes longer than the query
 as $$
-    select p.oid, format('operator(%s.%s)', p.oprnamespace::regnamespace, p.oprname)
+begin
+    select p.oid, format('operator(%s.%s)', p.oprnamespace::regnamespace, p.oprname) into operator, name
     from pg_opclass c
     join pg_amop o on o.amopfamily = c.opcfamily and o.amoplefttype = c.opcintype and o.amoprighttype = c.opcintype
                   and o.amopstrategy = strategy
@@ -14,5 +15,6 @@ as $$
     where c.oid = pgcombine_internal.type_operator_class(type, 'btree')
       and not exists ( -- PostgreSQL finds an operator class for a domain over an enum, but can't use its operators
         select from pg_type d where d.oid = $1 and d.typtype = 'd'
-            and (select e.typtype from pg_type e where e.oid = pgcombine_internal.base_type(d.oid)) = 'e')
+            and (select e.typtype from pg_type e where e.oid = pgcombine_internal.base_type(d.oid)) = 'e');
+end
 $$;
