@@ -165,6 +165,18 @@ def normalized(connection: C) -> C:
     return connection
 
 
+@contextmanager
+def read_committed(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Begin the block's transactions at read committed, whatever the session's default is."""
+    before = connection.isolation_level
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level = before
+
+
 def require_writable(connection: Connection) -> None:
     """Raise ServerNotReadyError if the server is a standby, or if ``default_transaction_read_only`` is on."""
     standby, read_only, source = one(connection, query("writable"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from pgcombine.database.connect import Connection, one
+from pgcombine.database.connect import Connection, one, read_committed
 from pgcombine.database.portions import drop_tables
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import QueueError, translated
@@ -21,8 +21,7 @@ def drop(connection: Connection, queue: str, *, force: bool = False) -> None:
     names = [sql.Identifier("pgcombine", f"{table}_dropped").as_string(connection) for table in tables]
     with translated(queue=queue):
         if not one(connection, "select coalesce(to_regclass(%s), to_regclass(%s)) is not null", *names)[0]:
-            with connection.transaction():
-                connection.execute("set transaction isolation level read committed")
+            with read_committed(connection), connection.transaction():
                 connection.execute("select pgcombine_internal.close_queue(%s, %s, false)", (queue, force))
                 parents = [sql.Identifier("pgcombine", table) for table in tables]
                 present = [parent.as_string(connection) for parent in parents]

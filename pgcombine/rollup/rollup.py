@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from pgcombine.database.caller import in_transaction as _in_transaction
-from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.connect import Connection, dicts, one, read_committed
 from pgcombine.database.sqlfiles import query
 from pgcombine.database.steps import Statement, Steps
 from pgcombine.errors import InvalidDefinitionError, translated
@@ -86,7 +85,7 @@ class Rollup:
             )
         more = True
         while more:
-            with translated(queue=self.name), _read_committed(connection), connection.transaction():
+            with translated(queue=self.name), read_committed(connection), connection.transaction():
                 (more,) = one(connection, "select pgcombine_internal.backfill_slice(%s)", self.name)
                 done, slices = one(
                     connection,
@@ -124,14 +123,3 @@ def rollups(connection: Connection, name: str | None = None) -> list[dict[str, A
     which are sentences that say why the rollup may miss changes.
     """
     return dicts(connection, query("rollups"), [name, name])
-
-
-@contextmanager
-def _read_committed(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    before = connection.isolation_level
-    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.isolation_level = before
