@@ -393,8 +393,7 @@ class Chaos:
         self._hang(cluster, chance, "black holes")
 
     def _refuse(self, cluster: Cluster, chance: random.Random) -> None:
-        cluster.proxy.refuse = True
-        cluster.proxy.cut()
+        cluster.cut_off()
         self._hang(cluster, chance, "refusals")
 
     def _lose_replies(self, cluster: Cluster, chance: random.Random) -> None:
@@ -425,8 +424,7 @@ class Chaos:
             self._calm.set()
         with self._busy[name]:
             self.tell(f"{name} is lost ({'calm' if calm else 'faults go on'})")
-            lost.proxy.refuse = True
-            lost.proxy.cut()
+            lost.cut_off()
             self.ledger.lose(name)  # no new write reaches the server any more
             empty(lost)
             self.count("losses")

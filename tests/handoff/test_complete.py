@@ -11,34 +11,23 @@ from pathlib import Path
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.clusters import Cluster, agreed, dsns, hints, replay, replay_all
+from support.clusters import Cluster, Clusters, agreed, dsns, hints, queue_on, repair, replay, replay_all
 from support.queues import combine_all, make_queue, one
 
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import QueueMismatchError
-from pgcombine.handoff import operations, rebuilding, repairing
+from pgcombine.handoff import operations, rebuilding
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.reading import Reading
 from pgcombine.handoff.retained import drop_retained
 
-Clusters = dict[str, Cluster]
 LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first, since a reading at ALL also asks servers that failed a moment ago
 ALL = {"good": 1, "bad": 1}
 
 
-def queue_on(clusters: Mapping[str, Cluster], first: str) -> ReplicatedQueue:
-    """Return the queue. Writes try ``first`` as coordinator before the others, unless it failed recently."""
-    return ReplicatedQueue(dsns({first: clusters[first], **clusters}), "wc", timeout=4.0)
-
-
-def cut_off(cluster: Cluster) -> None:
-    cluster.proxy.refuse = True
-    cluster.proxy.cut()
-
-
 def readings(clusters: Mapping[str, Cluster], words: list[str]) -> Iterator[Reading]:
-    with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
+    with queue_on(clusters) as queue:
         for level in LEVELS:
             yield queue.get(words, level=level)
 
@@ -55,20 +44,14 @@ def refuse_bad(cluster: Cluster) -> None:
 
 
 def take_bad(cluster: Cluster) -> None:
-    with cluster.connect() as conn:
-        conn.execute("drop trigger refuse on pgcombine.wc_updates")
-
-
-def repair(cluster: Cluster) -> repairing.Repaired:
-    with cluster.connect() as conn:
-        return repairing.repair(conn, cluster.direct)
+    cluster.execute("drop trigger refuse on pgcombine.wc_updates")
 
 
 @pytest.fixture
 def refused(clusters: Clusters) -> Clusters:
     """Server a has refused one update of a write whose coordinator was b."""
     refuse_bad(clusters["a"])
-    with queue_on(clusters, "b") as queue:
+    with queue_on(clusters, "bac") as queue:
         queue.enqueue([("good", 1), ("bad", 1)], level="QUORUM")
     replay_all(clusters)
     return clusters
@@ -86,13 +69,13 @@ def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
         if other == "b":
             assert done.returncode == 1
             assert "a has refused updates of" in done.stdout
-    cut_off(refused["c"])
-    with queue_on(refused, "a") as queue:
+    refused["c"].cut_off()
+    with queue_on(refused, "abc") as queue:
         at_one = queue.get(["good", "bad"], level="ONE")
     assert (at_one.values, at_one.complete) == (ALL, False)
-    cut_off(refused["b"])
+    refused["b"].cut_off()
     refused["c"].proxy.heal()
-    with queue_on({"a": refused["a"]}, "a") as queue:
+    with queue_on(refused, "a") as queue:
         reading = queue.get(["good", "bad"], level="ONE")
         assert (reading.values, reading.complete, reading.lags) == ({"good": 1}, False, {"a": 1})
     refused["b"].proxy.heal()
@@ -101,8 +84,7 @@ def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
         assert operations.retry_quarantined(conn, "a") == 1
     assert next(readings(refused, ["bad"])).lags == {"a": 1, "b": 0, "c": 0}
     replay_all(refused)
-    with refused["b"].connect() as conn:
-        combine_all(conn)
+    refused["b"].combine()
     for reading in readings(refused, ["good", "bad"]):
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, {"a": 0, "b": 0, "c": 0})
     assert run_cli("replicas", "verify", "a", "--dsn", refused["b"].direct).returncode == 0
@@ -110,7 +92,7 @@ def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
 
 def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters) -> None:
     """The server itself stores the updates that it refused, so a repair can retry them."""
-    cut_off(refused["b"])
+    refused["b"].cut_off()
     left = {name: refused[name] for name in "ac"}
     for cluster in left.values():
         with cluster.connect() as conn:
@@ -193,19 +175,18 @@ def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
 
     Readings count the broken hint in the server's lag, unless the hint names a queue that doesn't exist.
     """
-    with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
+    with queue_on(clusters) as queue:
         queue.enqueue([("first", 1)], level="ALL")
-        cut_off(clusters["b"])
+        clusters["b"].cut_off()
         queue.enqueue([("bad", 1)], level="QUORUM")
-        with clusters["a"].connect() as conn:
-            conn.execute(psycopg.sql.SQL("update pgcombine.handoff_hint set {}").format(psycopg.sql.SQL(change)))
+        clusters["a"].execute(psycopg.sql.SQL("update pgcombine.handoff_hint set {}").format(psycopg.sql.SQL(change)))
         queue.enqueue([("good", 1)], level="QUORUM")
     clusters["b"].proxy.heal()
     with ReplicatedQueue(dsns(clusters), "other", timeout=4.0) as queue:
         for cluster in clusters.values():
             with cluster.connect() as conn:
                 make_queue(conn, "other")
-        cut_off(clusters["b"])
+        clusters["b"].cut_off()
         queue.enqueue([("good", 1)], level="QUORUM")
         clusters["b"].proxy.heal()
         replay(clusters, "a")
@@ -245,7 +226,7 @@ def backup(cluster: Cluster, directory: Path) -> Iterator[None]:
 
 
 def some_writes(clusters: Clusters, coordinator: str, n: int, times: int) -> None:
-    with queue_on(clusters, coordinator) as queue:
+    with queue_on(clusters, f"{coordinator}abc") as queue:
         for _ in range(times):
             queue.enqueue([("x", n)], level="ALL")
         eventually(lambda: not any(hints(clusters).values()))
@@ -273,7 +254,7 @@ def test_reading_notices_a_single_forgotten_write(clusters: Clusters, tmp_path: 
     """Only the last write is missing, as after a switch to a standby that lagged."""
     some_writes(clusters, "b", 4, 5)
     with backup(clusters["a"], tmp_path):
-        with queue_on(clusters, "a") as queue:
+        with queue_on(clusters, "abc") as queue:
             queue.enqueue([("x", 1)], level="QUORUM")
         replay_all(clusters)
     reading = next(readings(clusters, ["x"]))
@@ -284,8 +265,8 @@ def test_reading_counts_hints_that_a_coordinator_forgot(clusters: Clusters, tmp_
     """The coordinator forgot a hint for c. A server that retains the payload reports that c lacks the write."""
     some_writes(clusters, "a", 4, 5)
     with backup(clusters["a"], tmp_path):
-        cut_off(clusters["c"])
-        with queue_on(clusters, "a") as queue:
+        clusters["c"].cut_off()
+        with queue_on(clusters, "abc") as queue:
             queue.enqueue([("x", 1)], level="QUORUM")
         clusters["c"].proxy.heal()
     for reading in readings(clusters, ["x"]):
@@ -305,8 +286,7 @@ def test_reading_knows_writes_whose_coordinator_lost_its_records(clusters: Clust
             operations.add(conn, "a", dsns(clusters)["a"].replace(f":{clusters['a'].password}@", "@"))
         with open_peer("c", clusters["c"].direct, 5).connection as coordinator:
             assert drop_retained(coordinator, 5) == 3
-    with clusters["b"].connect() as conn:
-        conn.execute("delete from pgcombine.handoff_delivery")
+    clusters["b"].execute("delete from pgcombine.handoff_delivery")
     for reading in readings(clusters, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 15}, False, ("a",))
 
@@ -356,9 +336,9 @@ def reason(coordinator: Cluster, destination: str) -> tuple[str, str]:
 @pytest.fixture
 def waiting(clusters: Clusters) -> Clusters:
     """All servers have x = 1. A hint of a write that adds 10 waits at a for c."""
-    with queue_on(clusters, "a") as queue:
+    with queue_on(clusters, "abc") as queue:
         queue.enqueue([("x", 1)], level="ALL")
-        cut_off(clusters["c"])
+        clusters["c"].cut_off()
         queue.enqueue([("x", 10)], level="QUORUM")
     return clusters
 
@@ -372,7 +352,7 @@ def test_drop_removes_the_hints_of_a_queue(waiting: Clusters) -> None:
     for cluster in waiting.values():
         create(cluster)
     waiting["c"].proxy.heal()
-    with queue_on(waiting, "b") as queue:
+    with queue_on(waiting, "bac") as queue:
         queue.enqueue([("x", 100)], level="ALL")
     replay_all(waiting)
     agreed(waiting, {"x": 100})
@@ -410,7 +390,7 @@ def test_server_unreachable_during_the_drop_refuses_new_writes(waiting: Clusters
     for name in "ab":
         drop(waiting[name])
         create(waiting[name])
-    with queue_on(waiting, "b") as queue:
+    with queue_on(waiting, "bac") as queue:
         queue.enqueue([("x", 100)], level="QUORUM")
     waiting["c"].proxy.heal()
     replay(waiting)
@@ -443,7 +423,7 @@ def test_queue_recreated_on_one_server_needs_a_rebuild(waiting: Clusters) -> Non
     assert repair(waiting["a"]).marked == []
     replay_all(waiting)
     agreed(waiting, {"x": 11})
-    with queue_on(waiting, "c") as queue:
+    with queue_on(waiting, "cab") as queue:
         queue.enqueue([("x", 100)], level="ALL")
     for reading in readings(waiting, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 111}, True, ())
@@ -470,7 +450,7 @@ def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Cl
                 "select pgcombine_internal.handoff_check(s.id, 'wc', %s) from pgcombine.handoff_server s", (later,)
             )
         conn.execute("reset role; drop owned by pgcombine_writer; drop role pgcombine_writer")
-    with queue_on(clusters, "a") as queue:
+    with queue_on(clusters, "abc") as queue:
         queue.enqueue([("x", 100)], level="ALL")
     replay_all(clusters)
     agreed(clusters, {"x": 100})

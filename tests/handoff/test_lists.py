@@ -8,21 +8,13 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 from support import eventually
-from support.clusters import Cluster, agreed, dsns, hints, replay, replay_all
+from support.clusters import Cluster, Clusters, agreed, hints, queue_on, replay, replay_all
 from support.queues import one
 
-from pgcombine import ReplicatedQueue
 from pgcombine.errors import IndeterminateError, ReplicaError, UnavailableError
 from pgcombine.handoff import operations, repairing
 from pgcombine.handoff.connections import address
 from pgcombine.handoff.replicated import new_token
-
-Clusters = dict[str, Cluster]
-
-
-def queue_on(clusters: Clusters, names: str) -> ReplicatedQueue:
-    """The queue for a writer that names these servers, in this order."""
-    return ReplicatedQueue(dsns({name: clusters[name] for name in names}), "wc", timeout=4.0)
 
 
 @pytest.fixture
@@ -81,8 +73,7 @@ def test_random_writers_with_different_lists_agree_at_the_end(registered: Cluste
         for _ in range(12):
             cut = chance.choice([None, "a", "b", "c"])
             if cut:
-                registered[cut].proxy.refuse = True
-                registered[cut].proxy.cut()
+                registered[cut].cut_off()
             token = new_token()
             queue = chance.choice(queues)
             try:
@@ -162,8 +153,7 @@ def test_whole_refused_write_that_two_coordinators_retry_counts_once(registered:
     token = None
     with queue_on(registered, "c") as only:
         token = only.enqueue([("other", 1)]).token
-    with registered["c"].connect() as conn:
-        conn.execute("delete from pgcombine.handoff_hint")
+    registered["c"].execute("delete from pgcombine.handoff_hint")
     for name in "ab":
         with queue_on(registered, f"{name}c") as queue:
             queue.enqueue([("x", 1)], token=token, level="ONE")

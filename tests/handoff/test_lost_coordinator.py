@@ -12,11 +12,11 @@ from itertools import product
 
 import pytest
 from support import eventually, run_cli
-from support.clusters import Cluster, agreed, dsns, empty, hints, replay, replay_all
-from support.queues import combine_all, make_queue, one
+from support.clusters import Cluster, Clusters, agreed, empty, hints, queue_on, repair, replay, replay_all
+from support.queues import make_queue, one
 
 from pgcombine import Replayer, ReplicatedQueue
-from pgcombine.errors import IndeterminateError, ReplicaError
+from pgcombine.errors import ReplicaError
 from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import address, open_peer
 from pgcombine.handoff.delivery import Hint, apply
@@ -24,17 +24,7 @@ from pgcombine.handoff.levels import Level
 from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.retained import drop_retained
 
-Clusters = dict[str, Cluster]
 KEPT = "select count(*) from pgcombine.handoff_retained"
-
-
-def cut_off(cluster: Cluster) -> None:
-    cluster.proxy.refuse = True
-    cluster.proxy.cut()
-
-
-def queue_on(clusters: Mapping[str, Cluster], timeout: float = 4.0, **options: object) -> ReplicatedQueue:
-    return ReplicatedQueue(dsns(clusters), "wc", timeout=timeout, **options)
 
 
 def without(clusters: Clusters, lost: str) -> Clusters:
@@ -47,23 +37,16 @@ def without(clusters: Clusters, lost: str) -> Clusters:
     return others
 
 
-def repair(cluster: Cluster) -> repairing.Repaired:
-    with cluster.connect() as conn:
-        return repairing.repair(conn, cluster.direct)
-
-
 def kept(clusters: Mapping[str, Cluster]) -> dict[str, int]:
     found = {}
     for name, cluster in clusters.items():
-        with cluster.connect() as conn:
-            found[name] = one(conn, KEPT)
+        found[name] = cluster.one(KEPT)
     return found
 
 
 def dropped(cluster: Cluster) -> int:
     """Drop retained payloads that are no longer needed, even recent ones. Return their number."""
-    with cluster.connect() as conn:
-        conn.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
+    cluster.execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
     with open_peer(cluster.name, cluster.direct, 5).connection as coordinator:
         return drop_retained(coordinator, 5)
 
@@ -74,14 +57,13 @@ def survivors(clusters: Clusters) -> Clusters:
     with queue_on(clusters, timeout=60) as queue:  # reconnecting to a server that was cut off takes a while
         queue.enqueue([("w0", 1)], level="ALL")
         for word, down in (("w3", "c"), ("w4", "b")):
-            cut_off(clusters[down])
+            clusters[down].cut_off()
             receipt = queue.enqueue([(word, 1)], level="QUORUM")
             assert (receipt.acked, receipt.hinted) == (tuple(sorted({"a", "b", "c"} - {down})), (down,))
             clusters[down].proxy.heal()
-    cut_off(clusters["a"])
+    clusters["a"].cut_off()
     for cluster in clusters.values():
-        with cluster.connect() as conn:
-            combine_all(conn)
+        cluster.combine()
     return {name: clusters[name] for name in "bc"}
 
 
@@ -126,8 +108,7 @@ def test_reading_is_incomplete_before_the_repair(survivors: Clusters, clusters: 
 
 def combined(clusters: Mapping[str, Cluster]) -> None:
     for cluster in clusters.values():
-        with cluster.connect() as conn:
-            combine_all(conn)
+        cluster.combine()
 
 
 @pytest.mark.slow
@@ -137,7 +118,7 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
         queue.enqueue([("w0", 1)], level="ALL")
     replay_all(clusters)
     assert [dropped(clusters[name]) for name in "abc"] == [0, 1, 1]
-    cut_off(clusters["a"])
+    clusters["a"].cut_off()
     survivors = without(clusters, "a")
     assert repair(survivors["b"]).marked == []
     empty(clusters["a"])
@@ -181,7 +162,7 @@ def test_readers_count_a_late_write_of_a_lost_coordinator(survivors: Clusters, c
     with queue_on(survivors) as queue:
         reading = queue.get(["w3"], level="ALL")
         assert (reading.values, reading.lags, reading.complete) == ({"w3": 2}, {"b": 0, "c": 1}, True)
-        cut_off(survivors["b"])
+        survivors["b"].cut_off()
         reading = queue.get(["w3"], level="ONE")
         assert (reading.values, reading.complete) == ({"w3": 1}, False)
         survivors["b"].proxy.heal()
@@ -192,7 +173,7 @@ def test_readers_count_a_late_write_of_a_lost_coordinator(survivors: Clusters, c
 def test_payloads_are_dropped_when_all_servers_have_the_write(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("w0", 1)], level="ALL")
     assert kept(clusters) == {"a": 0, "b": 1, "c": 1}
-    cut_off(clusters["c"])
+    clusters["c"].cut_off()
     queue.enqueue([("w1", 1)], level="QUORUM")
     assert kept(clusters)["b"] == 2
     assert dropped(clusters["b"]) == 0  # c doesn't answer, so both payloads stay
@@ -222,7 +203,7 @@ def test_replayer_drops_retained_payloads(queue: ReplicatedQueue, clusters: Clus
 def test_last_hint_leaves_no_payload(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """When the last hint of a write is delivered, all servers have the write, so the last server retains nothing."""
     for name in "bc":
-        cut_off(clusters[name])
+        clusters[name].cut_off()
     queue.enqueue([("w0", 1)], level="ONE")
     eventually(lambda: hints(clusters)["a"] == 2)
     clusters["b"].proxy.heal()
@@ -241,12 +222,12 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (cluster.name,))
             conn.execute("update pgcombine.handoff_server set max_retained_bytes = 0")
     with queue_on(clusters) as queue:
-        cut_off(clusters["c"])
+        clusters["c"].cut_off()
         token = queue.enqueue([("w0", 1)], level="QUORUM").token
         clusters["c"].proxy.heal()
     assert kept(clusters) == {"a": 0, "b": 0, "c": 0}
     assert "quota of 0 bytes" in run_cli("replicas", "ls", "--dsn", clusters["b"].direct).stdout
-    cut_off(clusters["a"])
+    clusters["a"].cut_off()
     survivors = without(clusters, "a")
     done = run_cli("replicas", "repair", "--dsn", survivors["c"].direct)
     # c was unreachable when the other servers registered each other
@@ -268,7 +249,7 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
 @pytest.mark.slow
 def test_silent_server_keeps_the_marks(survivors: Clusters, clusters: Clusters) -> None:
     without(clusters, "a")
-    cut_off(survivors["c"])
+    survivors["c"].cut_off()
     done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert "c wasn't compared" in done.stderr
@@ -302,20 +283,9 @@ def test_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clust
     assert repair(clusters["a"]).marked == ["c"]
 
 
-@pytest.mark.slow
-def test_repair_keeps_marks_of_forgotten_writes(survivors: Clusters, clusters: Clusters) -> None:
-    """A comparison of tokens isn't enough if a server forgot writes, so the server must be rebuilt."""
-    without(clusters, "a")
-    with survivors["b"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_require_repair('c', 'it has forgotten writes')")
-    done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
-    assert done.returncode == 1
-    assert "marked as in need of repair: c " in done.stderr
-
-
 def test_removal_of_a_server_without_hints_needs_no_repair(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """A server that answers isn't removed while it has hints for others. After the removal no server needs repair."""
-    cut_off(clusters["c"])
+    clusters["c"].cut_off()
     queue.enqueue([("w0", 1)], level="QUORUM")
     queue.close()
     with clusters["b"].connect() as conn, pytest.raises(ReplicaError, match='"a" has hints of 1 writes for others'):
@@ -342,16 +312,14 @@ def test_removal_of_a_server_without_writes_needs_no_repair(queue: ReplicatedQue
 def test_copy_has_the_payloads_of_its_source(clusters: Clusters) -> None:
     """The coordinator a loses its hint for c and is rebuilt from b. Then b is lost, and a forwards the write to c."""
     with queue_on(clusters) as queue:
-        cut_off(clusters["c"])
+        clusters["c"].cut_off()
         queue.enqueue([("w3", 1)], level="QUORUM")
         clusters["c"].proxy.heal()
     with clusters["b"].connect() as conn:
-        with clusters["a"].connect() as coordinator:
-            coordinator.execute("truncate pgcombine.handoff_hint")
+        clusters["a"].execute("truncate pgcombine.handoff_hint")
         rebuilding.rebuild(conn, clusters["b"].direct, "a", ["b"])
-    with clusters["a"].connect() as conn:
-        assert one(conn, KEPT) == 1
-    cut_off(clusters["b"])
+    assert clusters["a"].one(KEPT) == 1
+    clusters["b"].cut_off()
     survivors = without(clusters, "b")
     assert repair(survivors["a"]).delivered["c"] == 1
     agreed(survivors, {"w3": 1})
@@ -362,7 +330,7 @@ def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters, known: str)
     """The rebuild registers the other servers at the rebuilt one, also if one of them is ``known`` there. So a repair
     and a drop of payloads can run there.
     """
-    cut_off(clusters["c"])
+    clusters["c"].cut_off()
     with queue_on(clusters) as queue:
         queue.enqueue([("w3", 1)], level="QUORUM")
     with clusters["a"].connect() as home:
@@ -390,10 +358,10 @@ def test_repair_gives_each_survivor_its_keys(clusters: Clusters) -> None:
     with queue_on(clusters, replicas=3) as queue:
         queue.enqueue(rows, level="ALL")
         for down in "bcde":
-            cut_off(clusters[down])
+            clusters[down].cut_off()
             queue.enqueue(rows, level="QUORUM")
             clusters[down].proxy.heal()
-        cut_off(clusters["a"])
+        clusters["a"].cut_off()
         expected = queue.get([word for word, _ in rows], level="QUORUM")
         assert not expected.complete
     survivors = without(clusters, "a")
@@ -427,10 +395,10 @@ def test_removal_moves_no_key(clusters: Clusters) -> None:
     gets the keys of that server.
     """
     rows = [(f"w{number}", 1) for number in range(50)]
-    cut_off(clusters["b"])
+    clusters["b"].cut_off()
     with queue_on(clusters, replicas=3) as queue:
         queue.enqueue(rows, level="QUORUM")
-    cut_off(clusters["e"])
+    clusters["e"].cut_off()
     others = without(clusters, "e")
     clusters["b"].proxy.heal()
     assert replay(others, "a")["delivered"] == 1
@@ -449,8 +417,7 @@ def test_removal_moves_no_key(clusters: Clusters) -> None:
                 assert (cluster.name, word, n) == (cluster.name, word, 1)
                 placed[word].add(cluster.name)
     statement = "select holders from pgcombine_internal.handoff_holders('wc', %s, '{a,b,c,d,e}', 3)"
-    with clusters["a"].connect() as conn:
-        assert placed == {word: set(one(conn, statement, f'{{"{{{word}}}"}}')) for word in placed}
+    assert placed == {word: set(clusters["a"].one(statement, f'{{"{{{word}}}"}}')) for word in placed}
 
 
 MARKED = """
@@ -475,13 +442,13 @@ def test_reading_sees_a_write_or_says_that_it_is_incomplete(
     with queue_on(clusters) as queue:
         queue.enqueue([("w0", 1)], level="ALL")  # the servers register each other
         for name in down:
-            cut_off(clusters[name])
+            clusters[name].cut_off()
         queue.enqueue([("w", 1)], level=written)
     for name in down:
         clusters[name].proxy.heal()
     combined(clusters)
     if lost is not None:
-        cut_off(clusters[lost])
+        clusters[lost].cut_off()
     holders = set("abc") - set(down) - {lost}
     with queue_on(clusters) as queue:
         for level in LEVELS if lost is None else LEVELS[:2]:
@@ -507,23 +474,16 @@ def test_reading_sees_a_write_or_says_that_it_is_incomplete(
 
 
 @pytest.mark.slow
-def test_level_that_needs_a_lost_server_fails(survivors: Clusters, clusters: Clusters) -> None:
-    with queue_on(clusters) as queue, pytest.raises(IndeterminateError):
-        queue.enqueue([("w5", 1)], level="ALL")
-
-
-@pytest.mark.slow
 def test_payloads_are_dropped_after_a_server_failed(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """A replay from b to c fails. Then the caller itself delivers the write, so c stays suspect at b."""
     token = new_token()
-    cut_off(clusters["c"])
-    with queue_on({name: clusters[name] for name in "bac"}) as other:
+    clusters["c"].cut_off()
+    with queue_on(clusters, "bac") as other:
         other.enqueue([("w0", 1)], token, level="QUORUM")
         replay(clusters, "b")
         clusters["c"].proxy.heal()
         other.enqueue([("w0", 1)], token, level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
     queue.enqueue([("w1", 1)], level="ALL")
-    with clusters["b"].connect() as conn:
-        assert one(conn, "select state from pgcombine.destination where name = 'c'") == "suspect"
+    assert clusters["b"].one("select state from pgcombine.destination where name = 'c'") == "suspect"
     assert dropped(clusters["b"]) == 1

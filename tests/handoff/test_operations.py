@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import pytest
 from support import eventually, run_cli, start_cli
-from support.clusters import Cluster, agreed, hints, replay_all
+from support.clusters import Clusters, agreed, hints, replay_all, tokens
 from support.queues import one
 from support.sessions import in_background
 
@@ -19,15 +19,12 @@ from pgcombine.handoff import operations
 from pgcombine.handoff.replayer import Replayer
 from pgcombine.handoff.replicated import Receipt
 
-Clusters = dict[str, Cluster]
-
 
 @pytest.fixture
 def hinted(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
     """A hint for c with two updates waits at a. Another write was delivered to all servers."""
     queue.enqueue([("fluo", 1)], level="ALL")
-    clusters["c"].proxy.refuse = True
-    clusters["c"].proxy.cut()
+    clusters["c"].cut_off()
     queue.enqueue([("fluo", 10), ("spark", 2)], level="QUORUM")
     queue.close()
     assert hints(clusters) == {"a": 1, "b": 0, "c": 0}
@@ -47,8 +44,7 @@ def told(clusters: Clusters, *args: object) -> object:
 
 
 def test_pause_ends_a_replay_after_its_page(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    clusters["c"].proxy.refuse = True
-    clusters["c"].proxy.cut()
+    clusters["c"].cut_off()
     for _ in range(60):  # the first page has 50
         queue.enqueue([("fluo", 1)], level="QUORUM")
     queue.close()
@@ -98,8 +94,7 @@ def test_commands_refuse_an_unregistered_server(hinted: Clusters) -> None:
 
 
 def test_replayer_refuses_a_schema_of_another_version(hinted: Clusters) -> None:
-    with hinted["a"].connect() as coordinator:
-        coordinator.execute("update pgcombine.repeatable set digest = 'another'")
+    hinted["a"].execute("update pgcombine.repeatable set digest = 'another'")
     # the daemon ends with status 3, on which supervisors restart it
     for words, status in ((("replicas", "run"), 3), (("replicas", "run", "--once"), 1)):
         assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)
@@ -140,8 +135,7 @@ def test_commands_pause_resume_and_replay(hinted: Clusters) -> None:
 def test_truncation_marks_the_server(hinted: Clusters) -> None:
     """A later comparison names the write that the server lacks."""
     assert told(hinted, "replicas", "verify", "c")["hinted"] == 1
-    with hinted["a"].connect() as conn:
-        token = one(conn, "select token::text from pgcombine.hint")
+    token = hinted["a"].one("select token::text from pgcombine.hint")
     assert told(hinted, "replicas", "truncate", "c", "--reason", "it is gone", "--yes")["updates"] == 2
     assert "c needs repair: hints were truncated: it is gone" in call(hinted, "replicas", "ls")
     done = run_cli("replicas", "verify", "c", "--dsn", hinted["a"].direct)
@@ -162,8 +156,7 @@ def test_replayer_ends_on_a_signal(hinted: Clusters) -> None:
 
 @pytest.mark.slow
 def test_worker_delivers_hints_by_option(hinted: Clusters) -> None:
-    with hinted["a"].connect() as conn:
-        conn.execute("update pgcombine.handoff_hint set since = since - interval '1 minute'")
+    hinted["a"].execute("update pgcombine.handoff_hint set since = since - interval '1 minute'")
     with start_cli("worker", "--handoff", "--dsn", hinted["a"].direct) as worker:
         eventually(lambda: not any(hints(hinted).values()))
         os.kill(worker.pid, signal.SIGTERM)
@@ -174,11 +167,9 @@ def test_worker_delivers_hints_by_option(hinted: Clusters) -> None:
 
 @pytest.mark.slow
 def test_replacement_takes_the_place_of_a_server(hinted: Clusters) -> None:
-    with hinted["c"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_identify('c')")
+    hinted["c"].execute("select pgcombine_internal.handoff_identify('c')")
     assert "it has another id" in call(hinted, "replicas", "replay", "c", status=1)
-    with hinted["a"].connect() as conn:
-        address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
+    address = hinted["a"].one("select dsn from pgcombine.handoff_replica where name = 'c'")
     call(hinted, "replicas", "add", "c", address, "--new-identity")
     call(hinted, "replicas", "replay", "c")
     agreed(hinted, {"fluo": 11, "spark": 2})
@@ -221,11 +212,13 @@ def test_clean_up_adds_deliveries_to_totals(hinted: Clusters) -> None:
     assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")] == before == [(2, 0)] * 2
 
 
-def test_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Writes between two measurements may exceed the quota; no write is lost."""
+def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The quota is measured once a second. Writes between two measurements may exceed it; no write is lost.
+
+    With the option ``require_repair``, a write is accepted without a hint, and the server is marked for repair.
+    """
     queue.enqueue([("fluo", 1)], level="ALL")  # the servers register each other
-    clusters["c"].proxy.refuse = True
-    clusters["c"].proxy.cut()
+    clusters["c"].cut_off()
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
         conn.execute("select pgcombine_internal.handoff_register('c', %s, max_rows => 3)", (address,))
@@ -237,9 +230,14 @@ def test_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: Clust
         conn.execute(measured, ("-infinity",))
         with pytest.raises(HintsFullError, match=r"about 10 updates \(of 3\)"):
             queue.enqueue([("fluo", 1)], level="ONE")
+        conn.execute("select pgcombine_internal.handoff_register('c', %s, when_full => 'require_repair')", (address,))
+        receipt = queue.enqueue([("late", 1)], level="QUORUM")
+        assert (receipt.acked, receipt.hinted) == (("a", "b"), ())
+        assert "quota" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'")
     clusters["c"].proxy.heal()
     replay_all(clusters)
-    agreed(clusters, {"fluo": 6, "spark": 5})
+    agreed({name: clusters[name] for name in "ab"}, {"fluo": 6, "spark": 5, "late": 1})
+    assert len(tokens(clusters["a"]) - tokens(clusters["c"])) == 1
 
 
 def test_write_during_a_removal_goes_on_without_the_server(queue: ReplicatedQueue, clusters: Clusters) -> None:

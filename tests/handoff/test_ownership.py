@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.clusters import Cluster, replay_all
+from support.clusters import Cluster, Clusters, replay_all
 from support.exports import exported, make_export, watched, worker_to
 from support.queues import combine_all, one, rows, values, write_values
 from support.servers import with_database
@@ -18,8 +18,6 @@ from support.sessions import in_background
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import ExportNotFoundError, ReplicaError
 from pgcombine.handoff import operations, ownership, rebuilding
-
-Clusters = dict[str, Cluster]
 
 
 @pytest.fixture
@@ -103,8 +101,7 @@ def test_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, targe
                 "insert into pgcombine.wc_updates (word, n) select 'stray' || i, 1 from generate_series(1, 20) i"
             )
         combined(clusters["a"])
-        clusters["a"].proxy.refuse = True
-        clusters["a"].proxy.cut()
+        clusters["a"].cut_off()
         done = run_cli("export", "own", "search", "--dsn", clusters["b"].direct)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, "owned: search by b since epoch 2")
         assert "a doesn't know the new owner yet" in done.stdout

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from support import eventually
-from support.clusters import Cluster, agreed, dsns, figures, hints, replay_all
+from support.clusters import Clusters, agreed, dsns, figures, hints, replay_all
 from support.queues import one
 
 from pgcombine import ReplicatedQueue
@@ -25,14 +25,14 @@ from pgcombine.handoff.rebuilding import rebuild
 from pgcombine.handoff.replicated import new_token
 
 
-def test_all_servers_acknowledge(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_all_servers_acknowledge(queue: ReplicatedQueue, clusters: Clusters) -> None:
     receipt = queue.enqueue([{"word": "fluo", "n": 1}, {"word": "spark"}], level="ALL")
     assert (receipt.acked, receipt.hinted) == (("a", "b", "c"), ())
     eventually(lambda: not any(hints(clusters).values()))
     agreed(clusters, {"fluo": 1, "spark": 0})
 
 
-def test_coordinator_alone_answers_at_level_one(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_coordinator_alone_answers_at_level_one(queue: ReplicatedQueue, clusters: Clusters) -> None:
     for cluster in (clusters["b"], clusters["c"]):
         cluster.proxy.refuse = True
     receipt = queue.enqueue([("fluo", 1)], level="ONE")
@@ -45,7 +45,7 @@ def test_coordinator_alone_answers_at_level_one(queue: ReplicatedQueue, clusters
     assert [delivered for delivered, _, _ in figures(clusters["a"]).values()] == [1, 1]
 
 
-def test_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_same_token_adds_nothing(queue: ReplicatedQueue, clusters: Clusters) -> None:
     token = new_token()
     for _ in range(3):
         assert queue.enqueue([("fluo", 1)], token, level="ALL").token == token
@@ -65,21 +65,20 @@ def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
         queue.enqueue([("fluo", 1)], "a8098c1a-f86e-4da1-b1a4-00112444be1e")
 
 
-def test_misfit_is_refused_before_it_is_written(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_misfit_is_refused_before_it_is_written(queue: ReplicatedQueue, clusters: Clusters) -> None:
     for row in (("fluo",), {"wird": "x"}, ("fluo", "x"), (None, 1), ("a\0", 1), ("\ud800", 1), ("fluo", {"n": 1})):
         with pytest.raises(InvalidUpdateError):
             queue.enqueue([row])
     agreed(clusters, {})
 
 
-def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
+def test_values_of_all_kinds_arrive(clusters: Clusters) -> None:
     definition = (
         "create_queue('kinds', '{k text,d date}', '{s numeric sum,f double precision max,b boolean bool_or,"
         "c bigint count,a int[] array_union,j jsonb jsonb_merge,y bytea max}', buckets => 2)"
     )
     for cluster in clusters.values():
-        with cluster.connect() as conn:
-            conn.execute(f"select pgcombine.{definition}")
+        cluster.execute(f"select pgcombine.{definition}")
     from datetime import date
     from decimal import Decimal
 
@@ -105,7 +104,7 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
         assert kinds.get([("", "2024-01-01")]).values[("", date(2024, 1, 1))][3] == 1
 
 
-def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
+def test_servers_may_have_other_settings(clusters: Clusters) -> None:
     """Values are the same on all servers after writes, hints and a rebuild, although the servers' settings differ."""
     settings = {
         "b": {"timezone": "America/New_York", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"},
@@ -129,8 +128,7 @@ def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
     with ReplicatedQueue(dsns(clusters), "times", level="ALL") as times:
         times.enqueue([(datetime(2024, 3, 4, 5, 6), "03/04/2024", timedelta(days=-1, hours=2), one_third)])
         times.enqueue([(f"2024-03-05 00:00:{i % 60:02}", "03-04-2024", "1", one_third) for i in range(1200)])
-        clusters["c"].proxy.refuse = True
-        clusters["c"].proxy.cut()
+        clusters["c"].cut_off()
         times.enqueue([("2024-03-06", "04/03/2024", "1", one_third)], level="QUORUM")
         clusters["c"].proxy.heal()
         replay_all(clusters)
@@ -149,14 +147,13 @@ def test_servers_may_have_other_settings(clusters: dict[str, Cluster]) -> None:
     assert found("b") == found("a")
 
 
-def test_write_retried_during_its_delivery_counts_once(clusters: dict[str, Cluster]) -> None:
+def test_write_retried_during_its_delivery_counts_once(clusters: Clusters) -> None:
     """If a caller retries a write during its delivery, one delivery may have the write twice. The write counts once."""
     rows = [(f"w{number}", 1) for number in range(600)]
     with ReplicatedQueue(dsns(clusters), "wc", level="ALL") as queue:
         queue.enqueue([("first", 1)])
         for size in (1, 600):
-            clusters["b"].proxy.refuse = True
-            clusters["b"].proxy.cut()
+            clusters["b"].cut_off()
             with pytest.raises(IndeterminateError):
                 queue.enqueue(rows[:size])
             clusters["b"].proxy.heal()
@@ -175,18 +172,16 @@ def test_write_retried_during_its_delivery_counts_once(clusters: dict[str, Clust
 
 
 @pytest.mark.slow
-def test_reading_names_servers_that_lack_writes(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_reading_names_servers_that_lack_writes(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
-    clusters["c"].proxy.refuse = True
-    clusters["c"].proxy.cut()
+    clusters["c"].cut_off()
     queue.enqueue([("fluo", 10)], level="QUORUM")
     eventually(lambda: sum(hints(clusters).values()) == 1)
     clusters["c"].proxy.heal()
     reading = queue.get(["fluo", "none"], level="ALL")
     assert (reading.values, reading.lags, reading.complete) == ({"fluo": 11}, {"a": 0, "b": 0, "c": 1}, True)
     assert reading.unknown == ()
-    clusters["a"].proxy.refuse = True
-    clusters["a"].proxy.cut()
+    clusters["a"].cut_off()
     reading = queue.get(["fluo"], level="QUORUM")
     assert (reading.unknown, reading.complete) == (("a",), False)
     clusters["a"].proxy.heal()
@@ -195,12 +190,11 @@ def test_reading_names_servers_that_lack_writes(queue: ReplicatedQueue, clusters
     agreed(clusters, {"fluo": 11})
 
 
-def test_reading_names_servers_that_need_repair(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+def test_reading_names_servers_that_need_repair(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """A server that needs repair may lack writes. So a reading uses the other servers, or else is incomplete."""
     queue.enqueue([("fluo", 1)], level="ALL")
     eventually(lambda: not any(hints(clusters).values()))
-    with clusters["a"].connect() as coordinator:
-        coordinator.execute("select pgcombine_internal.handoff_require_repair('c', 'a test')")
+    clusters["a"].execute("select pgcombine_internal.handoff_require_repair('c', 'a test')")
     reading = queue.get(["fluo"], level="ALL")
     assert (reading.values, reading.complete, reading.needs_repair) == ({"fluo": 1}, True, ("c",))
     with clusters["c"].connect() as conn:
@@ -214,7 +208,7 @@ def test_reading_names_servers_that_need_repair(queue: ReplicatedQueue, clusters
 
 @pytest.mark.slow
 @pytest.mark.servers("abcde")
-def test_each_key_is_on_the_given_number_of_servers(clusters: dict[str, Cluster]) -> None:
+def test_each_key_is_on_the_given_number_of_servers(clusters: Clusters) -> None:
     words = {f"w{i}": i for i in range(100)}
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL") as queue:
         for part in range(4):
@@ -233,9 +227,7 @@ def test_each_key_is_on_the_given_number_of_servers(clusters: dict[str, Cluster]
 
 
 @pytest.mark.parametrize("fault", ["another server", "a copy", "no queue"])
-def test_read_needs_no_definition_of_the_first_server(
-    queue: ReplicatedQueue, clusters: dict[str, Cluster], fault: str
-) -> None:
+def test_read_needs_no_definition_of_the_first_server(queue: ReplicatedQueue, clusters: Clusters, fault: str) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     servers = dsns(clusters)
     if fault == "another server":
@@ -252,7 +244,7 @@ def test_read_needs_no_definition_of_the_first_server(
 
 
 @pytest.mark.slow
-def test_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> None:
+def test_large_write_is_divided_among_servers(clusters: Clusters) -> None:
     words = {f"w{i}": i for i in range(20_000)}
     servers = dsns(clusters)
     with ReplicatedQueue(servers, "wc", replicas=2, level="ALL", timeout=20) as queue:
@@ -260,12 +252,11 @@ def test_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> N
         assert queue.get(list(words)[:100], level="ALL").values == {f"w{i}": i for i in range(100)}
     held = 0
     for cluster in clusters.values():
-        with cluster.connect() as conn:
-            held += one(conn, "select pgcombine.backlog('wc')")
+        held += cluster.one("select pgcombine.backlog('wc')")
     assert held == 2 * len(words)
 
 
-def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -> None:
+def test_replicated_queue_refuses_wrong_settings(clusters: Clusters) -> None:
     servers = dsns(clusters)
     for wrong in ({"replicas": 4}, {"replicas": 0}, {"level": 4}, {"level": "MOST"}, {"timeout": 0}):
         with pytest.raises(ConfigError):
@@ -277,7 +268,7 @@ def test_replicated_queue_refuses_wrong_settings(clusters: dict[str, Cluster]) -
             queue.get(["a"])
 
 
-def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
+def test_callers_name_the_servers_in_any_order(clusters: Clusters) -> None:
     """A caller tries the servers as coordinators in the order in which it names them, but recently failed ones last.
 
     Another order doesn't change the row that each server stores for the queue.

@@ -9,14 +9,13 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from support.clusters import Cluster, agreed, figures, hints
+from support.clusters import Clusters, agreed, figures, hints
 from support.queues import one
 from support.wait import eventually
 
 from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import UnavailableError
 
-Clusters = dict[str, Cluster]
 ROLE, PASSWORD = "pgcombine_app", "not-secret-either"
 
 
@@ -39,8 +38,7 @@ def roles(clusters: Clusters) -> Iterator[Clusters]:
     yield clusters
     file.write_text(before, encoding="utf-8")
     for cluster in clusters.values():
-        with cluster.connect() as conn:
-            conn.execute(f"drop owned by {ROLE}")
+        cluster.execute(f"drop owned by {ROLE}")
 
 
 def grant(clusters: Clusters) -> None:
@@ -67,11 +65,9 @@ def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
     grant(roles)
     with ReplicatedQueue({n: as_role(c.dsn) for n, c in roles.items()}, "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("fluo", 1)])
-        roles["c"].proxy.refuse = True
-        roles["c"].proxy.cut()
+        roles["c"].cut_off()
         queue.enqueue([("fluo", 10)] * 2000, level="QUORUM")
-        with roles["c"].connect() as conn:
-            conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
+        roles["c"].execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
         queue.enqueue([("spark", 5), ("spark", 5000)], level="QUORUM")
         eventually(lambda: hints(roles) == {"a": 2, "b": 0, "c": 0})
         roles["c"].proxy.heal()
@@ -109,16 +105,14 @@ def test_error_names_the_missing_grant(roles: Clusters) -> None:
     grant(roles)
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(UnavailableError, match="hasn't been named yet"):
         queue.enqueue([("fluo", 1)])
-    with roles["a"].connect() as conn:
-        conn.execute("select pgcombine_internal.handoff_identify('a')")
+    roles["a"].execute("select pgcombine_internal.handoff_identify('a')")
     both = servers | {"b": as_role(roles["b"].dsn)}
     with (
         ReplicatedQueue(both, "wc") as queue,
         pytest.raises(UnavailableError, match='server "b" is not registered here'),
     ):
         queue.enqueue([("fluo", 1)])
-    with roles["a"].connect() as conn:
-        conn.execute(f"revoke insert on pgcombine.wc_updates from {ROLE}")
+    roles["a"].execute(f"revoke insert on pgcombine.wc_updates from {ROLE}")
     with (
         ReplicatedQueue(servers, "wc") as queue,
         pytest.raises(UnavailableError, match="permission denied for table wc"),

@@ -13,18 +13,20 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
 
-from pgcombine import Replayer
+from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.processes import PidFile, left_over
+from pgcombine.handoff import repairing
 from support.homes import SMALL, TEMPLATE, Filled
 from support.proxy import Proxy
-from support.queues import combine_all, values
+from support.queues import Row, combine_all, one, values
 from support.servers import with_database
 from support.wait import eventually
 
@@ -81,6 +83,27 @@ class Cluster:
         """An autocommit connection past the proxy."""
         with psycopg.connect(self.direct, autocommit=True) as conn:
             yield conn
+
+    def execute(self, statement: Any, *parameters: object) -> list[Row]:
+        """Run a statement past the proxy, and return its rows, if it has any."""
+        with self.connect() as conn:
+            done = conn.execute(statement, *parameters)
+            return done.fetchall() if done.description else []
+
+    def one(self, query: str, *parameters: object) -> Any:
+        with self.connect() as conn:
+            return one(conn, query, *parameters)
+
+    def combine(self) -> dict[str, int]:
+        """Combine all updates, and return the values."""
+        with self.connect() as conn:
+            combine_all(conn)
+            return values(conn)
+
+    def cut_off(self) -> None:
+        """Let the proxy end its connections and refuse new ones."""
+        self.proxy.refuse = True
+        self.proxy.cut()
 
     def start(self) -> None:
         """Start the server if it doesn't run, and let it continue if it is frozen."""
@@ -155,6 +178,19 @@ class Cluster:
         self.embedded.stop("immediate")
 
 
+Clusters = Mapping[str, Cluster]
+
+
+def queue_on(clusters: Clusters, names: str = "", *, timeout: float = 4.0, **options: Any) -> ReplicatedQueue:
+    """The queue for a writer that names these servers in this order, by default all."""
+    return ReplicatedQueue(dsns({name: clusters[name] for name in names or clusters}), "wc", timeout=timeout, **options)
+
+
+def repair(cluster: Cluster) -> repairing.Repaired:
+    with cluster.connect() as conn:
+        return repairing.repair(conn, cluster.direct)
+
+
 @contextmanager
 def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
     """Run a server for each letter of ``names`` during the block. Each has a new database with the queue ``wc``.
@@ -187,9 +223,6 @@ def empty(cluster: Cluster) -> None:
 def _with_password(dsn: str) -> str:
     parts = urlsplit(dsn)
     return parts._replace(netloc=f"{parts.username}:{PASSWORD}@{parts.hostname}:{parts.port}").geturl()
-
-
-Clusters = Mapping[str, Cluster]
 
 
 def dsns(clusters: Clusters) -> dict[str, str]:
